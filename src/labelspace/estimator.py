@@ -1,0 +1,121 @@
+"""What models and features share: parameters by scikit-learn's protocol, and a declared learned state.
+
+scikit-learn itself is not imported here (it takes over a second); its ``clone`` and ``Pipeline`` ask for the protocol only.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, ClassVar, Self
+
+from labelspace.errors import NotFittedError, ParameterError
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must satisfy, and the words for it."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def at_least(bound: float) -> Rule:
+    """A number no smaller than the bound."""
+    return Rule(f"at least {bound}", lambda value: _is_number(value) and value >= bound)
+
+
+def above(bound: float) -> Rule:
+    """A number larger than the bound."""
+    return Rule(f"above {bound}", lambda value: _is_number(value) and value > bound)
+
+
+def whole(bound: int) -> Rule:
+    """A whole number no smaller than the bound."""
+    return Rule(
+        f"a whole number of at least {bound}",
+        lambda value: _is_number(value) and value == int(value) and value >= bound,
+    )
+
+
+def one_of(*choices: object) -> Rule:
+    """One of the listed values."""
+    return Rule("one of " + ", ".join(map(str, choices)), lambda value: value in choices)
+
+
+def optional(rule: Rule) -> Rule:
+    """None, or what the rule asks for."""
+    return Rule(f"none, or {rule.words}", lambda value: value is None or rule.holds(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("inf")
+
+
+class Estimator:
+    """Parameters are what ``__init__`` takes and only stores; learned attributes end in ``_`` and are named in ``state``."""
+
+    name: ClassVar[str] = ""
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    state: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Parameter -> default, read from the signature: the one place where a default is written."""
+        return {key: p.default for key, p in inspect.signature(cls.__init__).parameters.items() if key != "self"}
+
+    @classmethod
+    def reject_unknown(cls, keys: Mapping[str, Any]) -> None:
+        """An unknown parameter is an error that lists the known ones."""
+        known = cls.defaults()
+        for key in keys:
+            if key not in known:
+                close = get_close_matches(key, known, n=1)
+                hint = f"did you mean {close[0]!r}? " if close else ""
+                listed = ", ".join(known) or "none"
+                raise ParameterError(f"{cls.name} has no parameter {key!r}; {hint}its parameters are: {listed}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters as given; ``deep`` is there for scikit-learn and changes nothing."""
+        return {key: getattr(self, key) for key in self.defaults()}
+
+    def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
+        """Change parameters; an unknown one is an error."""
+        self.reject_unknown(params)
+        for key, value in params.items():
+            setattr(self, key, value)
+        return self
+
+    def check_params(self) -> None:
+        """Hold every parameter against its rule."""
+        for key, rule in self.rules.items():
+            value = getattr(self, key)
+            if not rule.holds(value):
+                raise ParameterError(f"{key} of {self.name} must be {rule.words}, but is {value!r}; set it so")
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether ``fit`` has been through."""
+        return all(hasattr(self, key) for key in self.state)
+
+    def check_fitted(self) -> None:
+        """Raise unless ``fit`` has been through."""
+        if not self.is_fitted:
+            raise NotFittedError(f"{self.name} must be fitted first, but has not been; call fit(...)")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.is_fitted
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's own type, imported only when it asks
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        tags = Tags(estimator_type=None, target_tags=TargetTags(required=True, multi_output=True))
+        tags.input_tags = InputTags(sparse=True)
+        return tags
+
+    def __repr__(self) -> str:
+        defaults = self.defaults()
+        changed = {key: value for key, value in self.get_params().items() if value != defaults[key]}
+        return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in changed.items())})"

@@ -1,0 +1,286 @@
+"""The values that travel: Dataset, LabelSpace (with its Hierarchy), TopK. Nothing here reads, trains or prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.errors import DataError
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Csr = sp.csr_matrix
+"""A SciPy CSR matrix; rows are documents unless a name says otherwise."""
+
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(step, done, total)`` by long work."""
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The best labels of each document, best first; places without a label hold -1 and -inf.
+
+    >>> TopK.from_scores(np.array([[0.1, 0.9, 0.5]]), k=2).labels
+    array([[1, 2]], dtype=int32)
+    """
+
+    labels: Ints  # (n, k) int32
+    scores: Floats  # (n, k) float32
+
+    def __post_init__(self) -> None:
+        if self.labels.ndim != 2 or self.labels.shape != self.scores.shape:
+            raise DataError(
+                f"labels and scores of a TopK must be two tables of one shape, but are {self.labels.shape} and "
+                f"{self.scores.shape}; give one score for each label"
+            )
+        object.__setattr__(self, "labels", np.ascontiguousarray(self.labels, dtype=np.int32))
+        object.__setattr__(self, "scores", np.ascontiguousarray(self.scores, dtype=np.float32))
+
+    def __len__(self) -> int:
+        return int(self.labels.shape[0])
+
+    @property
+    def k(self) -> int:
+        """Places a document."""
+        return int(self.labels.shape[1])
+
+    @staticmethod
+    def empty(n: int, k: int) -> TopK:
+        """A TopK of nothing but padding."""
+        return TopK(np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32))
+
+    @staticmethod
+    def from_scores(scores: npt.ArrayLike, k: int) -> TopK:
+        """Take the k best of a dense score table (n, n_labels); ties go to the smaller label, -inf is no label."""
+        table = np.asarray(scores, dtype=np.float32)
+        order = np.argsort(-table, axis=1, kind="stable")[:, :k]
+        best = np.take_along_axis(table, order, axis=1)
+        return TopK(np.where(best > -np.inf, order, -1).astype(np.int32), best).padded(k)
+
+    def padded(self, k: int) -> TopK:
+        """The same with exactly k places: cut, or filled with -1 / -inf."""
+        if self.k >= k:
+            return TopK(self.labels[:, :k], self.scores[:, :k])
+        out = TopK.empty(len(self), k)
+        out.labels[:, : self.k] = self.labels
+        out.scores[:, : self.k] = self.scores
+        return out
+
+    def to_csr(self, n_labels: int) -> Csr:
+        """As a 0/1 matrix (n, n_labels) that marks the listed labels."""
+        listed = self.labels >= 0
+        indptr = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+        ones = np.ones(int(indptr[-1]), np.float32)
+        matrix = sp.csr_matrix((ones, self.labels[listed], indptr), shape=(len(self), n_labels))
+        matrix.sort_indices()
+        return matrix
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Edges child -> parent between label ids: a tree, or a DAG where a label has several parents.
+
+    >>> tree = Hierarchy.from_edges(np.array([[1, 0], [2, 1]]), n_labels=3)
+    >>> tree.levels.tolist(), tree.ancestors[2].indices.tolist()
+    ([0, 1, 2], [0, 1])
+    """
+
+    parents: Csr  # (n_labels, n_labels), row = child, columns = its parents
+
+    @staticmethod
+    def from_edges(edges: npt.ArrayLike, n_labels: int) -> Hierarchy:
+        """Build from rows (child, parent); a cycle is an error that names its labels."""
+        pairs = np.unique(np.asarray(edges, dtype=np.int64).reshape(-1, 2), axis=0)
+        ones = np.ones(len(pairs), np.float32)
+        hierarchy = Hierarchy(sp.csr_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(n_labels, n_labels)))
+        cycle = hierarchy.find_cycle()
+        if cycle:
+            path = " -> ".join(map(str, [*cycle, cycle[0]]))
+            raise DataError(f"a hierarchy must have no cycle, but the labels {path} form one; remove one of these edges")
+        return hierarchy
+
+    @property
+    def edges(self) -> Ints:
+        """Rows (child, parent), sorted. Shape (n_edges, 2)."""
+        coo = self.parents.tocoo()
+        return np.stack([coo.row, coo.col], axis=1).astype(np.int32)
+
+    def find_cycle(self) -> list[int]:
+        """The labels of one cycle, each followed by one of its parents; empty where there is none."""
+        order, unresolved = self._levels()
+        if not unresolved.any():
+            return []
+        # Every unresolved label has an unresolved parent, so walking up from any of them must come round.
+        step, seen = int(np.flatnonzero(unresolved)[0]), {}
+        walk: list[int] = []
+        while step not in seen:
+            seen[step] = len(walk)
+            walk.append(step)
+            above = self.parents.indices[self.parents.indptr[step] : self.parents.indptr[step + 1]]
+            step = int(above[unresolved[above]][0])
+        return walk[seen[step] :]
+
+    def _levels(self) -> tuple[Ints, Bools]:
+        """Longest distance from a root, and which labels sit on or below a cycle."""
+        n = self.parents.shape[0]
+        level = np.zeros(n, np.int32)
+        waiting = np.diff(self.parents.indptr).astype(np.int64)  # parents not yet placed
+        children = self.parents.T.tocsr()
+        frontier = np.flatnonzero(waiting == 0)
+        placed = np.zeros(n, bool)
+        while frontier.size:
+            placed[frontier] = True
+            block = children[frontier]
+            below = block.indices
+            np.maximum.at(level, below, np.repeat(level[frontier] + 1, np.diff(block.indptr)))
+            np.subtract.at(waiting, below, 1)
+            below = np.unique(below)
+            frontier = below[waiting[below] == 0]
+        return level, ~placed
+
+    @cached_property
+    def levels(self) -> Ints:
+        """Depth of each label: 0 for a root, else one more than its deepest parent. Shape (n_labels,)."""
+        return self._levels()[0]
+
+    @cached_property
+    def ancestors(self) -> Csr:
+        """Row l marks every label above l, itself left out. Shape (n_labels, n_labels)."""
+        reach, step = self.parents.copy(), self.parents
+        while step.nnz:
+            step = step @ self.parents
+            before = reach.nnz
+            reach = reach + step
+            step.data[:] = 1.0
+            if reach.nnz == before:
+                break
+        reach.data[:] = 1.0
+        reach.sort_indices()
+        return reach.tocsr()
+
+    def closed(self, Y: Csr) -> Csr:
+        """The 0/1 label matrix with every ancestor of a marked label marked too."""
+        closure = (Y + Y @ self.ancestors).tocsr()
+        closure.data = np.ones_like(closure.data, dtype=np.float32)
+        closure.sort_indices()
+        return closure
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    """What is known of the labels: names in the order of their ids, synonyms, training counts, hierarchy.
+
+    >>> space = LabelSpace(["cat", "dog"])
+    >>> len(space), space.index["dog"]
+    (2, 1)
+    """
+
+    names: Sequence[str]
+    synonyms: Sequence[Sequence[str]] | None = None  # one list a label
+    counts: Longs | None = None  # (n_labels,) training documents of each label
+    n_documents: int = 0  # training documents in all
+    hierarchy: Hierarchy | None = None
+
+    def __post_init__(self) -> None:
+        for what, values in (("synonym lists", self.synonyms), ("counts", self.counts)):
+            if values is not None and len(values) != len(self.names):
+                raise DataError(
+                    f"there must be as many {what} as labels, but there are {len(values)} for {len(self.names)} labels; "
+                    "give one for each label"
+                )
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Name -> id. Two labels of one name are an error."""
+        index = {name: i for i, name in enumerate(self.names)}
+        if len(index) != len(self.names):
+            seen: set[str] = set()
+            twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise DataError(f"label names must be unique, but {twice!r} stands twice; rename or merge the two")
+        return index
+
+    @staticmethod
+    def numbered(n_labels: int) -> LabelSpace:
+        """Labels known by id alone: their names are '0', '1', ..."""
+        return LabelSpace([str(i) for i in range(n_labels)])
+
+    def counted(self, Y: Csr) -> LabelSpace:
+        """The same with counts taken from the training labels Y (n, n_labels)."""
+        counts = np.bincount(Y.indices, minlength=len(self)).astype(np.int64)
+        return replace(self, counts=counts, n_documents=int(Y.shape[0]))
+
+    def extended(self, names: Iterable[str]) -> LabelSpace:
+        """The same with unknown names appended (no synonyms, count 0); ids so far stay as they are."""
+        new = [name for name in dict.fromkeys(names) if name not in self.index]
+        if not new:
+            return self
+        hierarchy = self.hierarchy
+        if hierarchy is not None:
+            hierarchy = Hierarchy.from_edges(hierarchy.edges, len(self) + len(new))
+        return LabelSpace(
+            [*self.names, *new],
+            None if self.synonyms is None else [*self.synonyms, *([] for _ in new)],
+            None if self.counts is None else np.concatenate([self.counts, np.zeros(len(new), np.int64)]),
+            self.n_documents,
+            hierarchy,
+        )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Documents with their labels: texts, or ready-made features X, or both; Y is 0/1 of shape (n, n_labels)."""
+
+    Y: Csr
+    labels: LabelSpace
+    texts: Sequence[str] | None = None
+    X: Csr | None = None
+    ids: Sequence[str] | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.texts is None and self.X is None:
+            raise DataError("a data set must have texts or features, but has neither; give texts=... or X=...")
+        if self.Y.shape[1] != len(self.labels):
+            raise DataError(
+                f"Y must have one column a label, but has {self.Y.shape[1]} for {len(self.labels)} labels; "
+                "give the LabelSpace that Y was built with"
+            )
+        n = self.Y.shape[0]
+        sizes = {
+            "texts": None if self.texts is None else len(self.texts),
+            "feature rows": None if self.X is None else self.X.shape[0],
+            "ids": None if self.ids is None else len(self.ids),
+        }
+        for what, size in sizes.items():
+            if size is not None and size != n:
+                raise DataError(f"there must be one of the {what} a document, but there are {size} for {n} documents")
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    @property
+    def inputs(self) -> Csr | Sequence[str]:
+        """What a model is given: ready-made features where there are any, else the texts."""
+        return self.X if self.X is not None else (self.texts or [])
+
+    def rows(self, index: npt.ArrayLike) -> Dataset:
+        """The documents with these row numbers, in this order."""
+        at = np.asarray(index, dtype=np.int64)
+        return Dataset(
+            self.Y[at],
+            self.labels,
+            None if self.texts is None else [self.texts[i] for i in at],
+            None if self.X is None else self.X[at],
+            None if self.ids is None else [self.ids[i] for i in at],
+            self.name,
+        )
