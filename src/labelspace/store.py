@@ -86,7 +86,7 @@ def write(folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, A
             shapes = {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
             listed[name] = {**_fingerprint(target / name), "arrays": shapes}
         if labels is not None:
-            _write_names(target / LABELS, labels)
+            write_names(target / LABELS, labels)
             listed[LABELS] = _fingerprint(target / LABELS)
         versions = {"labelspace": __version__, "python": platform.python_version()}
         versions |= {name: installed_version(name) for name in _LIBRARIES}
@@ -174,7 +174,8 @@ def _label_arrays(labels: LabelSpace) -> Arrays:
     return arrays if labels.counts is None else {**arrays, "counts": labels.counts}
 
 
-def _write_names(path: Path, labels: LabelSpace) -> None:
+def write_names(path: Path, labels: LabelSpace) -> None:
+    """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids."""
     synonyms = labels.synonyms or [[]] * len(labels)
     with path.open("w", encoding="utf-8") as file:
         for name, alt in zip(labels.names, synonyms, strict=True):

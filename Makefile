@@ -1,0 +1,41 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each makes .venv and installs what it needs, once.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo install test check quick lint clean help
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'
+
+.venv/demo.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable '.[demo]'
+	@touch $@
+
+.venv/dev.done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable '.[dev]'
+	@touch $@ .venv/demo.done
+
+demo: .venv/demo.done  ## install the core, then train on 98,500 ICD-10-CM codes and tag three diagnoses
+	$(BIN)/labelspace demo
+
+install: .venv/dev.done  ## .venv with everything for development
+
+lint: install  ## format, lint, types, import direction
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
+	$(BIN)/python -m pytest
+
+check: test  ## the same as `make test`
+
+quick: install  ## the tests without the slow ones
+	$(BIN)/python -m pytest -m 'not slow'
+
+clean:  ## remove .venv and caches
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build

@@ -1,0 +1,430 @@
+"""The command line. It reads options, calls the library and prints; everything else lives elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
+    from rich.console import Console
+
+    from labelspace.data.records import Record
+    from labelspace.experiment import Recipe
+    from labelspace.report.progress import StepProgress
+    from labelspace.tagger import Tagger
+
+app = typer.Typer(
+    name="labelspace",
+    help="Tag documents with the few right labels out of thousands to millions, on an ordinary CPU.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
+app.add_typer(data_app)
+
+BATCH = 1024  # documents in memory at a time in `predict --input`
+DEMO_TEXTS = (
+    "type 2 diabetes with chronic kidney disease",
+    "broken wrist after a fall, first visit",
+    "acute inflammation of the middle ear in the left ear",
+)
+
+DataPath = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or one file.")
+]
+ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder written by `labelspace train`.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the method, or of the features: features.KEY=VALUE."),
+]
+Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
+Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
+
+
+@app.command()
+def train(
+    data: DataPath,
+    method: Annotated[str | None, typer.Option("--method", help="See `labelspace methods`.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="MODEL", help="Default: runs/DATA-METHOD.")] = None,
+    features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
+    settings: Set = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train a model on DATA and save it."""
+    from labelspace import experiment, store
+    from labelspace.data.source import open_source
+
+    recipe = make_recipe(method, settings, features, seed)
+    out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
+    store.check_writable(out)  # before the work, not after it
+    with progress(quiet=as_json) as report, experiment.timed() as taken:
+        tagger = experiment.train(open_source(data), recipe, report)
+    tagger.save(out)
+    size = experiment.megabytes(out)
+    summary = {
+        "model": str(out),
+        "method": recipe.method,
+        "n": tagger.labels_.n_documents,
+        "n_labels": len(tagger.labels_),
+        "n_features": tagger.model.n_features_,
+        "train_seconds": round(taken.wall, 3),
+        "train_cpu_seconds": round(taken.cpu, 3),
+        "model_mb": size,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    say(
+        f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
+        f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
+    )
+    say(f"saved: {out} ({size:.1f} MB)")
+
+
+@app.command()
+def evaluate(
+    model: ModelPath,
+    data: DataPath,
+    k: Ks = "1,3,5",
+    propensity_from: Annotated[
+        str, typer.Option(help="train, as everyone does, or test, as GLaS's authors do.")
+    ] = "train",
+    propensity_preset: Annotated[
+        str, typer.Option(help="A and B of the propensities: default, wikipedia or amazon.")
+    ] = "default",
+    as_json: Json = False,
+) -> None:
+    """Measure a model on the test documents of DATA (or on all of a file)."""
+    from labelspace import experiment, metrics
+    from labelspace.data.source import open_source
+    from labelspace.errors import DataError, ParameterError
+    from labelspace.tagger import Tagger
+
+    if propensity_preset not in metrics.PRESETS:
+        raise ParameterError(
+            f"--propensity-preset must be one of {', '.join(metrics.PRESETS)}, but is {propensity_preset!r}; choose one"
+        )
+    ks = parse_ks(k)
+    A, B = metrics.PRESETS[propensity_preset]
+    tagger = Tagger.load(model)
+    source = open_source(data)
+    documents = source.test(tagger.labels_) if source.is_folder else source.train(tagger.labels_)
+    if documents is None:
+        raise DataError(f"{data} must hold a test file, but has none; add test.* or name one file to evaluate on")
+    figures = experiment.evaluate(tagger, documents, ks, propensity_from, A, B)
+    figures["model_mb"] = experiment.megabytes(model)
+    if as_json:
+        print_json(figures)
+        return
+    print_figures(figures)
+
+
+@app.command()
+def predict(
+    model: ModelPath,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--input", metavar="FILE", help="JSON lines, CSV, Parquet or plain lines (- for stdin); prints JSON lines."
+        ),
+    ] = None,
+    k: Places = 5,
+    as_json: Json = False,
+) -> None:
+    """Tag texts from the command line, or a file of any size as JSON lines that keep the ids."""
+    from labelspace.errors import DataError
+    from labelspace.report.tables import tags_table
+    from labelspace.tagger import Tagger
+
+    if bool(texts) == bool(file):
+        raise DataError("predict takes texts or --input FILE, one of the two; write: labelspace predict MODEL 'a text'")
+    tagger = Tagger.load(model)
+    if file is not None:
+        predict_stream(tagger, file, k)
+        return
+    top = tagger.predict_topk(texts or [], k)
+    if as_json:
+        tags = [named(tagger, *row) for row in zip(top.labels.tolist(), top.scores.tolist(), strict=True)]
+        print_json({"results": [{"text": text, "labels": row} for text, row in zip(texts or [], tags, strict=True)]})
+        return
+    for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
+        console().print(tags_table(text, labels, scores, tagger.labels_))
+
+
+@app.command()
+def compare(
+    data: DataPath,
+    methods: Annotated[str, typer.Option("--methods", metavar="a,b,c", help="Comma-separated; see `labelspace methods`.")],
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: runs/DATA-compare.")] = None,
+    k: Ks = "1,3,5",
+    features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
+    settings: Set = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Run several methods under one protocol: one table, results.json, results.csv, and each model saved."""
+    from labelspace import experiment
+    from labelspace.data.source import open_source
+    from labelspace.report.tables import compare_table
+
+    names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
+    recipes = [make_recipe(name, settings_of(name, names, settings), features, seed) for name in names]
+    out = out or Path("runs") / f"{source_name(data)}-compare"
+    with progress(quiet=as_json) as report:
+        results = experiment.compare(open_source(data), recipes, out, parse_ks(k), seed, report)
+    failed = [row for row in results["rows"] if "error" in row]
+    if as_json:
+        print_json(results)
+    else:
+        console().print(compare_table(results))
+        for row in failed:
+            say(f"{row['method']} failed: {row['error']}")
+        say(f"written: {out / 'results.json'}, {out / 'results.csv'}, models in {out / 'models'}")
+    if len(failed) == len(results["rows"]):
+        raise typer.Exit(2)
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """List the methods: name, paper, when to choose it."""
+    from labelspace.models import registry
+    from labelspace.report.tables import methods_table
+
+    known = registry.methods()
+    if as_json:
+        rows = [
+            {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()} for n, c in known.items()
+        ]
+        print_json({"default": registry.DEFAULT, "methods": rows})
+        return
+    console().print(methods_table(known, registry.DEFAULT))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL")] = Path("runs/demo"),
+    seed: Seed = 0,
+) -> None:
+    """Build the ICD-10-CM task, train, evaluate, and tag three diagnoses."""
+    from labelspace import experiment, store
+    from labelspace.data.icd10 import icd10
+    from labelspace.report.tables import tags_table
+
+    store.check_writable(out)
+    say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
+    train_set, test_set = icd10(seed)
+    say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
+    recipe = make_recipe(None, None, "tfidf", seed)
+    say(f"2. training: {recipe.method}")
+    with progress() as report, experiment.timed() as taken:
+        tagger = recipe.tagger().fit_dataset(train_set, progress=report)
+    tagger.save(out)
+    say(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
+    say("3. evaluation on wordings the model has not seen")
+    print_figures({**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)})
+    say("4. three diagnoses in plain words")
+    top = tagger.predict_topk(DEMO_TEXTS, 8)
+    for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
+        console().print(tags_table(text, labels, scores, tagger.labels_))
+    command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else "labelspace"
+    say("Next, try:")
+    say(f'  {command} predict {out} "fracture of the left thumb"')
+    say(f"  {command} methods")
+    say(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (a line: {EXAMPLE_LINE})")
+
+
+EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
+
+
+@data_app.command()
+def stats(data: DataPath, as_json: Json = False) -> None:
+    """Count documents, labels, features."""
+    from labelspace.data.source import open_source
+    from labelspace.report.tables import dataset_stats, stats_table
+
+    source = open_source(data)
+    train_set = source.train()
+    parts = {"train": train_set, "dev": source.dev(train_set.labels), "test": source.test(train_set.labels)}
+    counted = {"parts": {name: dataset_stats(part) for name, part in parts.items() if part is not None}}
+    if as_json:
+        print_json({"data": str(data), **counted})
+        return
+    console().print(stats_table(str(data), counted))
+
+
+@data_app.command()
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A data file; the ending names the format.")],
+) -> None:
+    """Convert a data file: .txt (XMC repository), .jsonl, .csv, .parquet, each also .gz.
+
+    Texts written as .txt become tf-idf features, since that format has no place for texts. labels.jsonl and
+    hierarchy.tsv, where there are any, are written beside OUT.
+    """
+    from labelspace.data.source import convert_file
+
+    written = convert_file(source, target)
+    say(f"{len(written):,} documents and {len(written.labels):,} labels written to {target}")
+
+
+def make_recipe(method: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
+    """What the options ask to train."""
+    from labelspace.experiment import Recipe
+    from labelspace.models.registry import DEFAULT
+
+    given = parse_settings(settings or [])
+    prefix = "features."
+    return Recipe(
+        method or DEFAULT,
+        {key: value for key, value in given.items() if not key.startswith(prefix)},
+        features,
+        {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)},
+        seed,
+    )
+
+
+def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:
+    """In `compare`, METHOD.KEY=VALUE goes to that method alone; features.KEY=VALUE to all."""
+    from labelspace.errors import ParameterError
+
+    for setting in settings or []:
+        if setting.split(".")[0] not in ("features", *names):
+            raise ParameterError(
+                f"--set in compare must name the method, as in {names[0]}.KEY=VALUE, but is {setting!r}; put the method before it"
+            )
+    return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
+
+
+def parse_settings(settings: list[str]) -> dict[str, Any]:
+    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false, else text."""
+    from labelspace.errors import ParameterError
+
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        key, found, value = setting.partition("=")
+        if not found or not key:
+            raise ParameterError(f"--set must be KEY=VALUE, but is {setting!r}; write for example --set C=0.5")
+        try:
+            parsed[key] = json.loads(value)
+        except ValueError:
+            parsed[key] = {"none": None, "true": True, "false": False}.get(value.lower(), value)
+    return parsed
+
+
+def parse_ks(text: str) -> tuple[int, ...]:
+    """'1,3,5' as numbers."""
+    from labelspace.errors import ParameterError
+
+    try:
+        ks = tuple(dict.fromkeys(int(k) for k in text.split(",")))
+    except ValueError:
+        ks = ()
+    if not ks or min(ks) < 1:
+        raise ParameterError(f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5")
+    return ks
+
+
+def predict_stream(tagger: Tagger, file: str, k: int) -> None:
+    """One JSON line a document, in order, a batch in memory at a time."""
+    from labelspace.data.source import iter_records
+
+    records = iter_records(file)
+    while batch := list(islice(records, BATCH)):
+        top = tagger.predict_topk(batch_inputs(tagger, batch), k)
+        lines = []
+        for record, labels, scores in zip(batch, top.labels.tolist(), top.scores.tolist(), strict=True):
+            lines.append(json.dumps({"id": record.id, "labels": named(tagger, labels, scores)}, ensure_ascii=False))
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+
+
+def batch_inputs(tagger: Tagger, batch: list[Record]) -> Any:  # noqa: ANN401 - texts or a feature matrix
+    """What the tagger takes of these records."""
+    from labelspace.data.records import feature_rows, text_rows
+
+    if tagger.features is None and not tagger.model.reads_text:
+        return feature_rows(batch, tagger.model.n_features_)
+    return text_rows(batch)
+
+
+def named(tagger: Tagger, labels: list[int], scores: list[float]) -> list[dict[str, Any]]:
+    """Labels of one document as JSON objects."""
+    names = tagger.labels_.names
+    return [
+        {"label": names[label], "score": round(score, 6)} for label, score in zip(labels, scores, strict=True) if label >= 0
+    ]
+
+
+def print_figures(figures: dict[str, Any]) -> None:
+    """The table of an evaluation, and its cost."""
+    from labelspace.report.tables import figures_table, frequency_table
+
+    out = console()
+    out.print(figures_table(figures))
+    out.print(frequency_table(figures["by_frequency"]))
+    say(
+        f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
+        f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
+    )
+
+
+def source_name(data: Path) -> str:
+    """A data path as a word for file names."""
+    return data.resolve().name.split(".")[0] or "data"
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[StepProgress]:
+    """Progress on stderr."""
+    from labelspace.report.progress import StepProgress
+
+    with StepProgress(quiet) as report:
+        yield report
+
+
+def console() -> Console:
+    """The console for tables; wide enough for them where stdout is no terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on stdout."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def say(line: str) -> None:
+    """One line for people on stdout."""
+    print(line)
+
+
+def main() -> None:
+    """Run the command line: 0 on success, 2 on bad input with one line that says rule, value and remedy."""
+    from labelspace.errors import LabelspaceError
+
+    try:
+        app()
+    except LabelspaceError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+    except MemoryError:
+        print("error: there was not enough memory for this; use fewer features (--set features.max_features=...)", file=sys.stderr)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

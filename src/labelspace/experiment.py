@@ -1,0 +1,253 @@
+"""The straight line: data -> fit -> predict -> metrics -> numbers. Choosing and fitting never see the test documents."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labelspace import metrics, store
+from labelspace.data.source import Source
+from labelspace.data.splits import hold_out
+from labelspace.errors import DataError, LabelspaceError
+from labelspace.features import Features, create_features
+from labelspace.models.base import Inputs, silent
+from labelspace.models.registry import DEFAULT, method
+from labelspace.tagger import Tagger
+from labelspace.types import Csr, Dataset, Progress
+from labelspace.version import __version__
+
+LATENCY_ROWS = 300  # single documents timed
+LATENCY_SECONDS = 20.0  # and at most so long
+VALIDATION_SHARE = 0.1  # cut from train where a method wants validation documents and there is no dev file
+TEST_SHARE = 0.2  # cut from a data set that comes without a test file, for `compare`
+
+Settings = Mapping[str, Any]
+
+
+@dataclass
+class Seconds:
+    """Wall and CPU seconds of a piece of work."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+@contextmanager
+def timed() -> Iterator[Seconds]:
+    """Measure the block, CPU time of all threads included."""
+    taken = Seconds()
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        yield taken
+    finally:
+        taken.wall, taken.cpu = time.perf_counter() - wall, time.process_time() - cpu
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train: a method and features by name, with the settings that differ from their defaults."""
+
+    method: str = DEFAULT
+    params: Settings = field(default_factory=dict)
+    features: str = "tfidf"
+    feature_params: Settings = field(default_factory=dict)
+    seed: int | None = None
+
+    def tagger(self) -> Tagger:
+        """A tagger ready to fit; the seed goes to a method that has one."""
+        seeded = self.seed is not None and "seed" in method(self.method).defaults()
+        params = {**({"seed": self.seed} if seeded else {}), **self.params}
+        return Tagger(self.method, create_features(self.features, **self.feature_params), **params)
+
+
+def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
+    """Fit a tagger on the training documents of a source."""
+    tagger = recipe.tagger()
+    documents, validation = training_data(source, recipe)
+    return tagger.fit_dataset(documents, validation, progress)
+
+
+def training_data(source: Source, recipe: Recipe) -> tuple[Dataset, Dataset | None]:
+    """Train and, for a method that uses them, validation documents: the dev file, or a seeded cut from train."""
+    documents = source.train()
+    if len(documents) == 0:
+        raise DataError(f"training needs at least one document, but {source.path} has 0; give a file with some")
+    if not method(recipe.method).uses_validation:
+        return documents, None
+    dev = source.dev(documents.labels)
+    if dev is not None:
+        return documents, dev
+    return hold_out(documents, VALIDATION_SHARE, recipe.seed or 0)
+
+
+def evaluate(
+    tagger: Tagger,
+    documents: Dataset,
+    ks: Sequence[int] = (1, 3, 5),
+    propensity_from: str = "train",
+    A: float = metrics.DEFAULT_A,
+    B: float = metrics.DEFAULT_B,
+) -> dict[str, Any]:
+    """The figures of a fitted tagger on labelled documents, with the time it takes for all and for one at a time.
+
+    Labels that the model does not know count as missed.
+    """
+    check_widths(tagger, documents)
+    with timed() as taken:
+        top = tagger.predict_topk(documents.inputs, max(ks))
+    known = tagger.labels_
+    figures: dict[str, Any] = metrics.evaluate(
+        documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
+    )
+    figures["by_frequency"] = metrics.by_frequency(documents.Y, top, known.counts, max(ks))
+    if known.hierarchy is not None:
+        hierarchy = documents.labels.hierarchy or known.hierarchy
+        figures["by_level"] = metrics.f1_by_level(documents.Y, top, hierarchy, max(ks))
+    figures["predict_seconds"] = round(taken.wall, 4)
+    figures["predict_cpu_seconds"] = round(taken.cpu, 4)
+    return {**figures, **latency(lambda inputs: tagger.predict_topk(inputs, max(ks)), documents)}
+
+
+def latency(predict: Callable[[Inputs], object], documents: Dataset, seed: int = 0) -> dict[str, float]:
+    """Milliseconds for one document at a time, over a seeded sample of them."""
+    order = np.random.default_rng(seed).permutation(len(documents))[:LATENCY_ROWS]
+    inputs = documents.inputs
+    taken: list[float] = []
+    for row in order.tolist():
+        one = [inputs[row]] if documents.X is None else inputs[row]
+        with timed() as single:
+            predict(one)
+        taken.append(1e3 * single.wall)
+        if sum(taken) > 1e3 * LATENCY_SECONDS:
+            break
+    return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}
+
+
+def check_widths(tagger: Tagger, documents: Dataset) -> None:
+    """Ready-made features of other documents must be those the model was trained on."""
+    if tagger.features is not None and documents.texts is None:
+        raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
+    if len(documents) == 0:
+        raise DataError("evaluation needs at least one document, but the data has 0; give a file with some")
+
+
+def compare(
+    source: Source,
+    recipes: Sequence[Recipe],
+    out: str | Path,
+    ks: Sequence[int] = (1, 3, 5),
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
+
+    A method that fails is reported in its row, and the others go on.
+    """
+    out = Path(out)
+    train_set, test_set = source.train(), None
+    if not source.has_test:
+        train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
+    shared = SharedFeatures(train_set)
+    fitted = [_attempt(recipe, train_set, shared, source, out, progress or silent) for recipe in recipes]
+    del shared
+    if test_set is None:  # read only now: nothing above could have looked at it
+        test_set = source.test(train_set.labels)
+    assert test_set is not None
+    rows = [_judged(row, test_set, ks) for row in fitted]
+    results = {
+        "data": source.path.name,
+        "n_train": len(train_set),
+        "n_test": len(test_set),
+        "n_labels": len(train_set.labels),
+        "test": "the test file" if source.has_test else f"a seeded {TEST_SHARE:.0%} of the documents",
+        "seed": seed,
+        "labelspace": __version__,
+        "rows": rows,
+    }
+    write_results(results, out)
+    return results
+
+
+class SharedFeatures:
+    """Features of the training texts, made once for all methods that ask for the same."""
+
+    def __init__(self, documents: Dataset) -> None:
+        self.documents = documents
+        self._made: dict[str, tuple[Features, Csr, Seconds]] = {}
+
+    def get(self, features: Features) -> tuple[Features, Csr, Seconds]:
+        """The fitted features, the matrix of the training texts, and the time that took."""
+        key = repr(features)
+        if key not in self._made:
+            with timed() as taken:
+                X = features.fit_transform(self.documents.texts or [])
+            self._made[key] = (features, X, taken)
+        return self._made[key]
+
+
+def _attempt(
+    recipe: Recipe, train_set: Dataset, shared: SharedFeatures, source: Source, out: Path, progress: Progress
+) -> dict[str, Any]:
+    """Fit and save one method; a failure becomes the row's ``error``."""
+    row: dict[str, Any] = {"method": recipe.method, "params": dict(recipe.params)}
+    try:
+        tagger = recipe.tagger()
+        X, made = None, Seconds()
+        if tagger.features is not None and train_set.X is None and not tagger.model.reads_text:
+            tagger.features, X, made = shared.get(tagger.features)
+        validation = None
+        if tagger.model.uses_validation:
+            validation = source.dev(train_set.labels)
+        with timed() as taken:
+            tagger.fit_dataset(train_set, validation, progress, X=X)
+        folder = out / "models" / recipe.method
+        tagger.save(folder)
+        row |= {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
+        row |= {"features_seconds": round(made.wall, 3), "model_mb": megabytes(folder), "model": str(folder)}
+    except (LabelspaceError, MemoryError, ArithmeticError) as error:
+        row["error"] = str(error) or type(error).__name__
+    return row
+
+
+def _judged(row: dict[str, Any], test_set: Dataset, ks: Sequence[int]) -> dict[str, Any]:
+    """Add the figures of the saved model to its row; read back, so that one model at a time is in memory."""
+    if "error" in row:
+        return row
+    try:
+        return {**row, **evaluate(Tagger.load(row["model"]), test_set, ks)}
+    except LabelspaceError as error:
+        return {**row, "error": str(error)}
+
+
+def write_results(results: Mapping[str, Any], out: Path) -> None:
+    """``results.json`` in full, and ``results.csv`` with one line a method."""
+    out.mkdir(parents=True, exist_ok=True)
+    columns = list(dict.fromkeys(key for row in results["rows"] for key, value in row.items() if not _nested(value)))
+    for name in ("results.json", "results.csv"):
+        beside = out / f".{name}.writing-{os.getpid()}"
+        with beside.open("w", encoding="utf-8", newline="") as file:
+            if name.endswith(".json"):
+                file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+            else:
+                writer = csv.DictWriter(file, columns, extrasaction="ignore")
+                writer.writeheader()
+                writer.writerows(results["rows"])
+        beside.replace(out / name)
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, (dict, list))
+
+
+def megabytes(folder: str | Path) -> float:
+    """What a saved model weighs."""
+    return round(store.folder_bytes(folder) / 1e6, 3)

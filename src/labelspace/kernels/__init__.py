@@ -1,0 +1,1 @@
+"""Numba loops, one version each, each with a NumPy twin in the tests."""

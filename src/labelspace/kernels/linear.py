@@ -1,0 +1,45 @@
+"""Scores of a sparse linear model, row by row: only the weights of a document's own features are read."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from labelspace.kernels.topk import push, sort_best_first
+from labelspace.types import Floats, Ints
+
+
+@njit(cache=True, nogil=True)
+def linear_topk(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    start: int,
+    stop: int,
+    w_data: Floats,
+    w_indices: Ints,
+    w_indptr: Ints,
+    bias: Floats,
+    allowed: npt.NDArray[np.bool_],
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Rows start..stop of X times W (n_features, n_labels) by CSR rows, plus bias: the best of the allowed labels.
+
+    ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
+    """
+    n_labels = len(bias)
+    scores = np.empty(n_labels, np.float32)
+    for row in range(start, stop):
+        scores[:] = bias
+        for j in range(indptr[row], indptr[row + 1]):
+            value, feature = data[j], indices[j]
+            for m in range(w_indptr[feature], w_indptr[feature + 1]):
+                scores[w_indices[m]] += value * w_data[m]
+        best, ids = out_scores[row], out_labels[row]
+        size = 0
+        for label in range(n_labels):
+            if allowed[label] and (size < len(best) or scores[label] > best[0]):
+                size = push(best, ids, size, scores[label], label)
+        sort_best_first(best, ids, size)

@@ -1,0 +1,248 @@
+"""Words in UTF-8 text: find them, number them, look them up. A word is a span of bytes with its 64-bit hash.
+
+A table of words is open addressing with linear probing over ``slots`` (uint64, a power of two of them): the upper half
+of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
+Hashes = npt.NDArray[np.uint64]
+Ids = npt.NDArray[np.int32]
+Offsets = npt.NDArray[np.int64]
+Spans = tuple[Offsets, Offsets, Hashes, Offsets]
+"""Start, stop and hash of each word, and the number of words up to the end of each document."""
+Table = tuple[Hashes, Hashes, Bytes, Offsets, int]
+"""Slots, hash of each word, bytes of all words, offsets of the words in them (one more than words), number of words."""
+
+_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+_MIX, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)  # of MurmurHash3's finaliser
+_HIGH, _LOW, _EMPTY = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.uint64(0)
+_SPACE = np.uint8(32)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def mixed(h: int) -> int:
+    """Spread every bit of a 64-bit number over all others: FNV-1a alone leaves its low bits weak."""
+    h ^= h >> _SHIFT
+    h *= _MIX
+    return h ^ (h >> _SHIFT)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _code_point(text: Bytes, at: int) -> tuple[int, int]:
+    """Decode a character and its size in bytes; Python wrote this UTF-8, so it needs no checks."""
+    b = np.int64(text[at])
+    if b < 0x80:
+        return b, 1
+    if b < 0xE0:
+        return (b & 0x1F) << 6 | (text[at + 1] & 0x3F), 2
+    if b < 0xF0:
+        return (b & 0x0F) << 12 | (text[at + 1] & 0x3F) << 6 | (text[at + 2] & 0x3F), 3
+    return (b & 0x07) << 18 | (text[at + 1] & 0x3F) << 12 | (text[at + 2] & 0x3F) << 6 | (text[at + 3] & 0x3F), 4
+
+
+@njit(cache=True, nogil=True)
+def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags) -> Spans:
+    r"""Find what ``\b\w\w+\b`` finds: the longest runs of word characters, of two characters or more.
+
+    Args:
+        text: UTF-8 of all documents, one after the other.
+        text_ends: where each document ends in ``text``.
+        is_word: whether a code point is of a word; 128 of them are enough for ASCII text.
+    """
+    room = (text.size + text_ends.size) // 3 + 1
+    starts, stops, hashes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64)
+    ends = np.empty(text_ends.size, np.int64)
+    n, at = 0, 0
+    for doc in range(text_ends.size):
+        stop = text_ends[doc]
+        while at < stop:
+            start, chars, size, h = at, 0, 0, _SEED
+            while at < stop:
+                code, size = _code_point(text, at)
+                if not is_word[code]:
+                    break
+                for i in range(at, at + size):
+                    h = (h ^ np.uint64(text[i])) * _PRIME
+                at += size
+                chars += 1
+            if chars >= 2:
+                starts[n], stops[n], hashes[n] = start, at, mixed(h)
+                n += 1
+            if at < stop:
+                at += size
+        ends[doc] = n
+    return starts[:n], stops[:n], hashes[:n], ends
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _is_char_start(b: int) -> bool:
+    return b & 0xC0 != 0x80
+
+
+@njit(cache=True, nogil=True)
+def _segment_end(text: Bytes, at: int, stop: int, by_word: bool) -> tuple[int, int]:
+    """The end of the segment that begins at a byte, and its number of characters."""
+    chars, end = 0, at
+    while end < stop:
+        chars += _is_char_start(text[end])
+        end += 1
+        if by_word and text[end - 1] == _SPACE and end - 1 > at:
+            break
+    return end, chars
+
+
+@njit(cache=True, nogil=True)
+def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word: bool) -> Spans:
+    """Find the character n-grams of min_n to max_n characters.
+
+    Args:
+        text: UTF-8 of all documents, one after the other.
+        text_ends: where each document ends in ``text``.
+        min_n: least number of characters.
+        max_n: largest number of characters.
+        by_word: n-grams stay within a word and the spaces round it; a document is then empty or ``" words like these "``.
+            A word too short for any n-gram counts once, as a whole.
+    """
+    room = 0
+    for doc in range(text_ends.size):
+        at, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
+        while at < stop - by_word:
+            end, chars = _segment_end(text, at, stop, by_word)
+            room += max(chars, 1) * (max_n - min_n + 1)
+            at = end - by_word
+    starts, stops, hashes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64)
+    ends = np.empty(text_ends.size, np.int64)
+    n = 0
+    for doc in range(text_ends.size):
+        at, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
+        while at < stop - by_word:
+            end, chars = _segment_end(text, at, stop, by_word)
+            least = min(min_n, chars) if by_word else min_n
+            left = chars
+            for start in range(at, end):
+                if left < least:
+                    break
+                if not _is_char_start(text[start]):
+                    continue
+                left -= 1
+                seen, h = 0, _SEED
+                for i in range(start, end):
+                    h = (h ^ np.uint64(text[i])) * _PRIME
+                    if i + 1 == end or _is_char_start(text[i + 1]):
+                        seen += 1
+                        if seen >= least:
+                            starts[n], stops[n], hashes[n] = start, i + 1, mixed(h)
+                            n += 1
+                        if seen >= max_n:
+                            break
+            at = end - by_word
+        ends[doc] = n
+    return starts[:n], stops[:n], hashes[:n], ends
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _same(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) -> bool:
+    if stop - start != b_stop - b_start:
+        return False
+    for i in range(stop - start):
+        if a[start + i] != b[b_start + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _place(slots: Hashes, hashes: Hashes, n: int) -> None:
+    """Enter the first n words, all different, into empty slots."""
+    mask = np.uint64(slots.size - 1)
+    for word in range(n):
+        slot = hashes[word] & mask
+        while slots[slot] != _EMPTY:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = (hashes[word] & _HIGH) | np.uint64(word + 1)
+
+
+@njit(cache=True, nogil=True)
+def number_words(
+    text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table
+) -> tuple[Ids, Table]:
+    """Give each span the id of its word, numbering words in the order of their first span; the table grows as needed."""
+    slots, word_hashes, word_bytes, offsets, n = table
+    ids = np.empty(starts.size, np.int32)
+    mask = np.uint64(slots.size - 1)
+    for t in range(starts.size):
+        start, stop, h = starts[t], stops[t], hashes[t]
+        slot = h & mask
+        word = -1
+        while word < 0:
+            entry = slots[slot]
+            if entry == _EMPTY:
+                word = n
+            elif (entry ^ h) & _HIGH == _EMPTY:
+                known = np.int64(entry & _LOW) - 1
+                if _same(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
+                    word = known
+            slot = (slot + np.uint64(1)) & mask
+        ids[t] = word
+        if word == n:
+            slots[(slot - np.uint64(1)) & mask] = (h & _HIGH) | np.uint64(n + 1)
+            if n == word_hashes.size:
+                word_hashes = np.concatenate((word_hashes, np.empty(n, np.uint64)))
+                offsets = np.concatenate((offsets, np.empty(n, np.int64)))
+            end = offsets[n] + stop - start
+            if end > word_bytes.size:
+                word_bytes = np.concatenate((word_bytes, np.empty(end, np.uint8)))
+            for i in range(stop - start):
+                word_bytes[offsets[n] + i] = text[start + i]
+            word_hashes[n], offsets[n + 1] = h, end
+            n += 1
+            if 2 * n > slots.size:
+                slots = np.zeros(2 * slots.size, np.uint64)
+                mask = np.uint64(slots.size - 1)
+                _place(slots, word_hashes, n)
+    return ids, (slots, word_hashes, word_bytes, offsets, n)
+
+
+@njit(cache=True, nogil=True)
+def index_words(word_bytes: Bytes, offsets: Offsets) -> Hashes:
+    """The slots of a table of ready words."""
+    n = offsets.size - 1
+    size = 16
+    while size < 2 * n:
+        size *= 2
+    slots, hashes = np.zeros(size, np.uint64), np.empty(n, np.uint64)
+    for word in range(n):
+        h = _SEED
+        for i in range(offsets[word], offsets[word + 1]):
+            h = (h ^ np.uint64(word_bytes[i])) * _PRIME
+        hashes[word] = mixed(h)
+    _place(slots, hashes, n)
+    return slots
+
+
+@njit(cache=True, nogil=True)
+def find_words(
+    text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, slots: Hashes, word_bytes: Bytes, offsets: Offsets
+) -> Ids:
+    """Give each span the id of its word, or -1 where it is not in the table."""
+    ids = np.empty(starts.size, np.int32)
+    mask = np.uint64(slots.size - 1)
+    for t in range(starts.size):
+        h = hashes[t]
+        slot = h & mask
+        word = -1
+        while slots[slot] != _EMPTY:
+            if (slots[slot] ^ h) & _HIGH == _EMPTY:
+                known = np.int64(slots[slot] & _LOW) - 1
+                if _same(text, starts[t], stops[t], word_bytes, offsets[known], offsets[known + 1]):
+                    word = known
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        ids[t] = word
+    return ids

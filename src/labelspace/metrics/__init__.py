@@ -1,0 +1,29 @@
+"""Metrics: (true labels Y, TopK) -> numbers. Functions give fractions; ``evaluate`` gives the table in percent."""
+
+from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
+from labelspace.metrics.evaluation import evaluate
+from labelspace.metrics.f1 import macro_f1, micro_f1
+from labelspace.metrics.frequency import by_frequency
+from labelspace.metrics.hierarchy import f1_by_level
+from labelspace.metrics.propensity import PRESETS, inverse_propensity, psndcg_at_k, psp_at_k
+from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
+
+__all__ = [
+    "PRESETS",
+    "by_frequency",
+    "coverage_at_k",
+    "evaluate",
+    "evaluate_baselines",
+    "f1_by_level",
+    "inverse_propensity",
+    "macro_f1",
+    "micro_f1",
+    "most_common",
+    "ndcg_at_k",
+    "precision_at_k",
+    "psndcg_at_k",
+    "psp_at_k",
+    "r_precision_at_k",
+    "random_topk",
+    "recall_at_k",
+]

@@ -1,0 +1,91 @@
+"""What a model must beat: the most common labels for every document, and labels drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.metrics.evaluation import DEFAULT_KS, PropensityFrom, evaluate
+from labelspace.metrics.inputs import checked_counts, checked_k
+from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B
+from labelspace.types import Csr, TopK
+
+
+def most_common(counts: npt.ArrayLike, n: int, k: int = 5) -> TopK:
+    """The k most frequent training labels, for each of n documents; ties go to the smaller label.
+
+    Args:
+        counts: Training documents of each label; they are the scores too.
+        n: Documents to predict.
+        k: Places a document; where there are fewer labels, the last places hold -1.
+
+    >>> most_common([3, 9, 5], n=1, k=2).labels.tolist()
+    [[1, 2]]
+    """
+    given = checked_counts(counts, np.size(counts))
+    best = TopK.from_scores(given[None, :], checked_k(k))
+    return TopK(np.repeat(best.labels, n, axis=0), np.repeat(best.scores, n, axis=0))
+
+
+def random_topk(n_labels: int, n: int, k: int = 5, seed: int = 0) -> TopK:
+    """K different labels drawn evenly from all, for each of n documents; the same seed draws the same.
+
+    Args:
+        n_labels: Labels to draw from.
+        n: Documents to predict.
+        k: Places a document; where there are fewer labels, the last places hold -1.
+        seed: Of the generator.
+
+    >>> topk = random_topk(n_labels=3, n=2, k=3)
+    >>> np.sort(topk.labels).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    rng = np.random.default_rng(seed)
+    drawn = min(checked_k(k), n_labels)
+    labels = np.full((n, drawn), -1, np.int32)
+    # Floyd's sampling: the j-th draw is from 0..top; a label drawn before gives way to top, which cannot have been.
+    for place, top in enumerate(range(n_labels - drawn, n_labels)):
+        draw = rng.integers(0, top + 1, size=n, dtype=np.int32)
+        labels[:, place] = np.where((labels == draw[:, None]).any(axis=1), top, draw)
+    # Floyd's sets are even but their order is not: late places hold large labels too often.
+    labels = rng.permuted(labels, axis=1)
+    scores = np.linspace(1.0, 0.0, drawn, endpoint=False, dtype=np.float32)
+    return TopK(labels, np.broadcast_to(scores, labels.shape)).padded(k)
+
+
+def evaluate_baselines(
+    Y: Csr,
+    counts: npt.ArrayLike,
+    n_documents: int,
+    ks: Sequence[int] = DEFAULT_KS,
+    A: float = DEFAULT_A,
+    B: float = DEFAULT_B,
+    propensity_from: PropensityFrom = "train",
+    seed: int = 0,
+) -> dict[str, dict[str, float]]:
+    """The table of :func:`evaluate` for both baselines, as ``most_common`` and ``random``.
+
+    Args:
+        Y: True labels, 0/1 of shape (n, n_labels).
+        counts: Training documents of each label; labels of Y beyond them count as unseen.
+        n_documents: Training documents in all.
+        ks: Places that count.
+        A: Exponent of the propensities.
+        B: Offset of the propensities.
+        propensity_from: "train" or "test".
+        seed: Of the random baseline.
+
+    >>> import scipy.sparse as sp
+    >>> scores = evaluate_baselines(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), counts=[9, 2, 1], n_documents=10, ks=(1, 3))
+    >>> scores["most_common"]["P@1"], scores["random"]["P@3"]
+    (50.0, 50.0)
+    """
+    n, n_labels = Y.shape
+    k = max(ks, default=1)
+    rankings = {
+        "most_common": most_common(checked_counts(counts, n_labels), n, k),
+        "random": random_topk(n_labels, n, k, seed),
+    }
+    return {name: evaluate(Y, topk, counts, n_documents, ks, A, B, propensity_from) for name, topk in rankings.items()}

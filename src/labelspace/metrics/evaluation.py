@@ -1,0 +1,84 @@
+"""The field's table for one set of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.metrics import propensity, ranking
+from labelspace.metrics.inputs import checked_k, checked_matrix
+from labelspace.metrics.judged import Doubles, Judged
+from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensity
+from labelspace.types import Csr, TopK
+
+PropensityFrom = Literal["train", "test"]
+DEFAULT_KS = (1, 3, 5)
+
+
+def evaluate(
+    Y: Csr,
+    topk: TopK,
+    counts: npt.ArrayLike | None = None,
+    n_documents: int | None = None,
+    ks: Sequence[int] = DEFAULT_KS,
+    A: float = DEFAULT_A,
+    B: float = DEFAULT_B,
+    propensity_from: PropensityFrom = "train",
+) -> dict[str, float]:
+    """P, nDCG, PSP and PSnDCG at each k, then R, RP and coverage at the largest, in percent with 4 decimals.
+
+    After them stand ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``.
+
+    Args:
+        Y: True labels, 0/1 of shape (n, n_labels).
+        topk: Predictions for the same documents, best first, of max(ks) places or more.
+        counts: Training documents of each label; labels of Y beyond them count as unseen.
+        n_documents: Training documents in all.
+        ks: Places that count, one column of the table each.
+        A: Exponent of the propensities.
+        B: Offset of the propensities.
+        propensity_from: "train" takes the propensities from ``counts``; "test" from Y, as GLaS's authors do
+            (Appendix D of their paper), and needs no counts.
+
+    >>> import scipy.sparse as sp
+    >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
+    >>> scores = evaluate(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, counts=[9, 2, 1], n_documents=10, ks=(1, 2))
+    >>> scores["P@1"], scores["P@2"], scores["PSP@1"], scores["n"]
+    (100.0, 50.0, 88.8046, 2)
+    """
+    widest = max((checked_k(k) for k in ks), default=0)
+    if not widest:
+        raise ParameterError("ks must name at least one k, but is empty; give for example ks=(1, 3, 5)")
+    judged = Judged.of(Y, topk, widest)
+    weights = _weights(Y, counts, n_documents, A, B, propensity_from)
+    earned, ideal = propensity.earned_weights(judged, weights), propensity.ideal_weights(judged, weights)
+    table = {f"P@{k}": ranking.precision(judged, k) for k in ks}
+    table |= {f"nDCG@{k}": ranking.ndcg(judged, k) for k in ks}
+    table |= {f"PSP@{k}": propensity.psp(earned, ideal, k) for k in ks}
+    table |= {f"PSnDCG@{k}": propensity.psndcg(earned, ideal, k) for k in ks}
+    table[f"R@{widest}"] = ranking.recall(judged, widest)
+    table[f"RP@{widest}"] = ranking.r_precision(judged, widest)
+    table[f"coverage@{widest}"] = ranking.coverage(judged, widest)
+    numbers = {"n": len(judged), "n_without_labels": judged.n_without_labels, "n_labels": int(Y.shape[1])}
+    return {name: round(100 * value, 4) for name, value in table.items()} | numbers
+
+
+def _weights(
+    Y: Csr, counts: npt.ArrayLike | None, n_documents: int | None, A: float, B: float, source: PropensityFrom
+) -> Doubles:
+    n, n_labels = Y.shape
+    if source == "test":
+        return inverse_propensity(np.bincount(checked_matrix(Y).indices, minlength=n_labels), n, A, B)
+    if source != "train":
+        raise ParameterError(f"propensity_from must be 'train' or 'test', but is {source!r}; choose one of the two")
+    if counts is None or n_documents is None:
+        missing = "counts" if counts is None else "n_documents"
+        raise DataError(
+            f"propensities need the training counts and the number of training documents, but {missing} is None; "
+            f"give {missing}=..., or take the test labels with propensity_from='test'"
+        )
+    return inverse_propensity(counts, n_documents, A, B, n_labels)

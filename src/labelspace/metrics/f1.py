@@ -1,0 +1,111 @@
+"""F1 of label sets: micro (all decisions pooled) and macro (the mean over labels).
+
+As everywhere in this folder, documents without labels are left out; on the others the values are scikit-learn's
+``f1_score``, for macro with ``labels=`` the labels that occur in Y or in the predictions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.metrics.inputs import checked_k, checked_matrix, labelled_rows
+from labelspace.metrics.judged import checked_places
+from labelspace.types import Bools, Csr, Longs, TopK
+
+
+def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
+    """2 * hits / (predicted + true), all labels pooled.
+
+    Args:
+        Y: True labels, 0/1 of shape (n, n_labels).
+        predicted: A 0/1 matrix of Y's shape, or a TopK whose first k places are taken as the predicted set.
+        k: Places of a TopK that count; None takes all. Not for a matrix.
+
+    >>> import scipy.sparse as sp
+    >>> round(micro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
+    0.6667
+    """
+    return Tally.of(Y, predicted, k).micro()
+
+
+def macro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
+    """The mean of the labels' own F1, over the labels that occur in Y or in the predictions.
+
+    Args:
+        Y: True labels, 0/1 of shape (n, n_labels).
+        predicted: A 0/1 matrix of Y's shape, or a TopK whose first k places are taken as the predicted set.
+        k: Places of a TopK that count; None takes all. Not for a matrix.
+
+    >>> import scipy.sparse as sp
+    >>> round(macro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
+    0.6667
+    """
+    return Tally.of(Y, predicted, k).macro()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """For each label, how often it is right, predicted and true; every F1 is read off these three. Shapes (n_labels,).
+
+    >>> tally = Tally(hits=np.array([1, 0]), predicted=np.array([1, 1]), true=np.array([1, 0]))
+    >>> round(tally.micro(), 4), tally.macro()
+    (0.6667, 0.5)
+    """
+
+    hits: Longs
+    predicted: Longs
+    true: Longs
+
+    @staticmethod
+    def of(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> Tally:
+        """Count over the documents that have labels."""
+        true, guess = checked_matrix(Y), predicted_set(predicted, k, Y.shape)
+        labelled = labelled_rows(true)
+        true, guess = true[labelled], guess[labelled]
+        listed = (true.multiply(guess).tocsr().indices, guess.indices, true.indices)
+        return Tally(*(np.bincount(labels, minlength=Y.shape[1]) for labels in listed))
+
+    def among(self, group: Bools) -> Tally:
+        """The same of the labels marked in ``group`` (n_labels,) only."""
+        return Tally(self.hits[group], self.predicted[group], self.true[group])
+
+    def micro(self) -> float:
+        """Micro-F1; 0 where nothing is true or predicted."""
+        return _ratio(2 * self.hits.sum(), self.predicted.sum() + self.true.sum())
+
+    def macro(self) -> float:
+        """Macro-F1 over the labels that are true or predicted somewhere; 0 where none is."""
+        occurrences = self.predicted + self.true
+        occurs = occurrences > 0
+        return _ratio((2 * self.hits[occurs] / occurrences[occurs]).sum(), occurs.sum())
+
+    def recall(self) -> float:
+        """Share of the true occurrences that are right; 0 where there are none."""
+        return _ratio(self.hits.sum(), self.true.sum())
+
+    def precision(self) -> float:
+        """Share of the predictions that are right; 0 where there are none."""
+        return _ratio(self.hits.sum(), self.predicted.sum())
+
+
+def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) -> Csr:
+    """The predictions as a checked 0/1 matrix of Y's shape (n, n_labels)."""
+    if isinstance(predicted, TopK):
+        places = checked_k(predicted.k if k is None else k)
+        checked_places(predicted, places, shape)
+        return predicted.padded(places).to_csr(shape[1])
+    if k is not None:
+        raise ParameterError(f"k cuts a TopK, not a 0/1 matrix, but is {k}; leave k out or give a TopK")
+    if predicted.shape != shape:
+        raise DataError(
+            f"the predicted matrix must have the shape of Y, but has {predicted.shape} against {shape}; "
+            "give one row a document and one column a label"
+        )
+    return checked_matrix(predicted, "predicted")
+
+
+def _ratio(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0

@@ -1,0 +1,77 @@
+"""What every metric accepts: 0/1 label matrices, label counts and k. What does not fit is refused here, once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Bools, Csr, Longs
+
+
+def checked_k(k: int) -> int:
+    """K itself, if it is a number of places.
+
+    >>> checked_k(5)
+    5
+    """
+    if k < 1:
+        raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
+    return int(k)
+
+
+def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
+    """A 0/1 matrix as csr with sorted indices and without stored zeros; the given one is left as it is.
+
+    >>> import scipy.sparse as sp
+    >>> checked_matrix(sp.csr_matrix([[0, 1], [1, 1]])).nnz
+    3
+    """
+    csr = matrix if sp.issparse(matrix) and matrix.format == "csr" else sp.csr_matrix(matrix)
+    if not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    if not csr.data.all():
+        csr = csr.copy()
+        csr.eliminate_zeros()
+    wrong = csr.data[csr.data != 1]
+    if wrong.size:
+        raise DataError(
+            f"{name} must hold 0 and 1 only, each label of a document once, but holds {wrong[0]}; "
+            f"set {name}.data to 1 after summing its duplicates"
+        )
+    return csr
+
+
+def labelled_rows(Y: Csr) -> Bools:
+    """Which documents of a checked matrix have labels; none at all is an error. Shape (n,).
+
+    >>> import scipy.sparse as sp
+    >>> labelled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
+    [True, False]
+    """
+    labelled = np.asarray(np.diff(Y.indptr) > 0)
+    if not labelled.any():
+        raise DataError(
+            f"at least one document must have a label, but none of the {labelled.size} has; "
+            "evaluate on documents whose labels are known"
+        )
+    return labelled
+
+
+def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:
+    """Label counts cut or filled with zeros to ``n_labels``: a label unseen in training has the count 0.
+
+    >>> checked_counts([3, 1], n_labels=4).tolist()
+    [3, 1, 0, 0]
+    """
+    given = np.ravel(np.asarray(counts))
+    wrong = given[~(given >= 0)]
+    if wrong.size:
+        raise DataError(
+            f"a label's count must be 0 or more, but one is {wrong[0]}; count the training documents of each label"
+        )
+    out = np.zeros(n_labels, np.int64)
+    out[: given.size] = given[:n_labels]
+    return out

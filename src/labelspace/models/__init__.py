@@ -1,0 +1,1 @@
+"""The contract, the registry, and one file per method."""

@@ -1,0 +1,206 @@
+"""The contract every method keeps: ``fit(X, Y)``, ``predict_topk(X, k)``, ``save(folder)``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace import store
+from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.estimator import Estimator
+from labelspace.types import Csr, LabelSpace, Progress, TopK
+
+Inputs = Csr | npt.NDArray[Any] | Sequence[str]
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """The progress of someone who does not want to know."""
+
+
+class Model(Estimator):
+    """A method. A subclass declares what stands below and writes ``_fit`` and ``_predict``; the rest is here.
+
+    ``_fit`` gets checked inputs: X csr float32 with sorted indices (or a list of texts where ``reads_text``), Y csr 0/1.
+    ``_predict`` gets the same kind of X and at most as many places k as there are labels.
+    """
+
+    title: ClassVar[str]
+    """The paper or the well-known name, for the table of methods."""
+    choose_when: ClassVar[str]
+    """One line: when to choose it."""
+    reads_text: ClassVar[bool] = False
+    uses_validation: ClassVar[bool] = False
+
+    labels_: LabelSpace | None
+    n_features_: int
+    n_labels_: int
+
+    @abstractmethod
+    def _fit(
+        self,
+        X: Csr,
+        Y: Csr,
+        labels: LabelSpace | None,
+        validation: tuple[Csr, Csr] | None,
+        progress: Progress,
+    ) -> None:
+        """Learn: set every attribute that ``state`` names."""
+
+    @abstractmethod
+    def _predict(self, X: Csr, k: int) -> TopK:
+        """The k best labels of each row."""
+
+    def fit(
+        self,
+        X: Inputs,
+        Y: Csr | npt.NDArray[Any],
+        labels: LabelSpace | None = None,
+        validation: tuple[Inputs, Csr] | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from documents X (n, n_features) and their labels Y (n, n_labels); what was learned before is forgotten.
+
+        ``validation`` holds documents for early stopping and calibration; methods without a use for it ignore it.
+        """
+        self.check_params()
+        X, Y = self._checked_inputs(X), checked_labels(Y)
+        if _n_rows(X) != Y.shape[0]:
+            raise DataError(
+                f"X and Y must have one row a document, but have {_n_rows(X)} and {Y.shape[0]} rows; "
+                "give the labels of the same documents"
+            )
+        if Y.shape[0] == 0:
+            raise DataError("fit needs at least one document, but got 0; give some training data")
+        if labels is not None and len(labels) != Y.shape[1]:
+            raise DataError(
+                f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "
+                "give the LabelSpace that Y was built with"
+            )
+        if validation is not None:
+            validation = (self._checked_inputs(validation[0]), checked_labels(validation[1]))
+        self.n_features_ = 0 if self.reads_text else X.shape[1]
+        self.n_labels_ = Y.shape[1]
+        self.labels_ = None if labels is None else labels.counted(Y)
+        self._fit(X, Y, self.labels_, validation, progress or silent)
+        return self
+
+    def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
+        """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
+        self.check_fitted()
+        if not isinstance(k, (int, np.integer)) or k < 1:
+            raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
+        if calibrated:
+            raise ParameterError(f"calibrated=True needs a fitted calibration, but {self.name} has none; leave it out")
+        X = self._checked_inputs(X)
+        if not self.reads_text and X.shape[1] != self.n_features_:
+            raise DataError(
+                f"X must have the {self.n_features_} features the model was trained on, but has {X.shape[1]}; "
+                "give features made in the same way"
+            )
+        if _n_rows(X) == 0:
+            return TopK.empty(0, k)
+        return self._predict(X, min(k, self.n_labels_)).padded(k)
+
+    def predict(self, X: Inputs, k: int = 5) -> Csr:
+        """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""
+        return self.predict_topk(X, k).to_csr(self.n_labels_)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether ``fit`` has been through."""
+        return hasattr(self, "n_labels_") and super().is_fitted
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder; ``labelspace.load`` reads it."""
+        manifest, arrays = self.to_store()
+        store.write(folder, {"kind": "model", **manifest}, {"model.safetensors": arrays}, self.labels_)
+
+    def to_store(self) -> tuple[dict[str, Any], store.Arrays]:
+        """The manifest's part on this model, and its arrays."""
+        packed, arrays = store.pack(self)
+        sizes = {"n_features": self.n_features_, "n_labels": self.n_labels_}
+        return {"method": self.name, **sizes, "model": packed}, arrays
+
+    @classmethod
+    def from_store(cls, manifest: dict[str, Any], arrays: store.Arrays, labels: LabelSpace | None) -> Self:
+        """The fitted model that ``to_store`` took apart."""
+        packed = manifest["model"]
+        try:
+            cls.reject_unknown(packed["params"])
+            model = cls(**packed["params"])
+            store.unpack(model, packed, arrays)
+            model.n_features_, model.n_labels_ = manifest["n_features"], manifest["n_labels"]
+        except (KeyError, ParameterError) as error:
+            raise ModelError(
+                f"the saved {cls.name} model must have the fields of this version, but has not ({error}); train it again"
+            ) from error
+        model.labels_ = labels
+        return model
+
+    def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr for most, texts for a method that reads text
+        return checked_texts(X) if self.reads_text else checked_features(X)
+
+
+def checked_texts(texts: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
+    """A list of str, or an error that says which row is not one."""
+    if isinstance(texts, str) or not hasattr(texts, "__iter__"):
+        raise DataError(f"texts must be a list of str, but are {type(texts).__name__}; wrap a single text: [text]")
+    listed = list(texts)
+    for row, text in enumerate(listed):
+        if not isinstance(text, str):
+            raise DataError(f"a text must be a str, but row {row} is {type(text).__name__}; convert or drop it")
+    return listed
+
+
+def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
+    """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
+    if not sp.issparse(X):
+        if isinstance(X, (str, bytes)) or (isinstance(X, Sequence) and X and isinstance(X[0], str)):
+            raise DataError("X must be a feature matrix, but holds texts; use labelspace.Tagger, which makes features of them")
+        X = np.asarray(X)
+        if X.ndim != 2 or X.dtype == object:
+            raise DataError(f"X must be a table (n, n_features) of numbers, but has shape {X.shape}; reshape it")
+    csr = _owned_csr(X)
+    if not np.isfinite(csr.data).all():
+        raise DataError("X must hold finite numbers, but has NaN or infinity; drop or fill those values")
+    return csr
+
+
+def checked_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
+    """Y as csr float32 of ones; anything but 0 and 1 is an error."""
+    if not sp.issparse(Y):
+        Y = np.asarray(Y)
+        if Y.ndim != 2 or Y.dtype == object:
+            raise DataError(
+                f"Y must be a 0/1 table (n, n_labels), but has shape {Y.shape}; for lists of names use labelspace.Tagger"
+            )
+    csr = _owned_csr(Y)
+    csr.eliminate_zeros()
+    wrong = csr.data != 1.0
+    if wrong.any():
+        raise DataError(f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label of a document with 1")
+    if csr.shape[1] == 0:
+        raise DataError("Y must have at least one label, but has 0 columns; give some labels")
+    return csr
+
+
+def _owned_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
+    """As csr float32 with sorted unique indices; copied only where something has to change."""
+    ours = isinstance(M, (sp.csr_matrix, sp.csr_array)) and M.dtype == np.float32
+    csr = M if ours and isinstance(M, sp.csr_matrix) else sp.csr_matrix(M, dtype=np.float32)
+    if csr is M and not csr.has_canonical_format:
+        csr = csr.copy()
+    if csr.indices.dtype != np.int32 and csr.shape[1] < 2**31:
+        csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
+    csr.sum_duplicates()
+    return csr
+
+
+def _n_rows(X: Any) -> int:  # noqa: ANN401 - csr or texts
+    return int(X.shape[0]) if sp.issparse(X) else len(X)

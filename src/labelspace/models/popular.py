@@ -1,0 +1,40 @@
+"""Most-Common: the same labels for every document, the most frequent of train first. The floor of every table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.models.base import Model
+from labelspace.types import Csr, Floats, LabelSpace, Progress, TopK
+
+
+class Popular(Model):
+    """Suggests the most frequent training labels, whatever the document; the score is the label's share of documents.
+
+    >>> import numpy as np
+    >>> Y = np.array([[1, 1, 0], [0, 1, 0]])
+    >>> Popular().fit(np.eye(2), Y).predict_topk(np.eye(2), k=2).labels[0].tolist()
+    [1, 0]
+    """
+
+    name = "popular"
+    title = "Most-Common"
+    choose_when = "as the floor: any method must beat it"
+    state = ("share_",)
+
+    share_: Floats  # (n_labels,) share of the training documents; 0 for a label never seen
+
+    def _fit(
+        self,
+        X: Csr,
+        Y: Csr,
+        labels: LabelSpace | None,
+        validation: tuple[Csr, Csr] | None,
+        progress: Progress,
+    ) -> None:
+        self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        scores = np.where(self.share_ > 0, self.share_, -np.inf)[None, :]
+        best = TopK.from_scores(scores, k)
+        return TopK(np.repeat(best.labels, X.shape[0], axis=0), np.repeat(best.scores, X.shape[0], axis=0))

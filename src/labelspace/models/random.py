@@ -1,0 +1,54 @@
+"""Random: labels drawn at random, for each document the same ones every time. The other floor of every table."""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+from labelspace.estimator import whole
+from labelspace.models.base import Model
+from labelspace.types import Csr, LabelSpace, Progress, TopK
+
+
+class Random(Model):
+    """Suggests labels drawn evenly from those seen in train. The draw depends on the seed and the document alone.
+
+    >>> import numpy as np
+    >>> X, Y = np.eye(3), np.eye(3)
+    >>> Random(seed=1).fit(X, Y).predict_topk(X, k=3).labels.shape
+    (3, 3)
+    """
+
+    name = "random"
+    title = "Random"
+    choose_when = "as the floor below the floor: what chance gives"
+    rules = {"seed": whole(0)}
+    state = ("seen_",)
+
+    seen_: np.ndarray[tuple[int], np.dtype[np.int32]]  # labels with a training document
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+
+    def _fit(
+        self,
+        X: Csr,
+        Y: Csr,
+        labels: LabelSpace | None,
+        validation: tuple[Csr, Csr] | None,
+        progress: Progress,
+    ) -> None:
+        self.seen_ = np.unique(Y.indices).astype(np.int32)
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        out = TopK.empty(X.shape[0], k)
+        places = min(k, len(self.seen_))
+        for row in range(X.shape[0]):
+            at = slice(X.indptr[row], X.indptr[row + 1])
+            # The document's own content seeds the draw, so that a batch and single rows agree.
+            content = zlib.crc32(X.data[at].tobytes(), zlib.crc32(X.indices[at].tobytes()))
+            rng = np.random.default_rng([self.seed, content])
+            out.labels[row, :places] = rng.choice(self.seen_, places, replace=False, shuffle=True)
+            out.scores[row, :places] = np.sort(rng.random(places, dtype=np.float32))[::-1]
+        return out

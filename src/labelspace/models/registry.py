@@ -1,0 +1,51 @@
+"""The methods by name. A method is imported when it is asked for, so that listing them stays quick."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from labelspace.errors import ParameterError
+from labelspace.models.base import Model
+
+METHODS = {
+    "popular": "labelspace.models.popular:Popular",
+    "random": "labelspace.models.random:Random",
+    "neighbours": "labelspace.models.neighbours:Neighbours",
+    "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
+}
+"""Registry name -> where its class lives."""
+
+DEFAULT = "neighbours"
+"""What ``train`` and ``Tagger`` use when no method is named."""
+
+
+def methods() -> dict[str, type[Model]]:
+    """Every registered method, by name."""
+    return {name: method(name) for name in METHODS}
+
+
+def method(name: str) -> type[Model]:
+    """The class of a method.
+
+    >>> method("popular").__name__
+    'Popular'
+    """
+    if name not in METHODS:
+        close = get_close_matches(name, METHODS, n=1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ParameterError(f"there is no method {name!r}; {hint}the methods are: {', '.join(METHODS)}")
+    module, cls = METHODS[name].split(":")
+    return getattr(import_module(module), cls)  # type: ignore[no-any-return]
+
+
+def create(name: str, **params: Any) -> Model:  # noqa: ANN401 - parameters are of any type
+    """A model by its registry name.
+
+    >>> create("popular")
+    Popular()
+    """
+    cls = method(name)
+    cls.reject_unknown(params)
+    return cls(**params)

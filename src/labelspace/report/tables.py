@@ -1,0 +1,146 @@
+"""Results as tables for the terminal. Nothing here prints: the command line does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from labelspace.types import Dataset, LabelSpace
+
+
+def plain_table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
+    """An empty table in the house's look; the columns named in ``right`` hold numbers."""
+    table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for column in columns:
+        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return table
+
+
+def methods_table(methods: Mapping[str, Any], default: str) -> Table:
+    """Name, paper and when to choose it, of every method."""
+    table = plain_table("", "method", "what it is", "choose it when")
+    for name, cls in methods.items():
+        table.add_row(f"{name} (default)" if name == default else name, escape(cls.title), escape(cls.choose_when))
+    return table
+
+
+def figures_table(figures: Mapping[str, Any]) -> Table:
+    """The field's metrics, one line a metric and one column a k."""
+    cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
+    ks = sorted({k for _, k in cells}, key=int)
+    table = plain_table(f"{figures['n']:,} documents, {figures['n_labels']:,} labels", "%", *(f"@{k}" for k in ks))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    for metric in dict.fromkeys(name for name, _ in cells):
+        table.add_row(metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
+    return table
+
+
+def frequency_table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The figures of head, torso and tail labels."""
+    columns = list(next(iter(groups.values())))
+    table = plain_table("by label frequency", "labels", *columns, right=columns)
+    for group, values in groups.items():
+        table.add_row(group, *(_cell(values[column]) for column in columns))
+    return table
+
+
+COMPARED = (
+    "P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5",
+    "train_cpu_seconds", "predict_seconds", "latency_ms_p50", "model_mb",
+)  # fmt: skip
+
+
+def compare_table(results: Mapping[str, Any]) -> Table:
+    """One line a method: accuracy, cost, size; the best figure of each column in bold."""
+    rows = results["rows"]
+    columns = [key for key in COMPARED if any(key in row for row in rows)]
+    title = f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
+    table = plain_table(title, "method", *(_HEADINGS.get(key, key) for key in columns))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    best = {}
+    for key in columns:
+        values = [row[key] for row in rows if key in row]
+        best[key] = max(values) if "@" in key else min(values)
+    for row in rows:
+        if "error" in row:
+            table.add_row(row["method"], "[red]failed, see below[/red]")
+            continue
+        cells = [_cell(row[key]) for key in columns]
+        marked = [f"[bold]{c}[/bold]" if row[k] == best[k] else c for k, c in zip(columns, cells, strict=True)]
+        table.add_row(row["method"], *marked)
+    return table
+
+
+_HEADINGS = {
+    "train_cpu_seconds": "train CPU s",
+    "predict_seconds": "predict s",
+    "latency_ms_p50": "ms a document",
+    "model_mb": "MB",
+}
+
+
+def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space: LabelSpace) -> Table:
+    """The tags of one document; a label's first synonym stands beside its name, where there are synonyms."""
+    shown = text if len(text) <= 100 else text[:99] + "…"
+    described = space.synonyms is not None
+    table = plain_table(shown, "label", *(["also"] if described else []), "score", right=["score"])
+    for label, score in zip(labels, scores, strict=True):
+        if label < 0:
+            continue
+        also = [] if space.synonyms is None else [escape((space.synonyms[label] or [""])[0])]
+        table.add_row(escape(space.names[label]), *also, f"{score:.3f}")
+    if not table.rows:
+        table.caption = "no label: nothing in this text was seen in training"
+    return table
+
+
+def stats_table(name: str, stats: Mapping[str, Any]) -> Table:
+    """The statistics of a data set."""
+    parts = list(stats["parts"])
+    table = plain_table(name, "", *parts, right=parts)
+    for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
+        table.add_row(key, *(_cell(stats["parts"][part].get(key, "")) for part in parts))
+    return table
+
+
+def dataset_stats(documents: Dataset) -> dict[str, Any]:
+    """What people ask of a data set first."""
+    counts = documents.labels.counted(documents.Y).counts
+    assert counts is not None
+    per_document = documents.Y.indptr[1:] - documents.Y.indptr[:-1]
+    used = counts[counts > 0]
+    stats: dict[str, Any] = {
+        "documents": len(documents),
+        "labels": len(documents.labels),
+        "labels in use": len(used),
+        "labels a document": round(float(per_document.mean()), 3) if len(documents) else 0.0,
+        "documents a used label": round(float(used.mean()), 3) if len(used) else 0.0,
+        "documents without labels": int((per_document == 0).sum()),
+        "labels with 1 document": int((used == 1).sum()),
+        "labels with 25 or fewer": int((used <= 25).sum()),
+    }
+    if documents.X is not None:
+        stats |= {"features": documents.X.shape[1]}
+        stats |= {"features a document": round(documents.X.nnz / max(len(documents), 1), 2)}
+    if documents.texts is not None:
+        lengths = [text.count(" ") + 1 for text in documents.texts]
+        stats |= {"words a document": round(sum(lengths) / max(len(lengths), 1), 1)}
+        stats |= {"empty texts": sum(not text.strip() for text in documents.texts)}
+    if documents.labels.hierarchy is not None:
+        stats |= {"hierarchy edges": documents.labels.hierarchy.parents.nnz}
+        stats |= {"hierarchy depth": int(documents.labels.hierarchy.levels.max()) + 1}
+    return stats
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2f}" if abs(value) >= 1 or value == 0 else f"{value:.3f}"

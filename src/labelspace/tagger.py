@@ -1,0 +1,163 @@
+"""Text in, label names out: features, model and labels as one thing, saved and loaded as one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace import store
+from labelspace.errors import DataError, NotFittedError
+from labelspace.features import Features, create_features
+from labelspace.models.base import Inputs, Model, checked_texts, silent
+from labelspace.models.registry import DEFAULT, create, method
+from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK
+
+Tags = list[tuple[str, float]]
+
+
+class Tagger:
+    """Tags texts with names.
+
+    ``method`` is a registry name (``labelspace methods`` lists them) or a model; further parameters are the method's.
+    ``features`` is a registry name or a Features object; it stays unused where features come ready-made.
+
+    >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
+    >>> tagger = Tagger().fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
+    >>> tagger.tag("how to bake bread", k=1)
+    [('baking', 1.0)]
+    """
+
+    model: Model
+    features: Features | None  # None once fitted on ready-made features, or with a method that reads text itself
+    labels_: LabelSpace
+
+    def __init__(
+        self,
+        method: str | Model = DEFAULT,
+        features: str | Features = "tfidf",
+        **params: Any,  # noqa: ANN401 - parameters are of any type
+    ) -> None:
+        self.model = create(method, **params) if isinstance(method, str) else method.set_params(**params)
+        self.features = create_features(features) if isinstance(features, str) else features
+
+    def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
+        """Learn from texts and, for each, the names of its labels."""
+        return self.fit_dataset(_as_dataset(texts, labels), progress=progress)
+
+    def fit_dataset(
+        self,
+        train: Dataset,
+        validation: Dataset | None = None,
+        progress: Progress | None = None,
+        X: Csr | None = None,
+    ) -> Self:
+        """Learn from a Dataset. ``X``, where given, is what the features, fitted before, made of the training texts."""
+        progress = progress or silent
+        if train.X is not None or self.model.reads_text:
+            self.features, inputs = None, train.inputs
+        else:
+            inputs = self._fit_features(train.texts or [], progress) if X is None else X
+        held = None if validation is None else (self._inputs(validation.inputs), validation.Y)
+        self.model.fit(inputs, train.Y, labels=train.labels, validation=held, progress=progress)
+        self.labels_ = train.labels.counted(train.Y)
+        return self
+
+    def predict_topk(self, inputs: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
+        """The k best label ids of each document; texts, or rows of features where the model was trained on those."""
+        self._check_fitted()
+        return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
+
+    def tag(self, text: str, k: int = 5) -> Tags:
+        """The k best labels of one text as (name, score), best first."""
+        return self.tag_batch([text], k)[0]
+
+    def tag_batch(self, texts: Sequence[str], k: int = 5) -> list[Tags]:
+        """The k best labels of each text."""
+        top = self.predict_topk(texts, k)
+        names = self.labels_.names
+        return [
+            [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
+            for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)
+        ]
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
+        self._check_fitted()
+        manifest, arrays = self.model.to_store()
+        files = {"model.safetensors": arrays}
+        if self.features is not None:
+            manifest["features"], files["features.safetensors"] = store.pack(self.features)
+        store.write(folder, {"kind": "tagger", **manifest}, files, self.labels_)
+
+    @classmethod
+    def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
+        """Read what ``save`` wrote; arrays are memory-mapped. ``verify`` checks (or not) every byte of large files too."""
+        loaded = load(folder, verify)
+        if isinstance(loaded, Model):
+            raise DataError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
+        return loaded
+
+    def _fit_features(self, texts: Sequence[str], progress: Progress) -> Csr:
+        assert self.features is not None
+        progress("features", 0, len(texts))
+        X = self.features.fit_transform(texts)
+        progress("features", len(texts), len(texts))
+        return X
+
+    def _inputs(self, inputs: Inputs) -> Inputs:
+        """What the model takes: texts as they are, features as they are, or features made of texts."""
+        if sp.issparse(inputs) or isinstance(inputs, np.ndarray):
+            return inputs
+        texts = checked_texts(inputs)
+        if self.model.reads_text:
+            return texts
+        if self.features is None:
+            raise DataError(
+                f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
+                "give a feature matrix, or a file with features"
+            )
+        return self.features.transform(texts)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "labels_"):
+            raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
+
+
+def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model
+    """Read a saved Tagger or model, whichever the folder holds."""
+    manifest = store.read_manifest(folder)
+    labels = store.read_labels(folder, manifest, verify)
+    arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
+    model = method(manifest["method"]).from_store(manifest, arrays, labels)
+    if manifest["kind"] == "model":
+        return model
+    tagger = Tagger(model)
+    assert labels is not None  # a tagger is never saved without
+    tagger.labels_ = labels
+    tagger.features = None
+    if "features" in manifest:
+        packed = manifest["features"]
+        tagger.features = create_features(packed["name"], **packed["params"])
+        store.unpack(tagger.features, packed, store.read_arrays(folder, manifest, "features.safetensors", verify))
+    return tagger
+
+
+def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Dataset:
+    """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
+    texts = checked_texts(texts)
+    if len(texts) != len(labels):
+        raise DataError(f"there must be one list of labels a text, but there are {len(labels)} for {len(texts)} texts")
+    for row, names in enumerate(labels):
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+            raise DataError(f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']")
+    space = LabelSpace(sorted(set(chain.from_iterable(labels))))
+    rows = [sorted({space.index[name] for name in names}) for names in labels]
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.fromiter(chain.from_iterable(rows), np.int32, int(indptr[-1]))
+    Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(space)))
+    return Dataset(Y, space, texts=texts)
