@@ -64,6 +64,8 @@ class Estimator:
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """Parameter -> default, read from the signature: the one place where a default is written."""
+        if cls.__init__ is object.__init__:
+            return {}
         return {key: p.default for key, p in inspect.signature(cls.__init__).parameters.items() if key != "self"}
 
     @classmethod

@@ -79,7 +79,7 @@ def write(folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, A
     from safetensors.numpy import save_file
 
     with _beside(Path(folder)) as target:
-        listed = {}
+        listed: dict[str, dict[str, Any]] = {}
         files = {**files, **({} if labels is None else {"labels.safetensors": _label_arrays(labels)})}
         for name, arrays in files.items():
             save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, target / name)

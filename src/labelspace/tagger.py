@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
-from labelspace.errors import DataError, NotFittedError
+from labelspace.errors import DataError, ModelError, NotFittedError
 from labelspace.features import Features, create_features
 from labelspace.models.base import Inputs, Model, checked_texts, silent
 from labelspace.models.registry import DEFAULT, create, method
@@ -98,8 +98,8 @@ class Tagger:
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
         """Read what ``save`` wrote; arrays are memory-mapped. ``verify`` checks (or not) every byte of large files too."""
         loaded = load(folder, verify)
-        if isinstance(loaded, Model):
-            raise DataError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
+        if not isinstance(loaded, Tagger):
+            raise ModelError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
         return loaded
 
     def _fit_features(self, texts: Sequence[str], progress: Progress) -> Csr:

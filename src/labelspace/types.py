@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
-Csr = sp.csr_matrix
+Csr: TypeAlias = sp.csr_matrix
 """A SciPy CSR matrix; rows are documents unless a name says otherwise."""
 
 Progress = Callable[[str, int, int], None]

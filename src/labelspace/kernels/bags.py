@@ -8,12 +8,12 @@ from numba import njit
 
 from labelspace.kernels.words import Ids, Offsets
 
-_DIGIT, _FEW = 8, 32
+_FEW = 32  # items up to which the simple sort is the faster one
 
 
 @njit(cache=True, nogil=True)
-def _sort(items: Offsets, other: Offsets, n: int, bits: int) -> None:
-    """Sort the first n numbers by their bits 32 .. 32 + ``bits``; ``other`` is room for as many."""
+def _sort(items: Offsets, room: Offsets, n: int, bits: int) -> Offsets:
+    """Sort the first n numbers by their upper halves, of so many bits; one of ``items`` and ``room`` comes back."""
     if n <= _FEW:
         for i in range(1, n):
             item, j = items[i], i
@@ -21,19 +21,24 @@ def _sort(items: Offsets, other: Offsets, n: int, bits: int) -> None:
                 items[j] = items[j - 1]
                 j -= 1
             items[j] = item
-        return
-    begins = np.empty((1 << _DIGIT) + 1, np.int64)
-    for shift in range(32, 32 + bits, _DIGIT):
+        return items
+    most = 8 if n < 512 else 11
+    passes = (bits + most - 1) // most
+    digit = (bits + passes - 1) // passes
+    begins = np.empty((1 << digit) + 1, np.int64)
+    low = (1 << digit) - 1
+    for shift in range(32, 32 + bits, digit):
         begins[:] = 0
         for i in range(n):
-            begins[((items[i] >> shift) & 0xFF) + 1] += 1
-        for digit in range(1 << _DIGIT):
-            begins[digit + 1] += begins[digit]
+            begins[((items[i] >> shift) & low) + 1] += 1
+        for i in range(1 << digit):
+            begins[i + 1] += begins[i]
         for i in range(n):
-            digit = (items[i] >> shift) & 0xFF
-            other[begins[digit]] = items[i]
-            begins[digit] += 1
-        items[:n] = other[:n]
+            key = (items[i] >> shift) & low
+            room[begins[key]] = items[i]
+            begins[key] += 1
+        items, room = room, items
+    return items
 
 
 @njit(cache=True, nogil=True)
@@ -55,7 +60,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
     longest, begin = 0, 0
     for doc in range(ends.size):
         longest, begin = max(longest, ends[doc] - begin), ends[doc]
-    items, other = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    items, room = np.empty(longest, np.int64), np.empty(longest, np.int64)
     out, out_counts = np.empty(columns.size, np.int32), np.empty(columns.size, np.int32)
     out_ends = np.empty(ends.size, np.int64)
     n, begin = 0, 0
@@ -65,10 +70,10 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
             if columns[i] >= 0:
                 items[n_items] = np.int64(columns[i]) << 32 | (counts[i] if counts.size else 1)
                 n_items += 1
-        _sort(items, other, n_items, bits)
+        in_order = _sort(items, room, n_items, bits)
         previous = -1
         for i in range(n_items):
-            column, times = items[i] >> 32, items[i] & 0xFFFFFFFF
+            column, times = in_order[i] >> 32, in_order[i] & 0xFFFFFFFF
             if column == previous:
                 out_counts[n - 1] += times
             else:
@@ -85,11 +90,15 @@ def weigh_rows(
 ) -> npt.NDArray[np.float32]:
     """The value of each column: its count, or 1 + ln of it, times its idf, each document scaled to length one."""
     values = np.empty(columns.size, np.float32)
+    logs = np.log(np.arange(1, 65)) if sublinear else np.zeros(0)  # most counts are small, and a logarithm is slow
     begin = 0
     for doc in range(ends.size):
         square = 0.0
         for i in range(begin, ends[doc]):
-            value = (1.0 + np.log(counts[i]) if sublinear else np.float64(counts[i])) * idf[columns[i]]
+            value = np.float64(counts[i])
+            if sublinear:
+                value = 1.0 + (logs[counts[i] - 1] if counts[i] <= logs.size else np.log(value))
+            value *= idf[columns[i]]
             square += value * value
             values[i] = value
         scale = 1.0 / np.sqrt(square) if square > 0.0 else 0.0

@@ -59,8 +59,8 @@ def descend(
             state ^= state << np.uint64(13)
             state ^= state >> np.uint64(7)
             state ^= state << np.uint64(17)
-            j = np.int64(state % np.uint64(i + 1))
-            order[i], order[j] = order[j], order[i]
+            drawn = np.int64(state % np.uint64(i + 1))
+            order[i], order[drawn] = order[drawn], order[i]
         at = 0
         while at < active:
             i = order[at]

@@ -1,14 +1,13 @@
 """Word n-grams without their strings: an n-gram is the number whose digits are its word ids, counted from one.
 
-With W words, ids in alphabetical order, and n-grams of up to N words, the key of an n-gram is its ids plus one, written as N
-digits to the base W + 1, zeros behind. Since the space that joins words sorts before every character of a word, the order
-of keys is the alphabetical order of the n-grams.
+With W words, ids in alphabetical order, and n-grams of up to N words, the key of an n-gram is its ids plus one, written
+as N digits to the base W + 1, zeros behind. Since the space that joins words sorts before every character of a word,
+the order of keys is the alphabetical order of the n-grams.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.words import Hashes, Ids, Offsets, mixed
@@ -53,26 +52,26 @@ def extend(
         min_df: n-grams of fewer documents are left out.
 
     Returns:
-        Prefix, last word, number of documents and of occurrences of each n-gram, in order of prefix and word.
+        Prefix, last word, number of documents and of occurrences of each n-gram, in order of prefix.
     """
     begins = np.zeros(high - low + 1, np.int64)
-    at = 0
+    begin = 0
     for doc in range(ends.size):
-        for at in range(at, ends[doc] - gap):
+        for at in range(begin, ends[doc] - gap):
             if low <= prefixes[at] < high and words[at + gap] >= 0:
                 begins[prefixes[at] - low + 1] += 1
-        at = ends[doc]
+        begin = ends[doc]
     begins = np.cumsum(begins)
     nexts, docs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.int32)
     place = begins[:-1].copy()
-    at = 0
+    begin = 0
     for doc in range(ends.size):
-        for at in range(at, ends[doc] - gap):
+        for at in range(begin, ends[doc] - gap):
             if low <= prefixes[at] < high and words[at + gap] >= 0:
                 i = place[prefixes[at] - low]
                 nexts[i], docs[i] = words[at + gap], doc
                 place[prefixes[at] - low] = i + 1
-        at = ends[doc]
+        begin = ends[doc]
     last, df, times = np.full(n_words, -1, np.int32), np.zeros(n_words, np.int64), np.zeros(n_words, np.int64)
     touched = np.empty(n_words, np.int32)
     room = begins[-1] // min_df + 1
@@ -101,60 +100,59 @@ def extend(
 
 @njit(cache=True, nogil=True, inline="always")
 def _slot(key: int, mask: int) -> int:
-    return np.int64((np.uint64(key) * _HASH) >> np.uint64(20)) & mask
+    return int((np.uint64(key) * _HASH) >> np.uint64(20)) & mask
 
 
 @njit(cache=True, nogil=True)
-def index_keys(keys: Offsets) -> npt.NDArray[np.int64]:
-    """A table from key to its place among the keys: rows (key, place), a key of 0 for an empty row; a power of two of rows."""
+def index_keys(keys: Offsets, places: Ids) -> Offsets:
+    """A table from key to place: rows (key, place), a power of two of them, with key 0 for an empty row."""
     size = 16
     while 2 * size < 3 * keys.size:
         size *= 2
     table = np.zeros((size, 2), np.int64)
-    for place in range(keys.size):
-        slot = _slot(keys[place], size - 1)
+    for i in range(keys.size):
+        slot = _slot(keys[i], size - 1)
         while table[slot, 0] != 0:
             slot = (slot + 1) & (size - 1)
-        table[slot, 0], table[slot, 1] = keys[place], place
+        table[slot, 0], table[slot, 1] = keys[i], places[i]
     return table
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _find(table: npt.NDArray[np.int64], key: int) -> int:
+def _find(table: Offsets, key: int) -> int:
     mask = table.shape[0] - 1
     slot = _slot(key, mask)
     while table[slot, 0] != 0:
         if table[slot, 0] == key:
-            return table[slot, 1]
+            return int(table[slot, 1])
         slot = (slot + 1) & mask
     return -1
 
 
 @njit(cache=True, nogil=True)
-def ngram_places(
-    words: Ids, ends: Offsets, n_words: int, length: int, longest: int, table: npt.NDArray[np.int64]
-) -> Ids:
-    """The place of the n-gram of exactly ``length`` words that begins at each token, -1 where it is not in the table."""
+def ngram_places(words: Ids, ends: Offsets, length: int, n_words: int, table: Offsets) -> Ids:
+    """The place of the n-gram of exactly ``length`` words that begins at each token, -1 where the table has none.
+
+    The keys of the table are of ``length`` digits.
+    """
     places = np.full(words.size, -1, np.int32)
-    at = 0
+    begin = 0
     for doc in range(ends.size):
-        for at in range(at, ends[doc] - length + 1):
+        for at in range(begin, ends[doc] - length + 1):
             key = 0
-            for i in range(length):
-                if words[at + i] < 0:
+            for word in words[at : at + length]:
+                if word < 0:
                     key = -1
                     break
-                key = key * (n_words + 1) + words[at + i] + 1
+                key = key * (n_words + 1) + word + 1
             if key > 0:
-                places[at] = _find(table, key * (n_words + 1) ** (longest - length))
-        at = ends[doc]
+                places[at] = _find(table, key)
+        begin = ends[doc]
     return places
 
 
 @njit(cache=True, nogil=True)
-def ngram_columns(
-    words: Ids, ends: Offsets, longest: int, word_columns: Ids, table: npt.NDArray[np.int64]
-) -> tuple[Ids, Offsets]:
+def ngram_columns(words: Ids, ends: Offsets, longest: int, word_columns: Ids, table: Offsets) -> tuple[Ids, Offsets]:
     """The columns of all n-grams of 1 to ``longest`` words, and their number up to the end of each document.
 
     Args:
@@ -175,7 +173,7 @@ def ngram_columns(
             if word_columns[word] >= 0:
                 columns[n] = word_columns[word]
                 n += 1
-            key, scale = np.int64(word + 1), longest - 1
+            key, scale = int(word) + 1, longest - 1
             for i in range(at + 1, min(at + longest, ends[doc])):
                 if words[i] < 0:
                     break
@@ -191,7 +189,7 @@ def ngram_columns(
 
 @njit(cache=True, nogil=True)
 def hashed_columns(hashes: Hashes, ends: Offsets, longest: int, bits: int) -> tuple[Ids, Offsets]:
-    """The upper bits of the hash of each n-gram of 1 to ``longest`` words, and their number up to each document's end."""
+    """The upper bits of the hash of each n-gram of 1 to ``longest`` words, and their number up to each document."""
     columns, column_ends = np.empty(longest * hashes.size, np.int32), np.empty(ends.size, np.int64)
     shift = np.uint64(64 - bits)
     n, begin = 0, 0

@@ -27,7 +27,7 @@ _SPACE = np.uint8(32)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def mixed(h: int) -> int:
+def mixed(h: np.uint64) -> np.uint64:
     """Spread every bit of a 64-bit number over all others: FNV-1a alone leaves its low bits weak."""
     h ^= h >> _SHIFT
     h *= _MIX
@@ -36,8 +36,8 @@ def mixed(h: int) -> int:
 
 @njit(cache=True, nogil=True, inline="always")
 def _code_point(text: Bytes, at: int) -> tuple[int, int]:
-    """Decode a character and its size in bytes; Python wrote this UTF-8, so it needs no checks."""
-    b = np.int64(text[at])
+    """Decode a character, and give its size in bytes; Python wrote this UTF-8, so it needs no checks."""
+    b = int(text[at])
     if b < 0x80:
         return b, 1
     if b < 0xE0:
@@ -61,22 +61,22 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags) -> Spans:
     ends = np.empty(text_ends.size, np.int64)
     n, at = 0, 0
     for doc in range(text_ends.size):
-        stop = text_ends[doc]
-        while at < stop:
-            start, chars, size, h = at, 0, 0, _SEED
-            while at < stop:
-                code, size = _code_point(text, at)
-                if not is_word[code]:
-                    break
+        start, chars, h = at, 0, _SEED
+        while at < text_ends[doc]:
+            code, size = _code_point(text, at)
+            if is_word[code]:
                 for i in range(at, at + size):
                     h = (h ^ np.uint64(text[i])) * _PRIME
-                at += size
-                chars += 1
-            if chars >= 2:
+                at, chars = at + size, chars + 1
+                continue
+            if chars > 1:
                 starts[n], stops[n], hashes[n] = start, at, mixed(h)
                 n += 1
-            if at < stop:
-                at += size
+            at += size
+            start, chars, h = at, 0, _SEED
+        if chars > 1:
+            starts[n], stops[n], hashes[n] = start, at, mixed(h)
+            n += 1
         ends[doc] = n
     return starts[:n], stops[:n], hashes[:n], ends
 
@@ -107,8 +107,8 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
         text_ends: where each document ends in ``text``.
         min_n: least number of characters.
         max_n: largest number of characters.
-        by_word: n-grams stay within a word and the spaces round it; a document is then empty or ``" words like these "``.
-            A word too short for any n-gram counts once, as a whole.
+        by_word: n-grams stay within a word and the spaces round it; a document is then ``" like this "``. A word too
+            short for any n-gram counts once, as a whole.
     """
     room = 0
     for doc in range(text_ends.size):
@@ -169,10 +169,8 @@ def _place(slots: Hashes, hashes: Hashes, n: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def number_words(
-    text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table
-) -> tuple[Ids, Table]:
-    """Give each span the id of its word, numbering words in the order of their first span; the table grows as needed."""
+def number_words(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table) -> tuple[Ids, Table]:
+    """Give each span the id of its word; words are numbered as they come, and the table grows as needed."""
     slots, word_hashes, word_bytes, offsets, n = table
     ids = np.empty(starts.size, np.int32)
     mask = np.uint64(slots.size - 1)
@@ -185,7 +183,7 @@ def number_words(
             if entry == _EMPTY:
                 word = n
             elif (entry ^ h) & _HIGH == _EMPTY:
-                known = np.int64(entry & _LOW) - 1
+                known = int(entry & _LOW) - 1
                 if _same(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
                     word = known
             slot = (slot + np.uint64(1)) & mask
@@ -239,7 +237,7 @@ def find_words(
         word = -1
         while slots[slot] != _EMPTY:
             if (slots[slot] ^ h) & _HIGH == _EMPTY:
-                known = np.int64(slots[slot] & _LOW) - 1
+                known = int(slots[slot] & _LOW) - 1
                 if _same(text, starts[t], stops[t], word_bytes, offsets[known], offsets[known + 1]):
                     word = known
                     break

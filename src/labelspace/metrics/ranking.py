@@ -119,8 +119,8 @@ def r_precision(judged: Judged, k: int) -> float:
 
 def coverage(judged: Judged, k: int) -> float:
     """coverage@k of a judged ranking."""
-    found = np.unique(judged.labels[:, :k][judged.cut(k) > 0]).size
-    return float(found / np.count_nonzero(np.bincount(judged.true.indices)))
+    found = np.bincount(judged.labels[:, :k][judged.cut(k) > 0])
+    return float(np.count_nonzero(found) / np.count_nonzero(np.bincount(judged.true.indices)))
 
 
 def discounts(k: int) -> Doubles:

@@ -1,0 +1,100 @@
+"""A data file, plain or gzipped: read with errors that name it, written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, TextIO, cast
+
+from labelspace.errors import DataError
+
+STDIN = "-"
+_BOM = b"\xef\xbb\xbf"
+_BUFFER = 2**20
+
+
+def is_gzipped(path: str | Path) -> bool:
+    """Whether the name ends with .gz."""
+    return str(path).lower().endswith(".gz")
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[BinaryIO]:
+    """Open for reading bytes, decompressed where the name ends with .gz; ``-`` is the standard input."""
+    try:
+        if str(path) == STDIN:
+            yield sys.stdin.buffer
+        elif is_gzipped(path):
+            with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(path)), _BUFFER) as file:
+                yield file
+        else:
+            with open(path, "rb", buffering=_BUFFER) as file:
+                yield file
+    except FileNotFoundError as error:
+        raise DataError(f"a data file must exist, but {path} does not; check the name") from error
+    except (OSError, EOFError, zlib.error) as error:
+        remedy = "fetch or compress it again" if is_gzipped(path) else "give a file that can be read"
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path} must be readable, but is not ({reason}); {remedy}") from error
+
+
+def lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Line number (from 1) and line, its end included, of a UTF-8 file; a byte order mark is skipped."""
+    with reading(path) as file:
+        for number, raw in enumerate(file, start=1):
+            try:
+                line = (raw.removeprefix(_BOM) if number == 1 else raw).decode()
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"{path}:{number}: expected UTF-8 text, but byte {error.start + 1} of the line is "
+                    f"0x{error.object[error.start]:02x}; save the file as UTF-8"
+                ) from error
+            yield number, line
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Give a temporary name beside ``path``, renamed to it on success; on failure nothing of it stays."""
+    target = Path(os.path.realpath(path))
+    work = target.with_name(f".{target.name}.writing-{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield work
+        work.replace(target)
+    except OSError as error:
+        raise DataError(
+            f"the data must be written to {path}, but that failed ({error.strerror or error}); "
+            "free some space or give another name"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"text for {path} must be valid Unicode, but holds the lone surrogate {error.object[error.start]!r}; "
+            "replace it before writing"
+        ) from error
+    finally:
+        with suppress(OSError):
+            work.unlink()
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[BinaryIO]:
+    """Open for writing bytes, compressed where the name ends with .gz; the same data give the same file."""
+    with replacing(path) as work, work.open("wb") as raw:
+        if is_gzipped(path):
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
+                yield cast(BinaryIO, file)
+        else:
+            yield raw
+
+
+@contextmanager
+def writing_text(path: str | Path) -> Iterator[TextIO]:
+    """Open for writing UTF-8 text, line ends as given."""
+    with writing(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
+        yield text

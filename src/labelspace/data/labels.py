@@ -1,0 +1,134 @@
+"""The label files beside the data: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace import store
+from labelspace.data.files import lines, replacing, writing_text
+from labelspace.data.jsonl import parse_object
+from labelspace.data.records import Place
+from labelspace.errors import DataError
+from labelspace.types import Hierarchy, LabelSpace
+
+LABELS = store.LABELS
+HIERARCHY = "hierarchy.tsv"
+MOST_NUMBERED = 50_000_000  # a stray large id must not fill the memory with names of labels that are not there
+
+
+def read_labels(path: str | Path) -> LabelSpace:
+    """Read ``{"label": name, "alt": [synonyms]}`` lines; the line number, from 0, is the label's id.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_labels(f"{folder}/labels.jsonl", LabelSpace(["cat", "dog"], [["kitty"], []]))
+    ...     read_labels(f"{folder}/labels.jsonl").synonyms
+    [['kitty'], []]
+    """
+    seen: dict[str, int] = {}
+    synonyms: list[list[str]] = []
+    for line, text in lines(path):
+        place = Place(path, line)
+        row = parse_object(text, place)
+        name, alt = row.get("label"), row.get("alt")
+        if not isinstance(name, str) or not name:
+            raise place.expected("'label' to be a name", f"it is {name!r}", 'write {"label": "name"}')
+        if name in seen:
+            raise place.expected(
+                "each label once", f"{name!r} stands on line {seen[name]} too", "rename or merge the two"
+            )
+        if alt is not None and not (isinstance(alt, list) and all(isinstance(word, str) for word in alt)):
+            raise place.expected(
+                "'alt' to be a list of names", f"it is {str(alt)[:40]!r}", 'write "alt": ["name", ...]'
+            )
+        seen[name] = line
+        synonyms.append(alt or [])
+    return LabelSpace(list(seen), synonyms if any(synonyms) else None)
+
+
+def write_labels(path: str | Path, labels: LabelSpace) -> None:
+    """Write the names and synonyms of a label space."""
+    with replacing(path) as work:
+        store.write_names(work, labels)
+
+
+def read_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
+    r"""Read ``child<TAB>parent`` lines as the hierarchy of the labels; names unknown so far are appended.
+
+    Blank lines and lines that start with ``#`` are skipped. A label may have several parents; a cycle is an error.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "hierarchy.tsv").write_text("cat\tanimal\n")
+    ...     space = read_hierarchy(f"{folder}/hierarchy.tsv", LabelSpace(["cat"]))
+    >>> space.names, space.hierarchy.levels.tolist()
+    (['cat', 'animal'], [1, 0])
+    """
+    pairs: list[tuple[str, str]] = []
+    for line, text in lines(path):
+        text = text.rstrip("\r\n")
+        if not text.strip() or text.startswith("#"):
+            continue
+        child, tab, parent = text.partition("\t")
+        if not (child and parent) or "\t" in parent:
+            found = f"found {text[:60]!r}"
+            raise Place(path, line).expected("child<TAB>parent", found, "write two names with one tab between them")
+        pairs.append((child, parent))
+    space = replace(labels, hierarchy=None).extended(name for pair in pairs for name in pair)
+    edges = np.array([[space.index[child], space.index[parent]] for child, parent in pairs], np.int64)
+    return replace(space, hierarchy=_acyclic(edges, space, path))
+
+
+def _acyclic(edges: np.typing.NDArray[np.int64], space: LabelSpace, path: str | Path) -> Hierarchy:
+    """``Hierarchy.from_edges`` with the names, not the ids, of a cycle in the message."""
+    child, parent = np.unique(edges.reshape(-1, 2), axis=0).T
+    shape = (len(space), len(space))
+    hierarchy = Hierarchy(sp.csr_matrix((np.ones(len(child), np.float32), (child, parent)), shape=shape))
+    cycle = hierarchy.find_cycle()
+    if cycle:
+        names = " -> ".join(space.names[label] for label in [*cycle, cycle[0]])
+        raise DataError(f"{path}: a hierarchy must have no cycle, but {names} is one; remove one of these lines")
+    return hierarchy
+
+
+def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
+    """Write the edges of the hierarchy of a label space."""
+    if labels.hierarchy is None:
+        raise DataError(
+            f"there must be a hierarchy to write to {path}, but the label space has none; leave the file out"
+        )
+    with writing_text(path) as file:
+        for child, parent in labels.hierarchy.edges:
+            pair = labels.names[child], labels.names[parent]
+            if pair[0].startswith("#") or any(not name or set(name) & set("\t\r\n") for name in pair):
+                raise DataError(
+                    f"names in {path} must have no tab or line end, and a child must not start with '#', but there is "
+                    f"the edge {pair[0]!r} -> {pair[1]!r}; rename the label"
+                )
+            file.write("\t".join(pair) + "\n")
+
+
+def labels_beside(path: str | Path) -> LabelSpace | None:
+    """The ``labels.jsonl`` in the folder of a data file, or None."""
+    beside = Path(path).parent / LABELS
+    return read_labels(beside) if beside.exists() else None
+
+
+def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
+    """The labels with the ``hierarchy.tsv`` in the folder of a data file, unless they have one or there is none."""
+    beside = Path(path).parent / HIERARCHY
+    return read_hierarchy(beside, labels) if labels.hierarchy is None and beside.exists() else labels
+
+
+def numbered_labels(n_labels: int, where: str) -> LabelSpace:
+    """``LabelSpace.numbered``, unless a stray id asks for more than there can be."""
+    if n_labels > MOST_NUMBERED:
+        raise DataError(
+            f"{where}: expected at most {MOST_NUMBERED} labels without names, but there are {n_labels} by their ids; "
+            f"give the labels as names, or put {LABELS} beside the file"
+        )
+    return LabelSpace.numbered(n_labels)

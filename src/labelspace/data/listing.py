@@ -1,0 +1,44 @@
+"""A data set as records, for the writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+
+import numpy as np
+
+from labelspace.data.records import FIELDS, Record
+from labelspace.data.sparse_rows import format_features
+from labelspace.types import Dataset, LabelSpace
+
+
+def fields_of(dataset: Dataset) -> list[str]:
+    """The fields of a record that a data set can fill."""
+    there = {"id": dataset.ids, "text": dataset.texts, "features": dataset.X, "labels": dataset.Y}
+    return [name for name in FIELDS if there[name] is not None]
+
+
+def records_of(dataset: Dataset) -> Iterator[Record]:
+    """The documents, one by one; labels known by number alone are given as ids, so that their order survives.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> dataset = Dataset(csr_matrix([[1, 0]]), LabelSpace(["cat", "dog"]), texts=["it purrs"])
+    >>> list(records_of(dataset))
+    [Record(id='0', text='it purrs', features=None, labels=('cat',), line=0)]
+    """
+    n, Y = len(dataset), dataset.Y
+    names: np.ndarray = np.array(
+        [*(range(len(dataset.labels)) if is_numbered(dataset.labels) else dataset.labels.names)], object
+    )
+    ids = map(str, range(n)) if dataset.ids is None else iter(dataset.ids)
+    texts = repeat(None, n) if dataset.texts is None else iter(dataset.texts)
+    features = repeat(None, n) if dataset.X is None else format_features(dataset.X)
+    for row, (name, text, pairs) in enumerate(zip(ids, texts, features, strict=True)):
+        at = slice(Y.indptr[row], Y.indptr[row + 1])
+        marked = Y.indices[at][Y.data[at] != 0]
+        yield Record(name, text, pairs, tuple(names[np.sort(marked)]))
+
+
+def is_numbered(labels: LabelSpace) -> bool:
+    """Whether the names are '0', '1', ... in order."""
+    return all(name == str(i) for i, name in enumerate(labels.names))

@@ -1,0 +1,73 @@
+"""Parquet with the columns ``text`` or ``features``, and optionally ``id`` and ``labels`` (a list); needs pyarrow."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from labelspace.data.files import is_gzipped, reading, writing
+from labelspace.data.listing import fields_of, is_numbered, records_of
+from labelspace.data.records import FIELDS, Place, Record, to_record
+from labelspace.errors import DataError, require
+from labelspace.types import Dataset
+
+EXTRA = "parquet"
+_BATCH = 4096  # rows in memory at once
+
+
+def iter_parquet(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
+    """The records of a file, batch by batch; other columns are ignored."""
+    arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
+    number = 0
+    with _seekable(path) as file:
+        try:
+            table = parquet.ParquetFile(file)
+            columns = _columns(path, table.schema_arrow.names, with_labels)
+            for batch in table.iter_batches(_BATCH, columns=columns):
+                for row in batch.to_pylist():
+                    yield to_record(row, number, Place(path, number + 1), with_labels)
+                    number += 1
+        except (arrow.ArrowException, UnicodeDecodeError) as error:
+            reason = str(error).split("\n")[0]
+            raise DataError(
+                f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
+            ) from error
+
+
+@contextmanager
+def _seekable(path: str | Path) -> Iterator[BinaryIO]:
+    """Parquet is read from its end, so a gzipped file is unpacked to disk first."""
+    with reading(path) as file:
+        if not is_gzipped(path):
+            yield file
+            return
+        with tempfile.TemporaryFile() as unpacked:
+            shutil.copyfileobj(file, unpacked, 2**20)
+            unpacked.seek(0)
+            yield unpacked
+
+
+def _columns(path: str | Path, names: list[str], with_labels: bool) -> list[str]:
+    if "text" not in names and "features" not in names:
+        raise DataError(
+            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename the column"
+        )
+    return [name for name in FIELDS if name in names and (with_labels or name != "labels")]
+
+
+def write_parquet(path: str | Path, dataset: Dataset) -> None:
+    """Write the documents of a data set, batch by batch."""
+    arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
+    fields = fields_of(dataset)
+    label = arrow.int64() if is_numbered(dataset.labels) else arrow.string()
+    schema = arrow.schema([(name, arrow.list_(label) if name == "labels" else arrow.string()) for name in fields])
+    records = records_of(dataset)
+    with writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+        while batch := list(islice(records, _BATCH)):
+            columns: list[list[Any]] = [[getattr(record, name) for record in batch] for name in fields]
+            writer.write_batch(arrow.record_batch(columns, schema=schema))

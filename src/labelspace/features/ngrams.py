@@ -1,0 +1,103 @@
+"""Word n-grams of a corpus: counted level by level, selected, and looked up by key (see ``kernels.ngrams``)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelspace.errors import DataError
+from labelspace.features.lexicon import Stream
+from labelspace.kernels.ngrams import extend, index_keys, ngram_columns, ngram_places
+from labelspace.kernels.threads import run_blocks
+from labelspace.types import Ints, Longs
+
+_PART, _MOST_PARTS = 2**22, 8  # a part of the n-grams costs a pass over all words, and saves the room of the others
+
+
+class Ngrams(NamedTuple):
+    """N-grams with their counts."""
+
+    digits: Ints  # (n, longest) word ids + 1, zeros behind
+    df: Longs  # (n,) documents
+    times: Longs  # (n,) occurrences
+
+    def at(self, places: Longs) -> Ngrams:
+        """The n-grams at these places."""
+        return Ngrams(self.digits[places], self.df[places], self.times[places])
+
+    def keys(self, n_words: int) -> Longs:
+        """The key of each n-gram. Shape (n,)."""
+        powers = np.array([(n_words + 1) ** i for i in range(self.digits.shape[1])][::-1], np.int64)
+        return self.digits.astype(np.int64) @ powers
+
+    def most_frequent(self, limit: int | None) -> Ngrams:
+        """In alphabetical order; at most ``limit``, those that occur most, and the alphabetically first of equals."""
+        order = np.lexsort(self.digits.T[::-1])
+        if limit is not None and limit < order.size:
+            # a stable sort of what is in alphabetical order leaves equals in it
+            order = order[np.sort(np.argsort(-self.times[order], kind="stable")[:limit])]
+        return self.at(order)
+
+
+def count_ngrams(stream: Stream, df: Longs, times: Longs, longest: int, min_df: int) -> Ngrams:
+    """Count the n-grams of 1 to ``longest`` words that occur in ``min_df`` documents or more.
+
+    Args:
+        stream: the words of all documents, in order if ``longest`` is over 1; words below ``min_df`` are -1.
+        df: documents of each word.
+        times: occurrences of each word.
+        longest: words in the longest n-gram.
+        min_df: n-grams of fewer documents are left out.
+    """
+    n_words = df.size
+    if (n_words + 1) ** longest >= 2**63:
+        raise DataError(
+            f"n-grams of {longest} words must have keys of 63 bits, but {n_words} words are too many for that; "
+            "raise min_df, or lower ngrams"
+        )
+    levels = [Ngrams(np.arange(1, n_words + 1, dtype=np.int32)[:, None], df, times)]
+    prefixes = stream.words
+    for length in range(2, longest + 1):
+        shorter = levels[-1]
+        if length > 2:
+            table = index_keys(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
+            prefixes = ngram_places(stream.words, stream.ends, length - 1, n_words, table)
+        levels.append(_lengthened(shorter, prefixes, stream, n_words, min_df))
+    digits = [np.pad(level.digits, ((0, 0), (0, longest - level.digits.shape[1]))) for level in levels]
+    return Ngrams(np.concatenate(digits), *(np.concatenate([level[i] for level in levels]) for i in (1, 2)))
+
+
+def _lengthened(shorter: Ngrams, prefixes: Ints, stream: Stream, n_words: int, min_df: int) -> Ngrams:
+    """The n-grams one word longer, counted in parts: ranges of prefixes that occur about equally often."""
+    ends = np.cumsum(shorter.times)
+    total = int(ends[-1]) if ends.size else 0
+    n_parts = min(_MOST_PARTS, total // _PART + 1)
+    cuts = np.searchsorted(ends, [total * i // n_parts for i in range(n_parts)]).tolist() + [ends.size]
+    parts: dict[int, tuple[Ints, Ints, Longs, Longs]] = {}
+    gap = shorter.digits.shape[1]
+
+    def count(start: int, stop: int) -> None:
+        for i in range(start, stop):
+            parts[i] = extend(prefixes, stream.words, stream.ends, gap, cuts[i], cuts[i + 1], n_words, min_df)
+
+    run_blocks(count, n_parts, 1)
+    prefix, word, df, times = (np.concatenate([parts[i][j] for i in range(n_parts)]) for j in range(4))
+    return Ngrams(np.column_stack([shorter.digits[prefix], word + 1]), df, times)
+
+
+class NgramIndex:
+    """From n-grams to columns, by sorted keys."""
+
+    def __init__(self, keys: Longs, n_words: int, longest: int) -> None:
+        self.longest = longest
+        first, rest = np.divmod(keys, (n_words + 1) ** (longest - 1))
+        columns = np.arange(keys.size, dtype=np.int32)
+        single = rest == 0
+        self._word_columns = np.full(n_words, -1, np.int32)
+        self._word_columns[first[single] - 1] = columns[single]
+        self._table = index_keys(keys[~single], columns[~single])
+
+    def columns(self, words: Ints, ends: Longs) -> tuple[Ints, Longs]:
+        """The columns of all n-grams in these words, and their number up to the end of each document."""
+        return ngram_columns(words, ends, self.longest, self._word_columns, self._table)

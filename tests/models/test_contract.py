@@ -1,0 +1,243 @@
+"""What every registered model keeps; found by discovery, so a new method is tested the day it is registered."""
+
+import hashlib
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import Pipeline
+
+import labelspace
+from labelspace.errors import DataError, NotFittedError, ParameterError
+from labelspace.models.base import Model
+from labelspace.models.registry import METHODS, create, method
+from labelspace.types import LabelSpace
+
+
+@pytest.fixture(params=list(METHODS))
+def name(request) -> str:
+    return request.param
+
+
+def inputs(name, documents):
+    return documents.texts if method(name).reads_text else documents.X
+
+
+@pytest.fixture
+def fitted(name, data) -> Model:
+    train, _ = data
+    return create(name).fit(inputs(name, train), train.Y, labels=train.labels)
+
+
+def same(one, other):
+    return np.array_equal(one.labels, other.labels) and np.array_equal(one.scores, other.scores)
+
+
+def test_it_finds_planted_labels(name, fitted, data):
+    train, test = data
+    first = fitted.predict_topk(inputs(name, test), k=1).labels[:, 0]
+    precision = test.Y[np.arange(len(test)), first].mean()
+    share = np.sort(train.Y.sum(axis=0).A1)[-1] / len(train)
+    assert precision > {"popular": 0.7 * share, "random": 0.01}.get(name, 0.85)
+
+
+def test_the_answer_has_the_declared_shape(name, fitted, data):
+    top = fitted.predict_topk(inputs(name, data[1]), k=4)
+    assert top.labels.shape == top.scores.shape == (200, 4)
+    assert top.labels.dtype == np.int32
+    assert top.scores.dtype == np.float32
+    assert (np.diff(top.scores, axis=1) <= 0).all(), "best first"
+    assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in top.labels), "no label twice"
+    assert ((top.labels == -1) == np.isneginf(top.scores)).all(), "padding is -1 and -inf together"
+
+
+def test_a_batch_equals_single_rows(name, fitted, data):
+    X = inputs(name, data[1])
+    batch = fitted.predict_topk(X, k=5)
+    for row in range(0, 200, 23):
+        assert same(fitted.predict_topk(X[row : row + 1], k=5), batch.__class__(batch.labels[[row]], batch.scores[[row]]))
+
+
+def test_sparse_equals_dense(name, fitted, data):
+    if method(name).reads_text:
+        pytest.skip("reads text")
+    X = data[1].X
+    assert same(fitted.predict_topk(X, k=5), fitted.predict_topk(X.toarray(), k=5))
+    assert same(fitted.predict_topk(X, k=5), fitted.predict_topk(sp.coo_array(X).astype(np.float64), k=5))
+
+
+def test_k_over_the_number_of_labels_is_padded(name, fitted, data):
+    top = fitted.predict_topk(inputs(name, data[1])[:3], k=100)
+    assert top.labels.shape == (3, 100)
+    assert (top.labels[:, 40:] == -1).all()
+
+
+def test_k_only_cuts_the_list(name, fitted, data):
+    X = inputs(name, data[1])
+    if name == "random":
+        pytest.skip("draws anew for another k")
+    assert same(fitted.predict_topk(X, k=10).padded(3), fitted.predict_topk(X, k=3))
+
+
+def test_empty_rows_and_rows_without_labels_are_allowed(name, data):
+    train, _ = data
+    X, Y = train.X[:60].tolil(), train.Y[:60].tolil()
+    X[3], Y[5], Y[:, 7] = 0, 0, 0
+    X, Y = X.tocsr(), Y.tocsr()
+    given = ["", *train.texts[:59]] if method(name).reads_text else X
+    model = create(name).fit(given, Y)
+    top = model.predict_topk([""] if method(name).reads_text else sp.csr_matrix((1, X.shape[1])), k=3)
+    assert top.labels.shape == (1, 3)
+    assert not np.isnan(top.scores).any()
+
+
+def test_a_label_never_seen_is_never_suggested_before_a_seen_one(name, data):
+    train, test = data
+    hidden = 11
+    Y = train.Y.tolil()
+    Y[:, hidden] = 0
+    model = create(name).fit(inputs(name, train), Y.tocsr())
+    top = model.predict_topk(inputs(name, test), k=40)
+    for row in top.labels:
+        assert hidden not in row[: (row >= 0).sum() - 1]
+
+
+def test_a_label_with_one_document_is_learned_without_fuss(name, data):
+    train, _ = data
+    extra = sp.csr_matrix(([1.0], ([0], [0])), shape=(len(train), 1))
+    model = create(name).fit(inputs(name, train), sp.hstack([train.Y, extra]).tocsr())
+    assert model.predict_topk(inputs(name, train)[:1], k=5).labels.shape == (1, 5)
+
+
+def test_a_single_label_and_a_single_document_suffice(name):
+    given = ["a word or two"] if method(name).reads_text else sp.csr_matrix(np.array([[1.0, 0.0]]))
+    top = create(name).fit(given, np.array([[1]])).predict_topk(given, k=2)
+    assert top.labels.tolist() == [[0, -1]]
+
+
+def test_inputs_are_left_as_they_are(name, data):
+    train, test = data
+    X, Y = train.X.copy(), train.Y.copy()
+    given = train.texts if method(name).reads_text else X
+    create(name).fit(given, Y, labels=train.labels).predict_topk(given[:10], k=3)
+    assert (X != train.X).nnz == 0
+    assert (Y != train.Y).nnz == 0
+    unsorted = sp.csr_matrix(([1.0, 2.0], [5, 2], [0, 2]), shape=(1, 600), dtype=np.float32)
+    if not method(name).reads_text:
+        create(name).fit(unsorted, np.array([[1]]))
+        assert unsorted.indices.tolist() == [5, 2]
+
+
+def digest(folder):
+    files = sorted(path for path in folder.iterdir() if path.suffix != ".json")
+    return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+
+
+def test_same_seed_same_bytes_whatever_the_number_of_threads(name, data, tmp_path, monkeypatch):
+    train, _ = data
+    for threads in ("1", "2"):
+        monkeypatch.setenv("LABELSPACE_THREADS", threads)
+        create(name).fit(inputs(name, train), train.Y, labels=train.labels).save(tmp_path / threads)
+    assert digest(tmp_path / "1") == digest(tmp_path / "2")
+
+
+def test_save_and_load_round_trip(name, fitted, data, tmp_path):
+    X = inputs(name, data[1])
+    fitted.save(tmp_path / "model")
+    loaded = labelspace.load(tmp_path / "model")
+    assert type(loaded) is type(fitted)
+    assert loaded.get_params() == fitted.get_params()
+    assert list(loaded.labels_.names) == list(data[0].labels.names)
+    assert same(loaded.predict_topk(X, k=5), fitted.predict_topk(X, k=5))
+    loaded.save(tmp_path / "again")
+    assert digest(tmp_path / "again") == digest(tmp_path / "model")
+
+
+def test_refit_forgets(name, data):
+    train, test = data
+    half = train.rows(range(300))
+    model = create(name).fit(inputs(name, train), train.Y)
+    model.fit(inputs(name, half), half.Y)
+    fresh = create(name).fit(inputs(name, half), half.Y)
+    assert same(model.predict_topk(inputs(name, test), 5), fresh.predict_topk(inputs(name, test), 5))
+
+
+def test_scikit_learn_clones_it(name, fitted):
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not copy.is_fitted
+
+
+def test_it_stands_at_the_end_of_a_pipeline(name, data):
+    train, test = data
+    steps = [("model", create(name))]
+    if not method(name).reads_text:
+        steps.insert(0, ("tfidf", TfidfVectorizer(dtype=np.float32)))
+    pipeline = Pipeline(steps).fit(train.texts, train.Y)
+    marked = pipeline.predict(test.texts, k=3)
+    assert marked.shape == test.Y.shape
+    assert 0 < marked.sum() <= 3 * len(test)
+    assert "model" in repr(clone(pipeline))
+
+
+def test_every_parameter_has_a_default_and_init_only_stores(name):
+    cls = method(name)
+    model = cls(**{key: f"marker {key}" for key in cls.defaults()})
+    assert model.get_params() == {key: f"marker {key}" for key in cls.defaults()}
+
+
+def test_every_rule_belongs_to_a_parameter_and_holds_for_the_default(name):
+    cls = method(name)
+    assert set(cls.rules) == set(cls.defaults()), "each parameter is checked"
+    create(name).check_params()
+
+
+def test_unknown_parameters_are_refused(name):
+    with pytest.raises(ParameterError, match="has no parameter 'colour'"):
+        create(name, colour=1)
+    with pytest.raises(ParameterError, match="has no parameter 'colour'"):
+        create(name).set_params(colour=1)
+
+
+def test_bad_input_is_one_clear_line(name, fitted, data):
+    train, _ = data
+    X, Y = inputs(name, train), train.Y
+    with pytest.raises(NotFittedError, match="must be fitted first"):
+        create(name).predict_topk(X)
+    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
+        fitted.predict_topk(X, k=0)
+    with pytest.raises(ParameterError, match="calibrated=True needs a fitted calibration"):
+        fitted.predict_topk(X, calibrated=True)
+    with pytest.raises(DataError, match="one row a document"):
+        create(name).fit(X, Y[:-1])
+    with pytest.raises(DataError, match="only 0 and 1, but holds 2"):
+        create(name).fit(X, Y * 2)
+    with pytest.raises(DataError, match="at least one document"):
+        create(name).fit(X[:0], Y[:0])
+    with pytest.raises(DataError, match="3 names for 40 columns"):
+        create(name).fit(X, Y, labels=LabelSpace.numbered(3))
+
+
+def test_bad_features_are_refused(name, fitted, data):
+    if method(name).reads_text:
+        with pytest.raises(DataError, match="row 1 is float"):
+            fitted.predict_topk(["a", float("nan")])
+        return
+    X = data[0].X.copy()
+    with pytest.raises(DataError, match="600 features the model was trained on, but has 599"):
+        fitted.predict_topk(X[:, :-1])
+    X.data[3] = np.nan
+    with pytest.raises(DataError, match="NaN or infinity"):
+        create(name).fit(X, data[0].Y)
+    with pytest.raises(DataError, match="holds texts"):
+        fitted.predict_topk(["a text"])
+
+
+def test_the_method_describes_itself(name):
+    cls = method(name)
+    assert cls.name == name
+    assert cls.title
+    assert cls.choose_when
+    assert ">>>" in (cls.__doc__ or ""), "a doctest shows how it is used"

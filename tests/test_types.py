@@ -1,0 +1,102 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelspace.errors import DataError
+from labelspace.types import Dataset, Hierarchy, LabelSpace, TopK
+
+
+def test_topk_from_scores_breaks_ties_by_the_smaller_label_and_drops_minus_infinity():
+    top = TopK.from_scores([[0.5, 0.5, -np.inf]], k=4)
+    assert top.labels.tolist() == [[0, 1, -1, -1]]
+    assert top.scores.tolist() == [[0.5, 0.5, -np.inf, -np.inf]]
+
+
+def test_topk_as_matrix_marks_the_listed_labels():
+    top = TopK(np.array([[2, 0], [-1, -1]]), np.array([[0.9, 0.1], [-np.inf, -np.inf]]))
+    assert top.to_csr(4).toarray().tolist() == [[1, 0, 1, 0], [0, 0, 0, 0]]
+    assert top.to_csr(4).has_sorted_indices
+
+
+def test_topk_of_two_shapes_is_refused():
+    with pytest.raises(DataError, match=r"\(1, 2\) and \(1, 3\)"):
+        TopK(np.zeros((1, 2), np.int32), np.zeros((1, 3), np.float32))
+
+
+def test_a_dag_knows_its_levels_and_ancestors():
+    # 0 is the root; 3 has the parents 1 (level 1) and 2 (level 2), so it lies on level 3.
+    dag = Hierarchy.from_edges([[1, 0], [2, 1], [3, 1], [3, 2]], n_labels=5)
+    assert dag.levels.tolist() == [0, 1, 2, 3, 0]
+    assert dag.ancestors[3].indices.tolist() == [0, 1, 2]
+    assert dag.ancestors[4].nnz == 0
+    assert dag.edges.tolist() == [[1, 0], [2, 1], [3, 1], [3, 2]]
+
+
+def test_closing_marks_every_ancestor_once():
+    dag = Hierarchy.from_edges([[1, 0], [2, 1], [3, 1], [3, 2]], n_labels=4)
+    closed = dag.closed(sp.csr_matrix(np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 0, 0]], np.float32)))
+    assert closed.toarray().tolist() == [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("edges", [[[0, 0]], [[0, 1], [1, 0]], [[4, 0], [0, 1], [1, 2], [2, 0], [3, 4]]])
+def test_a_cycle_is_an_error_that_names_it(edges):
+    with pytest.raises(DataError, match=r"no cycle, but the labels .*0.* form one"):
+        Hierarchy.from_edges(edges, n_labels=5)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=20))
+def test_edges_to_smaller_numbers_never_make_a_cycle_and_ancestors_are_reachability(pairs):
+    edges = [(max(p), min(p)) for p in pairs if p[0] != p[1]]
+    hierarchy = Hierarchy.from_edges(np.array(edges).reshape(-1, 2), 10)
+    reach = {i: set() for i in range(10)}
+    for child, parent in sorted(edges):  # parents have smaller numbers, so theirs are complete by then
+        reach[child] |= {parent} | reach[parent]
+    assert all(set(hierarchy.ancestors[i].indices.tolist()) == reach[i] for i in range(10))
+    assert all(hierarchy.levels[c] > hierarchy.levels[p] for c, p in edges)
+
+
+def test_extending_keeps_ids_and_pads_what_is_known():
+    tree = Hierarchy.from_edges([[1, 0]], 2)
+    space = LabelSpace(["a", "b"], [["A"], []], np.array([4, 2]), 5, tree)
+    wider = space.extended(["b", "c", "c"])
+    assert list(wider.names) == ["a", "b", "c"]
+    assert list(wider.synonyms) == [["A"], [], []]
+    assert wider.counts.tolist() == [4, 2, 0]
+    assert wider.n_documents == 5
+    assert wider.hierarchy.edges.tolist() == [[1, 0]]
+    assert space.extended(["a"]) is space
+
+
+def test_two_labels_of_one_name_are_an_error():
+    with pytest.raises(DataError, match="'b' stands twice"):
+        _ = LabelSpace(["a", "b", "b"]).index
+
+
+def test_counts_come_from_the_training_labels():
+    counted = LabelSpace(["a", "b", "c"]).counted(sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0]])))
+    assert counted.counts.tolist() == [2, 1, 0]
+    assert counted.n_documents == 2
+
+
+def test_mismatched_sizes_are_refused():
+    Y = sp.csr_matrix((2, 3))
+    with pytest.raises(DataError, match="has 3 for 2 labels"):
+        Dataset(Y, LabelSpace.numbered(2), texts=["a", "b"])
+    with pytest.raises(DataError, match="1 for 2 documents"):
+        Dataset(Y, LabelSpace.numbered(3), texts=["a"])
+    with pytest.raises(DataError, match="has neither"):
+        Dataset(Y, LabelSpace.numbered(3))
+    with pytest.raises(DataError, match="2 for 3 labels"):
+        LabelSpace(["a", "b", "c"], counts=np.array([1, 2]))
+
+
+def test_rows_pick_documents_with_everything_they_have():
+    data = Dataset(
+        sp.csr_matrix(np.eye(3, dtype=np.float32)), LabelSpace.numbered(3), ["x", "y", "z"], None, ["i", "j", "k"]
+    )
+    part = data.rows([2, 0])
+    assert part.texts == ["z", "x"]
+    assert part.ids == ["k", "i"]
+    assert part.Y.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
