@@ -79,8 +79,8 @@ def measure(tiny: Path, large: Path) -> dict[str, float]:
     dataset = read_dataset(large)
     seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu
     peak = status("VmHWM") - before
-    X, Y = dataset.X, dataset.Y
-    size = sum(array.nbytes for matrix in (X, Y) for array in (matrix.data, matrix.indices, matrix.indptr))
+    matrices = [matrix for matrix in (dataset.X, dataset.Y) if matrix is not None]
+    size = sum(array.nbytes for matrix in matrices for array in (matrix.data, matrix.indices, matrix.indptr))
     mb = large.stat().st_size / 1e6
     return {
         "mb": round(mb, 1),

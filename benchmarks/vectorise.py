@@ -2,8 +2,9 @@
 
 Usage: python benchmarks/vectorise.py DATA [--ngrams 2] [--min-df 2] [--rounds 1]
 
-DATA is a .jsonl or .jsonl.gz file of objects with a "text", or a folder with train.jsonl(.gz). Each side runs in a process
-of its own, which reads the texts first; figures are of ``fit_transform`` alone, the best round. Prints one JSON line.
+DATA is a .jsonl or .jsonl.gz file of objects with a "text", or a folder with train.jsonl(.gz). Each side runs in a
+process of its own, which reads the texts first; the figures are of ``fit_transform`` alone, the best round. Prints one
+JSON line.
 """
 
 from __future__ import annotations

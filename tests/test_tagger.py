@@ -86,9 +86,9 @@ def test_bad_input_is_one_clear_line(tmp_path):
         Tagger().fit(["a b", "c d"], [["x"]])
     with pytest.raises(DataError, match=r"row 1 has 'fruit'; write \['name'\]"):
         Tagger().fit(["a b", "c d"], [["x"], "fruit"])
-    with pytest.raises(DataError, match="row 1 is NoneType"):
+    with pytest.raises(DataError, match="row 1 is of type NoneType"):
         Tagger().fit(["a b", None], [["x"], ["y"]])
-    with pytest.raises(DataError, match=r"wrap a single text: \[text\]"):
+    with pytest.raises(DataError, match="are one str; give a list of texts"):
         Tagger(features=Tfidf(min_df=1)).fit(TEXTS, NAMES).tag_batch("one text")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -46,7 +46,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on std
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the method, or of the features: features.KEY=VALUE."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="A parameter of the method, or of the features: features.KEY=VALUE."
+    ),
 ]
 Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
@@ -99,7 +101,7 @@ def evaluate(
     data: DataPath,
     k: Ks = "1,3,5",
     propensity_from: Annotated[
-        str, typer.Option(help="train, as everyone does, or test, as GLaS's authors do.")
+        Literal["train", "test"], typer.Option(help="train, as everyone does, or test, as GLaS's authors do.")
     ] = "train",
     propensity_preset: Annotated[
         str, typer.Option(help="A and B of the propensities: default, wikipedia or amazon.")
@@ -107,23 +109,18 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure a model on the test documents of DATA (or on all of a file)."""
-    from labelspace import experiment, metrics
-    from labelspace.data.source import open_source
-    from labelspace.errors import DataError, ParameterError
+    from labelspace import experiment
+    from labelspace.data.source import open_source, read_dataset
+    from labelspace.errors import DataError
     from labelspace.tagger import Tagger
 
-    if propensity_preset not in metrics.PRESETS:
-        raise ParameterError(
-            f"--propensity-preset must be one of {', '.join(metrics.PRESETS)}, but is {propensity_preset!r}; choose one"
-        )
     ks = parse_ks(k)
-    A, B = metrics.PRESETS[propensity_preset]
     tagger = Tagger.load(model)
     source = open_source(data)
-    documents = source.test(tagger.labels_) if source.is_folder else source.train(tagger.labels_)
+    documents = source.test(tagger.labels_) if source.path.is_dir() else read_dataset(data, tagger.labels_)
     if documents is None:
         raise DataError(f"{data} must hold a test file, but has none; add test.* or name one file to evaluate on")
-    figures = experiment.evaluate(tagger, documents, ks, propensity_from, A, B)
+    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset)
     figures["model_mb"] = experiment.megabytes(model)
     if as_json:
         print_json(figures)
@@ -167,7 +164,9 @@ def predict(
 @app.command()
 def compare(
     data: DataPath,
-    methods: Annotated[str, typer.Option("--methods", metavar="a,b,c", help="Comma-separated; see `labelspace methods`.")],
+    methods: Annotated[
+        str, typer.Option("--methods", metavar="a,b,c", help="Comma-separated; see `labelspace methods`.")
+    ],
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: runs/DATA-compare.")] = None,
     k: Ks = "1,3,5",
     features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
@@ -206,7 +205,8 @@ def methods(as_json: Json = False) -> None:
     known = registry.methods()
     if as_json:
         rows = [
-            {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()} for n, c in known.items()
+            {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()}
+            for n, c in known.items()
         ]
         print_json({"default": registry.DEFAULT, "methods": rows})
         return
@@ -304,13 +304,13 @@ def settings_of(name: str, names: list[str], settings: list[str] | None) -> list
     for setting in settings or []:
         if setting.split(".")[0] not in ("features", *names):
             raise ParameterError(
-                f"--set in compare must name the method, as in {names[0]}.KEY=VALUE, but is {setting!r}; put the method before it"
+                f"--set in compare must name the method, but is {setting!r}; write {names[0]}.KEY=VALUE"
             )
     return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false, else text."""
+    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false or text."""
     from labelspace.errors import ParameterError
 
     parsed: dict[str, Any] = {}
@@ -334,7 +334,9 @@ def parse_ks(text: str) -> tuple[int, ...]:
     except ValueError:
         ks = ()
     if not ks or min(ks) < 1:
-        raise ParameterError(f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5")
+        raise ParameterError(
+            f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5"
+        )
     return ks
 
 
@@ -365,7 +367,9 @@ def named(tagger: Tagger, labels: list[int], scores: list[float]) -> list[dict[s
     """Labels of one document as JSON objects."""
     names = tagger.labels_.names
     return [
-        {"label": names[label], "score": round(score, 6)} for label, score in zip(labels, scores, strict=True) if label >= 0
+        {"label": names[label], "score": round(score, 6)}
+        for label, score in zip(labels, scores, strict=True)
+        if label >= 0
     ]
 
 
@@ -423,7 +427,10 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
-        print("error: there was not enough memory for this; use fewer features (--set features.max_features=...)", file=sys.stderr)
+        print(
+            "error: there was not enough memory for this; use fewer features (--set features.max_features=...)",
+            file=sys.stderr,
+        )
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,6 +1,6 @@
 """What models and features share: parameters by scikit-learn's protocol, and a declared learned state.
 
-scikit-learn itself is not imported here (it takes over a second); its ``clone`` and ``Pipeline`` ask for the protocol only.
+scikit-learn itself is not imported here (it takes over a second): its ``clone`` and ``Pipeline`` ask for the protocol.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def optional(rule: Rule) -> Rule:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("inf")
+    return (
+        isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("inf")
+    )
 
 
 class Estimator:
-    """Parameters are what ``__init__`` takes and only stores; learned attributes end in ``_`` and are named in ``state``."""
+    """Parameters are what ``__init__`` takes and only stores; what is learned ends in ``_``, named in ``state``."""
 
     name: ClassVar[str] = ""
     rules: ClassVar[Mapping[str, Rule]] = {}

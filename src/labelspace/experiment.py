@@ -1,4 +1,4 @@
-"""The straight line: data -> fit -> predict -> metrics -> numbers. Choosing and fitting never see the test documents."""
+"""The straight line: data -> fit -> predict -> metrics -> numbers. Fitting never sees the test documents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy as np
 from labelspace import metrics, store
 from labelspace.data.source import Source
 from labelspace.data.splits import hold_out
-from labelspace.errors import DataError, LabelspaceError
+from labelspace.errors import DataError, LabelspaceError, ParameterError
 from labelspace.features import Features, create_features
 from labelspace.models.base import Inputs, silent
 from labelspace.models.registry import DEFAULT, method
@@ -93,14 +93,17 @@ def evaluate(
     tagger: Tagger,
     documents: Dataset,
     ks: Sequence[int] = (1, 3, 5),
-    propensity_from: str = "train",
-    A: float = metrics.DEFAULT_A,
-    B: float = metrics.DEFAULT_B,
+    propensity_from: metrics.PropensityFrom = "train",
+    propensity_preset: str = "default",
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labelled documents, with the time it takes for all and for one at a time.
 
     Labels that the model does not know count as missed.
     """
+    if propensity_preset not in metrics.PRESETS:
+        listed = ", ".join(metrics.PRESETS)
+        raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
+    A, B = metrics.PRESETS[propensity_preset]
     check_widths(tagger, documents)
     with timed() as taken:
         top = tagger.predict_topk(documents.inputs, max(ks))

@@ -74,7 +74,9 @@ def unpack(estimator: Estimator, packed: Mapping[str, Any], arrays: Arrays) -> N
             setattr(estimator, key, packed["values"][key])
 
 
-def write(folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays], labels: LabelSpace | None) -> None:
+def write(
+    folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays], labels: LabelSpace | None
+) -> None:
     """Write a model folder whole or not at all."""
     from safetensors.numpy import save_file
 
@@ -108,7 +110,9 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
         if not {"kind", "model", "files"} <= set(manifest):
             raise KeyError("kind, model, files")
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} must be a labelspace model, but cannot be read as one ({error}); train it again") from error
+        raise ModelError(
+            f"{path} must be a labelspace model, but cannot be read as one ({error}); train it again"
+        ) from error
     if number > FORMAT:
         raise ModelError(
             f"{path} must be of format {FORMAT} or older, but is of format {number}, written by labelspace "
@@ -139,7 +143,9 @@ def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, veri
                 raise ValueError(f"array {key} has the wrong size")
             arrays[key] = np.frombuffer(mapped, dtype, count, 8 + size + start).reshape(what["shape"])
     except (ValueError, KeyError, TypeError) as error:
-        raise ModelError(f"{path} must hold the model's arrays, but is damaged ({error}); train or copy it again") from error
+        raise ModelError(
+            f"{path} must hold the model's arrays, but is damaged ({error}); train or copy it again"
+        ) from error
     return arrays
 
 
@@ -198,7 +204,9 @@ def _crc32(path: Path) -> int:
 def _check_file(path: Path, manifest: Mapping[str, Any], verify: bool | None) -> None:
     expected = manifest["files"].get(path.name)
     if expected is None or not path.is_file():
-        raise ModelError(f"the model must hold {path.name}, but {path} is missing; copy the whole folder, or train again")
+        raise ModelError(
+            f"the model must hold {path.name}, but {path} is missing; copy the whole folder, or train again"
+        )
     size = path.stat().st_size
     if size != expected["bytes"]:
         raise ModelError(
@@ -243,6 +251,8 @@ def check_writable(folder: str | Path) -> None:
     """Refuse a target that holds something other than a model: it would be replaced."""
     path = Path(folder)
     if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
-        raise ModelError(f"--out must be a new folder or an older model, but {path} holds other files; give another folder")
+        raise ModelError(
+            f"--out must be a new folder or an older model, but {path} holds other files; give another folder"
+        )
     if path.exists() and not path.is_dir():
         raise ModelError(f"--out must be a folder, but {path} is a file; give another name")

@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from labelspace import store
 from labelspace.errors import DataError, ModelError, NotFittedError
 from labelspace.features import Features, create_features
-from labelspace.models.base import Inputs, Model, checked_texts, silent
+from labelspace.features.base import check_texts
+from labelspace.models.base import Inputs, Model, silent
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK
 
@@ -96,7 +97,7 @@ class Tagger:
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
-        """Read what ``save`` wrote; arrays are memory-mapped. ``verify`` checks (or not) every byte of large files too."""
+        """Read what ``save`` wrote; arrays are memory-mapped. ``verify=True`` checks every byte of large files too."""
         loaded = load(folder, verify)
         if not isinstance(loaded, Tagger):
             raise ModelError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
@@ -113,7 +114,7 @@ class Tagger:
         """What the model takes: texts as they are, features as they are, or features made of texts."""
         if sp.issparse(inputs) or isinstance(inputs, np.ndarray):
             return inputs
-        texts = checked_texts(inputs)
+        texts = check_texts(inputs)
         if self.model.reads_text:
             return texts
         if self.features is None:
@@ -149,12 +150,14 @@ def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401
 
 def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Dataset:
     """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
-    texts = checked_texts(texts)
+    texts = check_texts(texts)
     if len(texts) != len(labels):
         raise DataError(f"there must be one list of labels a text, but there are {len(labels)} for {len(texts)} texts")
     for row, names in enumerate(labels):
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise DataError(f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']")
+            raise DataError(
+                f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']"
+            )
     space = LabelSpace(sorted(set(chain.from_iterable(labels))))
     rows = [sorted({space.index[name] for name in names}) for names in labels]
     indptr = np.cumsum([0, *map(len, rows)])

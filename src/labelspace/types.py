@@ -96,15 +96,15 @@ class Hierarchy:
     parents: Csr  # (n_labels, n_labels), row = child, columns = its parents
 
     @staticmethod
-    def from_edges(edges: npt.ArrayLike, n_labels: int) -> Hierarchy:
+    def from_edges(edges: npt.ArrayLike, n_labels: int, names: Sequence[str] | None = None) -> Hierarchy:
         """Build from rows (child, parent); a cycle is an error that names its labels."""
         pairs = np.unique(np.asarray(edges, dtype=np.int64).reshape(-1, 2), axis=0)
         ones = np.ones(len(pairs), np.float32)
         hierarchy = Hierarchy(sp.csr_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(n_labels, n_labels)))
         cycle = hierarchy.find_cycle()
         if cycle:
-            path = " -> ".join(map(str, [*cycle, cycle[0]]))
-            raise DataError(f"a hierarchy must have no cycle, but the labels {path} form one; remove one of these edges")
+            path = " -> ".join(str(label) if names is None else names[label] for label in [*cycle, cycle[0]])
+            raise DataError(f"a hierarchy must have no cycle, but {path} is one; remove one of these edges")
         return hierarchy
 
     @property
@@ -115,7 +115,7 @@ class Hierarchy:
 
     def find_cycle(self) -> list[int]:
         """The labels of one cycle, each followed by one of its parents; empty where there is none."""
-        order, unresolved = self._levels()
+        unresolved = self._levels()[1]
         if not unresolved.any():
             return []
         # Every unresolved label has an unresolved parent, so walking up from any of them must come round.
@@ -190,10 +190,11 @@ class LabelSpace:
     hierarchy: Hierarchy | None = None
 
     def __post_init__(self) -> None:
+        n = len(self.names)
         for what, values in (("synonym lists", self.synonyms), ("counts", self.counts)):
-            if values is not None and len(values) != len(self.names):
+            if values is not None and len(values) != n:
                 raise DataError(
-                    f"there must be as many {what} as labels, but there are {len(values)} for {len(self.names)} labels; "
+                    f"there must be as many {what} as labels, but there are {len(values)} for {n} labels; "
                     "give one for each label"
                 )
 

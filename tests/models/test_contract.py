@@ -13,7 +13,7 @@ import labelspace
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.models.base import Model
 from labelspace.models.registry import METHODS, create, method
-from labelspace.types import LabelSpace
+from labelspace.types import LabelSpace, TopK
 
 
 @pytest.fixture(params=list(METHODS))
@@ -57,7 +57,8 @@ def test_a_batch_equals_single_rows(name, fitted, data):
     X = inputs(name, data[1])
     batch = fitted.predict_topk(X, k=5)
     for row in range(0, 200, 23):
-        assert same(fitted.predict_topk(X[row : row + 1], k=5), batch.__class__(batch.labels[[row]], batch.scores[[row]]))
+        single = fitted.predict_topk(X[row : row + 1], k=5)
+        assert same(single, TopK(batch.labels[[row]], batch.scores[[row]]))
 
 
 def test_sparse_equals_dense(name, fitted, data):
@@ -222,7 +223,7 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
 
 def test_bad_features_are_refused(name, fitted, data):
     if method(name).reads_text:
-        with pytest.raises(DataError, match="row 1 is float"):
+        with pytest.raises(DataError, match="row 1 is of type float"):
             fitted.predict_topk(["a", float("nan")])
         return
     X = data[0].X.copy()

@@ -23,7 +23,8 @@ _LARGEST_CELL = 2**31 - 1  # the module's own limit is 128 KiB, less than a long
 def iter_csv(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
     """The records of a file, one at a time; other columns are ignored."""
     rows = _rows(path)
-    header = _checked_header(path, next(rows, (Place(path, 1), []))[1])
+    first = next(rows, (Place(path, 1), []))[1]
+    header = _checked_header(path, [name.strip() for name in first])
     columns = [(name, header.index(name)) for name in FIELDS if name in header]
     for number, (place, cells) in enumerate(rows):
         if len(cells) != len(header):

@@ -16,7 +16,7 @@ from labelspace.errors import DataError
 
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
-_BUFFER = 2**20
+_BUFFER = 2**18
 
 
 def is_gzipped(path: str | Path) -> bool:

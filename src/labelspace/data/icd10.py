@@ -1,7 +1,8 @@
 """ICD-10-CM as a tagging task, built from the package ``simple-icd-10-cm``: diagnoses in words -> about 98,500 codes.
 
-A document is a code's description, or one of its inclusion terms (other wordings that belong under the code). Its labels
-are the code and all codes above it. The test set is a seeded share of the inclusion terms; every description is in train.
+A document is a code's description, or one of its inclusion terms (other wordings that belong under the code). Its
+labels are the code and all codes above it. The test set is a seeded share of the inclusion terms; every description is
+in train.
 """
 
 from __future__ import annotations

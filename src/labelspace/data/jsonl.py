@@ -25,12 +25,14 @@ def parse_object(text: str, place: Place) -> dict[str, object]:
     >>> parse_object('{"label": "cat"}', Place("labels.jsonl", 1))
     {'label': 'cat'}
     """
+    text = text.rstrip("\r\n")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         if not text.strip():
             raise place.expected("a JSON object", "the line is blank", "remove the line") from error
-        raise place.expected("a JSON object", f"the line is not JSON ({error})", "correct the line") from error
+        reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+        raise place.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
     if not isinstance(value, dict):
         raise place.expected("a JSON object", f"the line holds a {type(value).__name__}", "write {...} on every line")
     if "\\ud" in text or "\\uD" in text:

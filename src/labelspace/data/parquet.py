@@ -32,7 +32,7 @@ def iter_parquet(path: str | Path, with_labels: bool = True) -> Iterator[Record]
                 for row in batch.to_pylist():
                     yield to_record(row, number, Place(path, number + 1), with_labels)
                     number += 1
-        except (arrow.ArrowException, UnicodeDecodeError) as error:
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).split("\n")[0]
             raise DataError(
                 f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"

@@ -41,7 +41,9 @@ class SparseRows:
         self._y: tuple[list[Any], list[Any]] = ([], [])  # counts, ids
 
     def add(self, block: bytes, limit: int) -> int:
-        """Parse up to ``limit`` rows of a block, which ends with a line end; the number of bytes used."""
+        """Parse up to ``limit`` rows of a block of whole lines; the number of bytes used."""
+        if not block.endswith(b"\n"):
+            block += b"\n"  # the kernel looks for the end of the line only
         n_lines = block.count(b"\n")
         room, x_room = min(limit, n_lines), block.count(b":")
         x_counts, y_counts = np.empty(room, np.int32), np.empty(room, np.int32)
@@ -142,6 +144,10 @@ def parse_features(
 
 def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
     """The lines of X, with the labels of Y in front, in blocks of whole lines."""
+    if X.shape[1] > LARGEST_SIZE:
+        raise DataError(
+            f"at most {LARGEST_SIZE} features can be written, but there are {X.shape[1]}; hash them to fewer"
+        )
     if not np.isfinite(X.data).all():
         raise DataError("features must be finite to be written, but some are NaN or infinite; replace them")
     Y = sp.csr_matrix((X.shape[0], 0), dtype=np.float32) if Y is None else Y

@@ -35,7 +35,7 @@ def planted(
     texts: bool = False,
     seed: int = 0,
 ) -> Dataset:
-    """n documents, d features, l labels. With ``texts`` the features are words too (``w12 w7 ...``).
+    """Draw n documents with d features and l labels. With ``texts`` the features are words too (``w12 w7 ...``).
 
     >>> data = planted(n=100, d=500, l=20, seed=3)
     >>> data.X.shape, data.Y.shape, data.labels.hierarchy.levels.max().item()

@@ -62,7 +62,7 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks of whole lines; the last line gets a line end where it has none."""
+    """Blocks of whole lines; the last line may have no line end."""
     pieces: list[bytes] = []
     while read := file.read(BLOCK_BYTES):
         cut = read.rfind(b"\n") + 1
@@ -71,7 +71,7 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
             pieces = []
         pieces.append(read[cut:])
     if last := b"".join(pieces):
-        yield last + b"\n"
+        yield last
 
 
 def _label_space(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace:

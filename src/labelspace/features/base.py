@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -110,6 +112,18 @@ def _matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> Csr:
     index = np.int32 if columns.size < 2**31 else np.int64
     indptr = np.zeros(ends.size + 1, index)
     indptr[1:] = ends
-    matrix = sp.csr_matrix((values, columns.astype(index, copy=False), indptr), shape=(ends.size, n_features))
+    columns = columns.astype(index, copy=False)
+    if ends.size == 1:  # SciPy's constructor would take a third of the time of one text; a copy takes a tenth of that
+        matrix = copy(_empty_row(n_features))
+        matrix.data, matrix.indices, matrix.indptr = values, columns, indptr
+        return matrix
+    matrix = sp.csr_matrix((values, columns, indptr), shape=(ends.size, n_features))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+@lru_cache
+def _empty_row(n_features: int) -> Csr:
+    matrix = sp.csr_matrix((1, n_features), dtype=np.float32)
     matrix.has_canonical_format = True
     return matrix

@@ -78,7 +78,7 @@ class Hashing(Features):
         self.check_params()
         bags = self._bags(listed)
         self._learn(bags, len(listed))
-        return stacked([bag.weighed(self.idf_, self.sublinear) for bag in bags], self.n_features)
+        return stacked([bag.weighed(self.idf_, bool(self.sublinear)) for bag in bags], self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """The rows of these texts. Shape (n, n_features)."""
@@ -86,7 +86,7 @@ class Hashing(Features):
         listed = check_texts(texts)
 
         def rows(start: int, stop: int) -> Rows:
-            return self._bag(listed[start:stop]).weighed(self.idf_, self.sublinear)
+            return self._bag(listed[start:stop]).weighed(self.idf_, bool(self.sublinear))
 
         return stacked(in_blocks(rows, list(map(len, listed))), self.n_features)
 

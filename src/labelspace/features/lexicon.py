@@ -18,7 +18,7 @@ from labelspace.kernels.words import Bytes, Hashes, Table, find_words, index_wor
 from labelspace.types import Bools, Ints, Longs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Lexicon:
     """Words and their ids, which are their places. Alphabetical order is that of code points, and so of UTF-8 bytes."""
 

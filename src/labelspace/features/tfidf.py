@@ -130,15 +130,17 @@ class Tfidf(Features):
         """Learn the state; the words of the texts come back under its ids."""
         self.check_params()
         if self.min_n > self.max_n:
-            raise ParameterError(f"min_n of tfidf must be at most max_n, but they are {self.min_n} and {self.max_n}")
-        longest = self._longest()
-        lexicon, stream, df, times = read_words(texts, self._analyzer(), longest > 1, self.min_df)
+            raise ParameterError(
+                f"min_n of tfidf must be at most max_n, but is {self.min_n} for {self.max_n}; lower it or raise max_n"
+            )
+        longest, min_df = self._longest(), int(self.min_df)
+        lexicon, stream, df, times = read_words(texts, self._analyzer(), longest > 1, min_df)
         if not len(lexicon):
             raise DataError(
                 f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
                 "lower min_df, or give more or longer texts"
             )
-        ngrams = count_ngrams(stream, df, times, longest, self.min_df).most_frequent(self.max_features)
+        ngrams = count_ngrams(stream, df, times, longest, min_df).most_frequent(self.max_features)
         used = np.zeros(len(lexicon) + 1, bool)
         used[ngrams.digits] = True
         if not used[1:].all():  # a word may be without a column of its own, yet part of an n-gram that has one
@@ -154,14 +156,14 @@ class Tfidf(Features):
         words, counts, ends = stream
         if self._longest() > 1:
             words, ends = self._lookup()[1].columns(words, ends)
-        return Bags(*count_rows(words, counts, ends, self.keys_.size)).weighed(self.idf_, self.sublinear)
+        return Bags(*count_rows(words, counts, ends, self.keys_.size)).weighed(self.idf_, bool(self.sublinear))
 
     def _stream(self, texts: Sequence[str]) -> Stream:
         spans = self._analyzer().spans(texts)
         return Stream(self._lookup()[0].ids(spans), ONCE, spans.ends)
 
     def _analyzer(self) -> Analyzer:
-        return Analyzer(self.analyzer, self.min_n, self.max_n)
+        return Analyzer(self.analyzer, int(self.min_n), int(self.max_n))
 
     def _longest(self) -> int:
         return int(self.ngrams) if self.analyzer == "word" else 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -12,8 +14,9 @@ _FEW = 32  # items up to which the simple sort is the faster one
 
 
 @njit(cache=True, nogil=True)
-def _sort(items: Offsets, room: Offsets, n: int, bits: int) -> Offsets:
-    """Sort the first n numbers by their upper halves, of so many bits; one of ``items`` and ``room`` comes back."""
+def _sort(items: Offsets, room: Offsets, bits: int) -> Offsets:
+    """Sort numbers by their upper halves, of so many bits; ``items`` or ``room`` comes back, the other is spoilt."""
+    n = items.size
     if n <= _FEW:
         for i in range(1, n):
             item, j = items[i], i
@@ -28,7 +31,8 @@ def _sort(items: Offsets, room: Offsets, n: int, bits: int) -> Offsets:
     begins = np.empty((1 << digit) + 1, np.int64)
     low = (1 << digit) - 1
     for shift in range(32, 32 + bits, digit):
-        begins[:] = 0
+        for i in range(begins.size):
+            begins[i] = 0
         for i in range(n):
             begins[((items[i] >> shift) & low) + 1] += 1
         for i in range(1 << digit):
@@ -70,7 +74,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
             if columns[i] >= 0:
                 items[n_items] = np.int64(columns[i]) << 32 | (counts[i] if counts.size else 1)
                 n_items += 1
-        in_order = _sort(items, room, n_items, bits)
+        in_order = _sort(items[:n_items], room, bits)
         previous = -1
         for i in range(n_items):
             column, times = in_order[i] >> 32, in_order[i] & 0xFFFFFFFF
@@ -90,18 +94,20 @@ def weigh_rows(
 ) -> npt.NDArray[np.float32]:
     """The value of each column: its count, or 1 + ln of it, times its idf, each document scaled to length one."""
     values = np.empty(columns.size, np.float32)
-    logs = np.log(np.arange(1, 65)) if sublinear else np.zeros(0)  # most counts are small, and a logarithm is slow
+    logs = np.zeros(64)  # most counts are small, and a logarithm is slow
+    for i in range(logs.size):
+        logs[i] = math.log(i + 1)
     begin = 0
     for doc in range(ends.size):
         square = 0.0
         for i in range(begin, ends[doc]):
-            value = np.float64(counts[i])
+            value = float(counts[i])
             if sublinear:
-                value = 1.0 + (logs[counts[i] - 1] if counts[i] <= logs.size else np.log(value))
+                value = 1.0 + (logs[counts[i] - 1] if counts[i] <= logs.size else math.log(value))
             value *= idf[columns[i]]
             square += value * value
             values[i] = value
-        scale = 1.0 / np.sqrt(square) if square > 0.0 else 0.0
+        scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
         for i in range(begin, ends[doc]):
             values[i] *= scale
         begin = ends[doc]

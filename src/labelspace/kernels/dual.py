@@ -1,7 +1,7 @@
 """Dual coordinate descent for the linear squared-hinge machine (Hsieh et al., ICML 2008, Algorithm 3, with shrinking).
 
 Solves  min_w  |w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2  for one label, over all rows of a CSR matrix.
-The bias is one more feature of value ``bias`` in every row, kept in the last place of w, and regularised like the others.
+The bias is one more feature of value ``bias`` in every row, regularised like the others, in the last place of w.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def descend(
     alpha: Floats,
     order: Ints,
 ) -> int:
-    """Fit one label into ``w`` (D + 1, given as zeros); ``alpha`` and ``order`` (n) are scratch. Returns the passes made."""
+    """Fit one label into ``w`` (D + 1, all zeros); ``alpha`` and ``order`` (n) are scratch. Returns the passes made."""
     n = len(norms)
     diagonal = np.float32(0.5 / C)
     state = np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)

@@ -61,7 +61,8 @@ def extend(
             if low <= prefixes[at] < high and words[at + gap] >= 0:
                 begins[prefixes[at] - low + 1] += 1
         begin = ends[doc]
-    begins = np.cumsum(begins)
+    for i in range(high - low):
+        begins[i + 1] += begins[i]
     nexts, docs = np.empty(begins[-1], np.int32), np.empty(begins[-1], np.int32)
     place = begins[:-1].copy()
     begin = 0

@@ -40,7 +40,7 @@ def run_blocks(
     if block < 1:
         raise ParameterError(f"block must be at least 1, but is {block}; give a larger one")
     spans = [(start, min(start + block, n)) for start in range(0, n, block)]
-    threads = min(n_threads(), len(spans))
+    threads = min(n_threads(), len(spans)) if len(spans) > 1 else 1
     done = 0
     if threads <= 1:
         for start, stop in spans:

@@ -1,7 +1,7 @@
 """Metrics: (true labels Y, TopK) -> numbers. Functions give fractions; ``evaluate`` gives the table in percent."""
 
 from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
-from labelspace.metrics.evaluation import evaluate
+from labelspace.metrics.evaluation import PropensityFrom, evaluate
 from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.frequency import by_frequency
 from labelspace.metrics.hierarchy import f1_by_level
@@ -10,6 +10,7 @@ from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k,
 
 __all__ = [
     "PRESETS",
+    "PropensityFrom",
     "by_frequency",
     "coverage_at_k",
     "evaluate",

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from labelspace import store
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import Estimator
+from labelspace.features.base import check_texts
 from labelspace.types import Csr, LabelSpace, Progress, TopK
 
 Inputs = Csr | npt.NDArray[Any] | Sequence[str]
@@ -26,7 +27,7 @@ def silent(step: str, done: int, total: int) -> None:
 class Model(Estimator):
     """A method. A subclass declares what stands below and writes ``_fit`` and ``_predict``; the rest is here.
 
-    ``_fit`` gets checked inputs: X csr float32 with sorted indices (or a list of texts where ``reads_text``), Y csr 0/1.
+    ``_fit`` gets checked inputs: X csr float32 with sorted indices (or texts where ``reads_text``), Y csr 0/1.
     ``_predict`` gets the same kind of X and at most as many places k as there are labels.
     """
 
@@ -64,7 +65,7 @@ class Model(Estimator):
         validation: tuple[Inputs, Csr] | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn from documents X (n, n_features) and their labels Y (n, n_labels); what was learned before is forgotten.
+        """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
 
         ``validation`` holds documents for early stopping and calibration; methods without a use for it ignore it.
         """
@@ -138,31 +139,22 @@ class Model(Estimator):
             model.n_features_, model.n_labels_ = manifest["n_features"], manifest["n_labels"]
         except (KeyError, ParameterError) as error:
             raise ModelError(
-                f"the saved {cls.name} model must have the fields of this version, but has not ({error}); train it again"
+                f"the saved {cls.name} must have the fields of this version, but has not ({error}); train it again"
             ) from error
         model.labels_ = labels
         return model
 
     def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr for most, texts for a method that reads text
-        return checked_texts(X) if self.reads_text else checked_features(X)
-
-
-def checked_texts(texts: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
-    """A list of str, or an error that says which row is not one."""
-    if isinstance(texts, str) or not hasattr(texts, "__iter__"):
-        raise DataError(f"texts must be a list of str, but are {type(texts).__name__}; wrap a single text: [text]")
-    listed = list(texts)
-    for row, text in enumerate(listed):
-        if not isinstance(text, str):
-            raise DataError(f"a text must be a str, but row {row} is {type(text).__name__}; convert or drop it")
-    return listed
+        return list(check_texts(X)) if self.reads_text else checked_features(X)
 
 
 def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
     if not sp.issparse(X):
         if isinstance(X, (str, bytes)) or (isinstance(X, Sequence) and X and isinstance(X[0], str)):
-            raise DataError("X must be a feature matrix, but holds texts; use labelspace.Tagger, which makes features of them")
+            raise DataError(
+                "X must be a feature matrix, but holds texts; use labelspace.Tagger, which makes features of them"
+            )
         X = np.asarray(X)
         if X.ndim != 2 or X.dtype == object:
             raise DataError(f"X must be a table (n, n_features) of numbers, but has shape {X.shape}; reshape it")
@@ -178,13 +170,15 @@ def checked_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
         Y = np.asarray(Y)
         if Y.ndim != 2 or Y.dtype == object:
             raise DataError(
-                f"Y must be a 0/1 table (n, n_labels), but has shape {Y.shape}; for lists of names use labelspace.Tagger"
+                f"Y must be a 0/1 table (n, n_labels), but has shape {Y.shape}; Tagger takes lists of names"
             )
     csr = _owned_csr(Y)
     csr.eliminate_zeros()
     wrong = csr.data != 1.0
     if wrong.any():
-        raise DataError(f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label of a document with 1")
+        raise DataError(
+            f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label of a document with 1"
+        )
     if csr.shape[1] == 0:
         raise DataError("Y must have at least one label, but has 0 columns; give some labels")
     return csr

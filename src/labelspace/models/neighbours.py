@@ -11,7 +11,6 @@ remote relatives do. The search is exact: nothing is hashed or pruned.
 
 from __future__ import annotations
 
-import numpy as np
 import scipy.sparse as sp
 
 from labelspace.estimator import at_least, whole
@@ -27,6 +26,7 @@ BLOCK = 256  # documents a block: large enough to forget the cost of starting on
 class Neighbours(Model):
     """Tags a document like the training documents most similar to it.
 
+    >>> import numpy as np
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
     >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
@@ -76,4 +76,3 @@ class Neighbours(Model):
 
         run_blocks(vote, X.shape[0], BLOCK)
         return out
-

@@ -59,7 +59,9 @@ def compare_table(results: Mapping[str, Any]) -> Table:
     """One line a method: accuracy, cost, size; the best figure of each column in bold."""
     rows = results["rows"]
     columns = [key for key in COMPARED if any(key in row for row in rows)]
-    title = f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
+    title = (
+        f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
+    )
     table = plain_table(title, "method", *(_HEADINGS.get(key, key) for key in columns))
     for column in table.columns[1:]:
         column.justify = "right"

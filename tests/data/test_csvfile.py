@@ -1,0 +1,106 @@
+"""CSV: header, quoting, the cell of the labels."""
+
+import csv
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelspace.data.csvfile import format_labels, iter_csv, parse_labels
+from labelspace.data.records import Place, Record
+from labelspace.data.source import read_dataset
+from labelspace.errors import DataError
+
+
+def records(tmp_path, text, **options):
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return list(iter_csv(path, **options))
+
+
+def test_columns_in_any_order_others_ignored(tmp_path):
+    text = '\ufefflabels,price, text ,id\r\na | b,3,"one, ""two""\r\nthree",x\r\n,4,,y\r\n"[""a|b"", ""c""]",5,z,w\r\n'
+    assert records(tmp_path, text) == [
+        Record("x", 'one, "two"\r\nthree', None, ("a", "b"), 2),
+        Record("y", "", None, (), 4),
+        Record("w", "z", None, ("a|b", "c"), 5),
+    ]
+
+
+def test_without_labels_and_ids(tmp_path):
+    assert records(tmp_path, "text\nhello\n") == [Record("0", "hello", None, (), 2)]
+    assert records(tmp_path, 'features\n3:1 4:2\n""\n') == [
+        Record("0", None, "3:1 4:2", (), 2),
+        Record("1", None, "", (), 3),
+    ]
+
+
+def test_a_text_longer_than_the_csv_module_allows(tmp_path):
+    csv.field_size_limit(131_072)
+    text = "word " * 100_000
+    assert records(tmp_path, f"text,labels\n{text},a\n")[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"a\.csv:1: expected a header with a column 'text' or 'features', but it has: nothing; name the columns"),
+        (
+            "title;labels\nx;y\n",
+            r"a\.csv:1: expected a header with .*, but it has: title;labels; name .* commas between",
+        ),
+        ("text,text\nx,y\n", r"a\.csv:1: expected each column once, but 'text' stands twice; rename one of them"),
+        (
+            "text,labels\nx\n",
+            r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that hold commas",
+        ),
+        ("text,labels\nx,y\na,b,c\n", r"a\.csv:3: expected 2 cells as in the header, but there are 3; quote"),
+        ("text,labels\nx,y\n\nz,w\n", r"a\.csv:3: expected 2 cells as in the header, but the line is blank; quote"),
+        (
+            'text,labels\n"one\ntwo",a\n"x"y,b\n',
+            r"a\.csv:4: expected CSV, but the row cannot be read \(.*\); double each",
+        ),
+        (
+            'text,labels\n"never closed,a\nb,c\n',
+            r"a\.csv:2: expected CSV, but the row cannot be read \(unexpected end of data\)",
+        ),
+        ("text,labels\nx,a||b\n", r"a\.csv:2: expected label names, but one is empty; remove it"),
+        (
+            "text,labels\nx,[draft]\n",
+            r"a\.csv:2: expected 'labels' that start with '\[' to be a JSON list, but they are '\[draft\]'",
+        ),
+        ("text,labels\nx,[1.5]\n", r"a\.csv:2: expected labels to be names or ids, but one is 1.5"),
+        (b"text,labels\nx,y\ncaf\xe9,z\n", r"a\.csv:3: expected UTF-8 text, but byte 4 of the line is 0xe9; save"),
+        ("text,labels\n", r"a\.csv must hold at least one document, but holds none"),
+    ],
+)
+def test_malformed_files(tmp_path, text, message):
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(DataError, match=message) as error:
+        read_dataset(path)
+    assert "\n" not in str(error.value)
+
+
+def test_labels_left_aside_are_not_even_checked(tmp_path):
+    assert records(tmp_path, "text,labels\nx,[rubbish\n", with_labels=False) == [Record("0", "x", None, (), 2)]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4, unique=True))
+def test_any_names_read_back_from_the_cell(names):
+    assert parse_labels(format_labels(names), Place("a.csv", 2)) == tuple(names)
+
+
+@pytest.mark.parametrize(
+    ("labels", "cell"),
+    [
+        ([], ""),
+        (["a", "b c"], "a|b c"),
+        (["a|b"], '["a|b"]'),
+        (["[x]"], '["[x]"]'),
+        ([" a"], '[" a"]'),
+        ([3, 1], "[3, 1]"),
+    ],
+)
+def test_a_json_list_only_where_needed(labels, cell):
+    assert format_labels(labels) == cell

@@ -1,0 +1,170 @@
+"""labels.jsonl and hierarchy.tsv, and how the label space of a data file is settled."""
+
+import pytest
+
+from labelspace.data.labels import read_hierarchy, read_labels, write_hierarchy, write_labels
+from labelspace.data.source import read_dataset
+from labelspace.errors import DataError
+from labelspace.types import Hierarchy, LabelSpace
+
+
+def data_file(tmp_path, *labels):
+    path = tmp_path / "a.jsonl"
+    rows = [f'{{"text": "document {i}", "labels": {row}}}\n' for i, row in enumerate(labels)]
+    path.write_text("".join(rows), encoding="utf-8")
+    return path
+
+
+def marked(dataset):
+    return [{dataset.labels.names[label] for label in dataset.Y[row].indices} for row in range(len(dataset))]
+
+
+def test_names_and_synonyms_round_trip(tmp_path):
+    space = LabelSpace(['näme "quoted"', "tab\tand\nline", "日本"], [["a", "b"], [], ["にほん"]])
+    write_labels(tmp_path / "labels.jsonl", space)
+    back = read_labels(tmp_path / "labels.jsonl")
+    assert (back.names, back.synonyms) == (space.names, space.synonyms)
+
+
+def test_without_synonyms(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"label": "a"}\n{"label": "b", "alt": []}\n{"label": "c", "alt": null}\n')
+    space = read_labels(tmp_path / "labels.jsonl")
+    assert (space.names, space.synonyms) == (["a", "b", "c"], None)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"name": "b"}', r"expected 'label' to be a name, but it is None; write \{\"label\": \"name\"\}"),
+        ('{"label": ""}', r"expected 'label' to be a name, but it is ''"),
+        ('{"label": "a"}', r"expected each label once, but 'a' stands on line 1 too; rename or merge the two"),
+        ('{"label": "b", "alt": "c"}', r"expected 'alt' to be a list of names, but it is 'c'; write"),
+        ('{"label": "b", "alt": [1]}', r"expected 'alt' to be a list of names, but it is '\[1\]'"),
+        ("", r"expected a JSON object, but the line is blank; remove the line"),
+        ("b", r"expected a JSON object, but the line is not JSON"),
+    ],
+)
+def test_malformed_labels(tmp_path, line, message):
+    (tmp_path / "labels.jsonl").write_text('{"label": "a"}\n' + line + "\n")
+    with pytest.raises(DataError, match=r"labels\.jsonl:2: " + message):
+        read_labels(tmp_path / "labels.jsonl")
+
+
+def test_a_graph_with_two_parents_round_trips(tmp_path):
+    path = tmp_path / "hierarchy.tsv"
+    path.write_text("# pets\n\ncat\tpet\r\ncat\tfeline\npet\tanimal\nfeline\tanimal\ncat\tpet\n")
+    space = read_hierarchy(path, LabelSpace(["animal", "cat"], [["beast"], []]))
+    assert list(space.names) == ["animal", "cat", "pet", "feline"]
+    assert list(space.synonyms) == [["beast"], [], [], []]
+    assert space.hierarchy.edges.tolist() == [[1, 2], [1, 3], [2, 0], [3, 0]]
+    assert space.hierarchy.levels.tolist() == [0, 2, 1, 1]
+    write_hierarchy(path, space)
+    assert read_hierarchy(path, space).hierarchy.edges.tolist() == space.hierarchy.edges.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "a\tb\nb\tc\nc\ta\nd\ta\n",
+            "(a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c) is one; remove one of these lines",
+        ),
+        ("a\ta\n", "a hierarchy must have no cycle, but a -> a is one"),
+        ("x\ty\nx\tb\nb\tx\n", "(x -> b -> x|b -> x -> b) is one"),
+    ],
+)
+def test_a_cycle_is_named(tmp_path, text, message):
+    (tmp_path / "hierarchy.tsv").write_text(text)
+    with pytest.raises(
+        DataError, match=r"hierarchy\.tsv: a hierarchy must have no cycle, but .*" + message.split("but ")[-1]
+    ):
+        read_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["q"]))
+
+
+@pytest.mark.parametrize("line", ["alone", "a\tb\tc", "\tb", "a\t", "a b"])
+def test_malformed_edges(tmp_path, line):
+    (tmp_path / "hierarchy.tsv").write_text("a\tb\n" + line + "\n")
+    with pytest.raises(
+        DataError, match=r"hierarchy\.tsv:2: expected child<TAB>parent, but found .*; write two names with one tab"
+    ):
+        read_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["a"]))
+
+
+@pytest.mark.parametrize("names", [["#a", "b"], ["a\tb", "c"], ["a", "b\n"]])
+def test_names_that_would_not_read_back_are_refused(tmp_path, names):
+    space = LabelSpace(names, hierarchy=Hierarchy.from_edges([[0, 1]], 2))
+    with pytest.raises(DataError, match=r"must have no tab or line end, .* but there is the edge .*; rename the label"):
+        write_hierarchy(tmp_path / "hierarchy.tsv", space)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_to_write(tmp_path):
+    with pytest.raises(DataError, match=r"there must be a hierarchy to write .*, but the label space has none; leave"):
+        write_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["a"]))
+
+
+def test_names_alone_are_sorted(tmp_path):
+    dataset = read_dataset(data_file(tmp_path, '["c", "a"]', "[]", '["b", "a", "a"]'))
+    assert list(dataset.labels.names) == ["a", "b", "c"]
+    assert dataset.Y.toarray().tolist() == [[1, 0, 1], [0, 0, 0], [1, 1, 0]]
+
+
+def test_ids_alone_are_numbered(tmp_path):
+    dataset = read_dataset(data_file(tmp_path, "[4]", "[0, 2]"))
+    assert list(dataset.labels.names) == ["0", "1", "2", "3", "4"]
+    assert marked(dataset) == [{"4"}, {"0", "2"}]
+
+
+def test_labels_beside_come_first_and_new_names_after(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"label": "z", "alt": ["last"]}\n{"label": "a"}\n')
+    dataset = read_dataset(data_file(tmp_path, '["m", "a"]', '[0, "z", "b"]'))
+    assert list(dataset.labels.names) == ["z", "a", "b", "m"]
+    assert list(dataset.labels.synonyms) == [["last"], [], [], []]
+    assert marked(dataset) == [{"m", "a"}, {"z", "b"}]
+    assert dataset.Y.data.tolist() == [1, 1, 1, 1]  # the id 0 and the name "z" are one label
+
+
+def test_given_labels_keep_their_ids_and_replace_the_files(tmp_path):
+    (tmp_path / "labels.jsonl").write_text("rubbish")
+    given = LabelSpace(["z", "a"])
+    dataset = read_dataset(data_file(tmp_path, '["new", "a"]'), labels=given)
+    assert list(dataset.labels.names) == ["z", "a", "new"]
+    assert dataset.Y.toarray().tolist() == [[0, 1, 1]]
+    assert read_dataset(data_file(tmp_path, '["a"]'), labels=given).labels is given
+
+
+def test_a_hierarchy_beside_is_read_unless_one_is_given(tmp_path):
+    (tmp_path / "hierarchy.tsv").write_text("a\troot\n")
+    path = data_file(tmp_path, '["a"]', '["b"]')
+    dataset = read_dataset(path)
+    assert list(dataset.labels.names) == ["a", "b", "root"]
+    assert dataset.labels.hierarchy.edges.tolist() == [[0, 2]]
+    assert dataset.Y.shape == (2, 3)
+    (tmp_path / "hierarchy.tsv").write_text("rubbish")
+    again = read_dataset(path, labels=dataset.labels)
+    assert again.labels is dataset.labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "message"),
+    [
+        (
+            ['["a"]', "[2]"],
+            LabelSpace(["a", "b"]),
+            r"a\.jsonl:2: expected a label id below 2, .*, but one is 2; correct it, or add",
+        ),
+        (
+            ["[1]", '["a"]'],
+            None,
+            r"a\.jsonl:2: expected all labels to be ids as on other lines, but one is the name 'a'; put labels",
+        ),
+        (
+            ["[1]", "[1000000000]"],
+            None,
+            r"a\.jsonl:2: expected at most 50000000 labels without names, but there are 1000000001",
+        ),
+    ],
+)
+def test_ids_that_lead_nowhere(tmp_path, labels, given, message):
+    with pytest.raises(DataError, match=message):
+        read_dataset(data_file(tmp_path, *labels), labels=given)

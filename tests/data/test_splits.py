@@ -1,0 +1,46 @@
+"""Holding documents out."""
+
+import pytest
+import scipy.sparse as sp
+
+from labelspace.data.splits import hold_out
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Dataset, LabelSpace
+
+
+def documents(n):
+    return Dataset(sp.identity(n, format="csr", dtype="f4"), LabelSpace.numbered(n), texts=[str(i) for i in range(n)])
+
+
+def test_parts_are_disjoint_ordered_and_whole():
+    rest, held = hold_out(documents(100), 0.3, seed=1)
+    assert (len(rest), len(held)) == (70, 30)
+    numbers = [int(text) for text in rest.texts], [int(text) for text in held.texts]
+    assert all(part == sorted(part) for part in numbers)
+    assert sorted(numbers[0] + numbers[1]) == list(range(100))
+    assert held.Y.indices.tolist() == numbers[1]  # labels go with their documents
+
+
+def test_the_seed_decides():
+    first, again, other = (hold_out(documents(50), 0.5, seed)[1].texts for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("n", "fraction", "held"), [(2, 0.001, 1), (2, 0.999, 1), (3, 0.5, 2), (10, 0.01, 1), (10, 0.99, 9)]
+)
+def test_no_part_is_empty(n, fraction, held):
+    assert [len(part) for part in hold_out(documents(n), fraction, seed=0)] == [n - held, held]
+
+
+def test_one_document_cannot_be_parted():
+    with pytest.raises(DataError, match="there must be two documents or more to part them, but there are 1; give more"):
+        hold_out(documents(1), 0.5, seed=0)
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
+def test_the_fraction_lies_between_0_and_1(fraction):
+    with pytest.raises(
+        ParameterError, match="the fraction held out must lie between 0 and 1, but is .*; give one such as 0.1"
+    ):
+        hold_out(documents(10), fraction, seed=0)
