@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,10 +15,9 @@ import typer
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
     from rich.console import Console
 
-    from labelspace.data.records import Record
     from labelspace.experiment import Recipe
     from labelspace.report.progress import StepProgress
-    from labelspace.tagger import Tagger
+    from labelspace.tagger import Tagger, Tags
 
 app = typer.Typer(
     name="labelspace",
@@ -31,7 +29,6 @@ app = typer.Typer(
 data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
 app.add_typer(data_app)
 
-BATCH = 1024  # documents in memory at a time in `predict --input`
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
     "broken wrist after a fall, first visit",
@@ -154,8 +151,8 @@ def predict(
         return
     top = tagger.predict_topk(texts or [], k)
     if as_json:
-        tags = [named(tagger, *row) for row in zip(top.labels.tolist(), top.scores.tolist(), strict=True)]
-        print_json({"results": [{"text": text, "labels": row} for text, row in zip(texts or [], tags, strict=True)]})
+        pairs = zip(texts or [], tagger.named(top), strict=True)
+        print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
         return
     for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_))
@@ -267,18 +264,23 @@ def stats(data: DataPath, as_json: Json = False) -> None:
 
 @data_app.command()
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="A data file; the ending names the format.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.* and others.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A data file, whose ending names the format, or a folder.")
+    ],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="For folders: txt, jsonl, csv.gz, ...")
+    ] = None,
 ) -> None:
-    """Convert a data file: .txt (XMC repository), .jsonl, .csv, .parquet, each also .gz.
+    """Convert data: .txt (Extreme Classification Repository), .jsonl, .csv, .parquet, each also .gz.
 
     Texts written as .txt become tf-idf features, since that format has no place for texts. labels.jsonl and
-    hierarchy.tsv, where there are any, are written beside OUT.
+    hierarchy.tsv, where there are any, are written beside.
     """
-    from labelspace.data.source import convert_file
+    from labelspace import conversion
 
-    written = convert_file(source, target)
-    say(f"{len(written):,} documents and {len(written.labels):,} labels written to {target}")
+    for path, written in conversion.convert(source, target, to).items():
+        say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")
 
 
 def make_recipe(method: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
@@ -343,34 +345,17 @@ def parse_ks(text: str) -> tuple[int, ...]:
 def predict_stream(tagger: Tagger, file: str, k: int) -> None:
     """One JSON line a document, in order, a batch in memory at a time."""
     from labelspace.data.source import iter_records
+    from labelspace.experiment import predict_records
 
-    records = iter_records(file)
-    while batch := list(islice(records, BATCH)):
-        top = tagger.predict_topk(batch_inputs(tagger, batch), k)
-        lines = []
-        for record, labels, scores in zip(batch, top.labels.tolist(), top.scores.tolist(), strict=True):
-            lines.append(json.dumps({"id": record.id, "labels": named(tagger, labels, scores)}, ensure_ascii=False))
-        sys.stdout.write("\n".join(lines) + "\n")
-        sys.stdout.flush()
+    records = iter_records(file, ready_made=not tagger.takes_texts)
+    for record, tags in predict_records(tagger, records, k, file):
+        sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
+    sys.stdout.flush()
 
 
-def batch_inputs(tagger: Tagger, batch: list[Record]) -> Any:  # noqa: ANN401 - texts or a feature matrix
-    """What the tagger takes of these records."""
-    from labelspace.data.records import feature_rows, text_rows
-
-    if tagger.features is None and not tagger.model.reads_text:
-        return feature_rows(batch, tagger.model.n_features_)
-    return text_rows(batch)
-
-
-def named(tagger: Tagger, labels: list[int], scores: list[float]) -> list[dict[str, Any]]:
-    """Labels of one document as JSON objects."""
-    names = tagger.labels_.names
-    return [
-        {"label": names[label], "score": round(score, 6)}
-        for label, score in zip(labels, scores, strict=True)
-        if label >= 0
-    ]
+def as_objects(tags: Tags) -> list[dict[str, Any]]:
+    """Tags of one document for JSON."""
+    return [{"label": name, "score": round(score, 6)} for name, score in tags]
 
 
 def print_figures(figures: dict[str, Any]) -> None:

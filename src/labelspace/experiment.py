@@ -9,22 +9,26 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from labelspace import metrics, store
+from labelspace.data.records import Record
 from labelspace.data.source import Source
+from labelspace.data.sparse_rows import parse_features
 from labelspace.data.splits import hold_out
 from labelspace.errors import DataError, LabelspaceError, ParameterError
-from labelspace.features import Features, create_features
+from labelspace.features import Features
 from labelspace.models.base import Inputs, silent
-from labelspace.models.registry import DEFAULT, method
-from labelspace.tagger import Tagger
+from labelspace.models.registry import DEFAULT, create, method
+from labelspace.tagger import Tagger, Tags, features_for
 from labelspace.types import Csr, Dataset, Progress
 from labelspace.version import __version__
 
+BATCH = 1024  # documents of a stream in memory at a time
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
 VALIDATION_SHARE = 0.1  # cut from train where a method wants validation documents and there is no dev file
@@ -66,7 +70,8 @@ class Recipe:
         """A tagger ready to fit; the seed goes to a method that has one."""
         seeded = self.seed is not None and "seed" in method(self.method).defaults()
         params = {**({"seed": self.seed} if seeded else {}), **self.params}
-        return Tagger(self.method, create_features(self.features, **self.feature_params), **params)
+        model = create(self.method, **params)
+        return Tagger(model, features_for(model, self.features, **self.feature_params))
 
 
 def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
@@ -104,29 +109,31 @@ def evaluate(
         listed = ", ".join(metrics.PRESETS)
         raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
     A, B = metrics.PRESETS[propensity_preset]
-    check_widths(tagger, documents)
+    if tagger.takes_texts and documents.texts is None:
+        raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
+    inputs = documents.texts if tagger.takes_texts else documents.inputs
     with timed() as taken:
-        top = tagger.predict_topk(documents.inputs, max(ks))
+        top = tagger.predict_topk(inputs, max(ks))
     known = tagger.labels_
     figures: dict[str, Any] = metrics.evaluate(
         documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
     )
+    assert known.counts is not None  # fit_dataset counts
     figures["by_frequency"] = metrics.by_frequency(documents.Y, top, known.counts, max(ks))
     if known.hierarchy is not None:
         hierarchy = documents.labels.hierarchy or known.hierarchy
         figures["by_level"] = metrics.f1_by_level(documents.Y, top, hierarchy, max(ks))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
-    return {**figures, **latency(lambda inputs: tagger.predict_topk(inputs, max(ks)), documents)}
+    return {**figures, **latency(lambda one: tagger.predict_topk(one, max(ks)), inputs)}
 
 
-def latency(predict: Callable[[Inputs], object], documents: Dataset, seed: int = 0) -> dict[str, float]:
+def latency(predict: Callable[[Inputs], object], inputs: Inputs, seed: int = 0) -> dict[str, float]:
     """Milliseconds for one document at a time, over a seeded sample of them."""
-    order = np.random.default_rng(seed).permutation(len(documents))[:LATENCY_ROWS]
-    inputs = documents.inputs
+    n = len(inputs) if isinstance(inputs, Sequence) else inputs.shape[0]
     taken: list[float] = []
-    for row in order.tolist():
-        one = [inputs[row]] if documents.X is None else inputs[row]
+    for row in np.random.default_rng(seed).permutation(n)[:LATENCY_ROWS].tolist():
+        one = inputs[row : row + 1]
         with timed() as single:
             predict(one)
         taken.append(1e3 * single.wall)
@@ -135,12 +142,21 @@ def latency(predict: Callable[[Inputs], object], documents: Dataset, seed: int =
     return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}
 
 
-def check_widths(tagger: Tagger, documents: Dataset) -> None:
-    """Ready-made features of other documents must be those the model was trained on."""
-    if tagger.features is not None and documents.texts is None:
-        raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
-    if len(documents) == 0:
-        raise DataError("evaluation needs at least one document, but the data has 0; give a file with some")
+def predict_records(tagger: Tagger, records: Iterator[Record], k: int, name: str) -> Iterator[tuple[Record, Tags]]:
+    """Tag a stream of records, a batch in memory at a time; ``name`` is where they come from, for messages."""
+    while batch := list(islice(records, BATCH)):
+        if tagger.takes_texts:
+            inputs: Inputs = [_field(record, record.text, "text", name) for record in batch]
+        else:
+            rows = [_field(record, record.features, "features", name) for record in batch]
+            inputs = parse_features(rows, tagger.model.n_features_, lambda row: f"{name}:{batch[row].line}")  # noqa: B023
+        yield from zip(batch, tagger.named(tagger.predict_topk(inputs, k)), strict=True)
+
+
+def _field(record: Record, value: str | None, field: str, name: str) -> str:
+    if value is None:
+        raise DataError(f"{name}:{record.line}: expected {field!r}, which this model reads, but there is none; add it")
+    return value
 
 
 def compare(

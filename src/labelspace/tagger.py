@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from labelspace import store
 from labelspace.errors import DataError, ModelError, NotFittedError
-from labelspace.features import Features, create_features
+from labelspace.features import FEATURES, Features, create_features
 from labelspace.features.base import check_texts
 from labelspace.models.base import Inputs, Model, silent
 from labelspace.models.registry import DEFAULT, create, method
@@ -44,7 +44,7 @@ class Tagger:
         **params: Any,  # noqa: ANN401 - parameters are of any type
     ) -> None:
         self.model = create(method, **params) if isinstance(method, str) else method.set_params(**params)
-        self.features = create_features(features) if isinstance(features, str) else features
+        self.features = features_for(self.model, features) if isinstance(features, str) else features
 
     def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
         """Learn from texts and, for each, the names of its labels."""
@@ -79,7 +79,10 @@ class Tagger:
 
     def tag_batch(self, texts: Sequence[str], k: int = 5) -> list[Tags]:
         """The k best labels of each text."""
-        top = self.predict_topk(texts, k)
+        return self.named(self.predict_topk(texts, k))
+
+    def named(self, top: TopK) -> list[Tags]:
+        """Label ids as (name, score), padding left out."""
         names = self.labels_.names
         return [
             [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
@@ -102,6 +105,11 @@ class Tagger:
         if not isinstance(loaded, Tagger):
             raise ModelError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
         return loaded
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether the fitted tagger reads texts; else it takes rows of features."""
+        return self.features is not None or self.model.reads_text
 
     def _fit_features(self, texts: Sequence[str], progress: Progress) -> Csr:
         assert self.features is not None
@@ -127,6 +135,13 @@ class Tagger:
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
+
+
+def features_for(model: Model, name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type
+    """Features by name, with the settings that suit the model unless others are given."""
+    known = FEATURES[name].defaults() if name in FEATURES else {}
+    suited = {key: value for key, value in model.text_features.items() if key in known}
+    return create_features(name, **{**suited, **params})
 
 
 def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model

@@ -2,35 +2,84 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.knn import neighbour_vote
+from labelspace.features.scaling import unit_rows
+from labelspace.kernels.knn import nearest_rows, vote
 from labelspace.types import TopK
 
 
-def dense_vote(Q, X, Y, neighbours, power, k):
-    """The NumPy twin: all similarities at once."""
-    similarity = (Q @ X.T).toarray()
-    votes = np.zeros((Q.shape[0], Y.shape[1]))
-    for row, values in enumerate(similarity):
-        near = [i for i in np.argsort(-values, kind="stable")[:neighbours] if values[i] > 0]
-        weights = values[near].astype(np.float64) ** power
-        if near:
-            votes[row] = weights @ Y[near].toarray() / weights.sum()
+def dense_nearest(Q, X, k):
+    """The NumPy twin of ``nearest_rows``: all similarities at once."""
+    scores = (Q @ X.T).toarray()
+    return TopK.from_scores(np.where(scores > 0, scores, -np.inf), k)
+
+
+def dense_vote(near, similarity, neighbours, power, Y, k):
+    """The NumPy twin of ``vote``."""
+    votes = np.zeros((len(near), Y.shape[1]))
+    for row in range(len(near)):
+        found = [(i, s) for i, s in zip(near[row, :neighbours], similarity[row], strict=False) if i >= 0]
+        weights = np.array([float(s) ** power for _, s in found])
+        if found:
+            votes[row] = weights @ Y[[i for i, _ in found]].toarray() / weights.sum()
     return TopK.from_scores(np.where(votes > 0, votes, -np.inf), k)
 
 
-@pytest.mark.parametrize("density", [0.01, 0.3])  # the two ways through the index: by postings, and by all rows
-def test_it_equals_the_dense_vote(density):
-    rng = np.random.default_rng(3)
-    X = sp.random(80, 60, density, "csr", np.float32, rng=rng)
-    Q = sp.random(25, 60, density, "csr", np.float32, rng=rng)
-    Y = sp.csr_matrix((rng.random((80, 15)) < 0.2).astype(np.float32))
-    index = X.tocsc()
-    out = TopK.empty(25, 15)
-    neighbour_vote(
-        Q.data, Q.indices, Q.indptr, 0, 25, index.data, index.indices, index.indptr, 80,
-        Y.indices, Y.indptr, 15, 7, 2.0, out.labels, out.scores,
+def zipf_rows(rng, n, d, words, signed=False):
+    """Documents whose words follow Zipf's law: long and short columns, as in real text."""
+    columns = np.minimum((d * rng.random((n, words)) ** 4).astype(int), d - 1)
+    values = rng.random((n, words)) / (1 + 20 * (columns < d // 20))  # frequent words weigh little, as with idf
+    if signed:
+        values *= rng.choice([-1, 1], values.shape)
+    rows = np.repeat(np.arange(n), words)
+    return unit_rows(sp.csr_matrix((values.ravel().astype(np.float32), (rows, columns.ravel())), shape=(n, d)))
+
+
+def run(Q, X, k, n_common):
+    """The kernel with the first features kept as common ones."""
+    place = np.full(X.shape[1], -1, np.int32)
+    place[:n_common] = np.arange(n_common)
+    common = np.ascontiguousarray(X[:, :n_common].toarray())
+    rare = X.tolil()
+    rare[:, :n_common] = 0
+    index = rare.tocsc()
+    near, similarity = np.empty((Q.shape[0], k), np.int32), np.empty((Q.shape[0], k), np.float32)
+    nearest_rows(
+        Q.data, Q.indices, Q.indptr, 0, Q.shape[0], index.data, index.indices, index.indptr,
+        place, common, np.linalg.norm(common, axis=1).astype(np.float32), near, similarity,
     )  # fmt: skip
-    expected = dense_vote(Q, X, Y, 7, 2.0, 15)
-    assert np.allclose(out.scores, expected.scores, atol=1e-5)
-    scores, wanted = out.to_csr(15), expected.to_csr(15)
-    assert (scores != wanted).nnz == 0
+    return near, similarity
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("n_common", [0, 20, 2000])
+@pytest.mark.parametrize("words", [2, 40, 200])  # few stored rows touched, many, all
+def test_it_finds_what_the_dense_product_finds(words, n_common, signed):
+    rng = np.random.default_rng(words)
+    X, Q = zipf_rows(rng, 900, 2000, words, signed), zipf_rows(rng, 40, 2000, words, signed)
+    Q = sp.vstack([Q[:20], unit_rows((X[:20] + 0.3 * Q[20:]).tocsr())]).tocsr()  # some with near duplicates
+    near, similarity = run(Q, X, 7, n_common)
+    expected = dense_nearest(Q, X, 7)
+    assert np.allclose(similarity, expected.scores, atol=2e-6)
+    steps = np.diff(np.c_[np.full(40, 2), np.maximum(expected.scores, -1), np.full(40, -2)], axis=1)
+    clear = (np.abs(steps[:, :-1]) > 1e-5) & (np.abs(steps[:, 1:]) > 1e-5)  # no tie with the one before or behind
+    assert np.array_equal(near[clear], expected.labels[clear])
+    assert clear[:, 0].any()
+
+
+def test_an_empty_query_has_no_neighbours():
+    X = zipf_rows(np.random.default_rng(0), 50, 100, 5)
+    near, similarity = run(sp.csr_matrix((1, 100), dtype=np.float32), X, 3, 10)
+    assert near.tolist() == [[-1, -1, -1]]
+    assert np.isneginf(similarity).all()
+
+
+@pytest.mark.parametrize("neighbours", [1, 4, 9])
+def test_the_vote_equals_the_dense_one(neighbours):
+    rng = np.random.default_rng(3)
+    Y = sp.csr_matrix((rng.random((80, 15)) < 0.2).astype(np.float32))
+    top = TopK.from_scores(np.where(rng.random((25, 80)) < 0.08, rng.random((25, 80)), -np.inf), 6)
+    out = TopK.empty(25, 15)
+    vote(top.labels, top.scores, neighbours, 2.0, Y.indices, Y.indptr, 15, out.labels, out.scores)
+    expected = dense_vote(top.labels, top.scores, neighbours, 2.0, Y, 15)
+    assert np.allclose(out.scores, expected.scores, atol=1e-6)
+    assert (out.to_csr(15) != expected.to_csr(15)).nnz == 0

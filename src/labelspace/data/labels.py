@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace import store
 from labelspace.data.files import lines, replacing, writing_text
@@ -80,19 +79,10 @@ def read_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
         pairs.append((child, parent))
     space = replace(labels, hierarchy=None).extended(name for pair in pairs for name in pair)
     edges = np.array([[space.index[child], space.index[parent]] for child, parent in pairs], np.int64)
-    return replace(space, hierarchy=_acyclic(edges, space, path))
-
-
-def _acyclic(edges: np.typing.NDArray[np.int64], space: LabelSpace, path: str | Path) -> Hierarchy:
-    """``Hierarchy.from_edges`` with the names, not the ids, of a cycle in the message."""
-    child, parent = np.unique(edges.reshape(-1, 2), axis=0).T
-    shape = (len(space), len(space))
-    hierarchy = Hierarchy(sp.csr_matrix((np.ones(len(child), np.float32), (child, parent)), shape=shape))
-    cycle = hierarchy.find_cycle()
-    if cycle:
-        names = " -> ".join(space.names[label] for label in [*cycle, cycle[0]])
-        raise DataError(f"{path}: a hierarchy must have no cycle, but {names} is one; remove one of these lines")
-    return hierarchy
+    try:
+        return replace(space, hierarchy=Hierarchy.from_edges(edges, len(space), space.names))
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:

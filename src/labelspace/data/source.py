@@ -12,7 +12,7 @@ from labelspace.data.jsonl import iter_jsonl, write_jsonl
 from labelspace.data.parquet import iter_parquet, write_parquet
 from labelspace.data.plain import iter_lines
 from labelspace.data.records import Record
-from labelspace.data.xmc import read_xmc, write_xmc
+from labelspace.data.xmc import iter_xmc, read_xmc, write_xmc
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
@@ -58,24 +58,26 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     _WRITERS[_checked_format(path)](path, dataset)
 
 
-def iter_records(path: str | Path) -> Iterator[Record]:
+def iter_records(path: str | Path, ready_made: bool = False) -> Iterator[Record]:
     """Stream the documents of a file of any size, labels left aside.
 
     Names other than .jsonl, .csv and .parquet (each also with .gz), ``.txt`` and ``-`` (the standard input) among them,
-    are plain text, a document a line.
+    are plain text, a document a line; with ``ready_made`` a ``.txt`` holds rows of features, as for ``read_dataset``.
     """
-    reader = _READERS.get(_format(path))
-    return iter_lines(path) if reader is None else reader(path, with_labels=False)
+    ending = file_format(path)
+    if ready_made and ending == _XMC:
+        return iter_xmc(path)
+    return _READERS[ending](path, with_labels=False) if ending in _READERS else iter_lines(path)
 
 
-def _format(path: str | Path) -> str:
+def file_format(path: str | Path) -> str:
     """The ending that names the format, without .gz; '' where it is unknown."""
     name = Path(path).name.lower().removesuffix(".gz")
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
 
 
 def _checked_format(path: str | Path) -> str:
-    ending = _format(path)
+    ending = file_format(path)
     if not ending:
         raise DataError(
             f"the name of a data file must end with {_KNOWN}, but is {Path(path).name!r}; rename or convert it"

@@ -68,7 +68,8 @@ def _draw_labels(
 
     def by_frequency(size: int) -> Longs:
         rank = np.searchsorted(ladder, rng.random(size) * ladder[-1])
-        return by_rank[np.minimum(rank, n_labels - 1)].astype(np.int64)
+        drawn: Longs = by_rank[np.minimum(rank, n_labels - 1)].astype(np.int64)
+        return drawn
 
     main = by_frequency(n)
     document = np.repeat(np.arange(n), rng.poisson(max(mean - 1.0, 0.0), n))

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from labelspace.data.files import reading, writing
+from labelspace.data.files import lines, reading, writing
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
+from labelspace.data.records import Record
 from labelspace.data.sparse_rows import LARGEST_SIZE, SparseRows, format_rows
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
@@ -40,6 +41,16 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
         )
     X, Y = rows.matrices(n_features, len(space))
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
+
+
+def iter_xmc(path: str | Path) -> Iterator[Record]:
+    """Stream the rows as records of features, labels left aside; a row's number from 0 is its id."""
+    for number, line in lines(path):
+        if number == 1:
+            _header(line.encode(), path)
+            continue
+        first, _, rest = line.partition(" ")
+        yield Record(str(number - 2), None, (line if ":" in first else rest).strip(), line=number)
 
 
 def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:

@@ -8,53 +8,109 @@ from numba import njit
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
+ROUNDING = 1e-5  # by how much float32 sums may miss a bound
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def dot(a: Floats, b: Floats) -> float:
+    """Inner product of two short dense vectors; free to be summed in any order, so that it is vectorised."""
+    total = np.float32(0.0)
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
 
 @njit(cache=True, nogil=True)
-def nearest_rows(
+def touched_rows(
     data: Floats,
-    indices: Ints,
-    start: int,
-    stop: int,
+    features: Ints,
     i_data: Floats,
     i_rows: Ints,
     i_indptr: Ints,
-    similarity: Floats,
-    near: Ints,
-    near_similarity: Floats,
+    sums: Floats,
+    rows: Ints,
+    row_sums: Floats,
 ) -> int:
-    """The stored rows with the largest inner product with one query; only those above zero count.
+    """Inner products of one query with the stored rows that share a rare feature with it; how many there are.
 
-    The query is entries start..stop of (data, indices); (i_data, i_rows, i_indptr) is the stored matrix by columns;
-    ``similarity`` (n_stored) is scratch, all zeros before and after. Returns how many were found; best first.
+    Fills the front of ``rows`` and ``row_sums``; ``sums`` (n_stored) is scratch, all zeros before and after.
     """
     postings = 0
-    for j in range(start, stop):
-        value, feature = data[j], indices[j]
-        for m in range(i_indptr[feature], i_indptr[feature + 1]):
-            similarity[i_rows[m]] += value * i_data[m]
-        postings += i_indptr[feature + 1] - i_indptr[feature]
-    size = 0
-    if postings < len(similarity):  # few rows touched: visit them again rather than every stored row
-        for j in range(start, stop):
-            feature = indices[j]
-            for m in range(i_indptr[feature], i_indptr[feature + 1]):
-                row = i_rows[m]
-                value = similarity[row]
-                similarity[row] = 0.0
-                if value > 0.0 and (size < len(near) or value >= near_similarity[0]):
-                    size = push(near_similarity, near, size, value, row)
+    for j in range(len(data)):
+        begin, end = i_indptr[features[j]], i_indptr[features[j] + 1]
+        for at in range(begin, end):
+            sums[i_rows[at]] += data[j] * i_data[at]
+        postings += end - begin
+    found = 0
+    if postings < len(sums):  # few: visit the postings again rather than every stored row
+        for j in range(len(data)):
+            for at in range(i_indptr[features[j]], i_indptr[features[j] + 1]):
+                row = i_rows[at]
+                if sums[row] != 0.0:
+                    rows[found], row_sums[found] = row, sums[row]
+                    sums[row] = 0.0
+                    found += 1
     else:
-        for row in range(len(similarity)):
-            value = similarity[row]
-            similarity[row] = 0.0
-            if value > 0.0 and (size < len(near) or value > near_similarity[0]):
-                size = push(near_similarity, near, size, value, row)
-    sort_best_first(near_similarity, near, size)
-    return size
+        for row in range(len(sums)):
+            if sums[row] != 0.0:
+                rows[found], row_sums[found] = row, sums[row]
+                sums[row] = 0.0
+                found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)
-def neighbour_vote(
+def nearest_row(
+    query: Floats,
+    common: Floats,
+    reach: Floats,
+    widest_reach: float,
+    found: int,
+    rows: Ints,
+    row_sums: Floats,
+    sums: Floats,
+    near: Ints,
+    near_similarity: Floats,
+) -> None:
+    """The stored rows with the largest inner product with one query, best first; only those above zero count.
+
+    Common features are stored densely (``common``, n_stored x n_common) and not read for every row: what they add is at
+    most |query| * reach[row], both lengths over the common features. The rows that lead on the rare features alone
+    (``row_sums``) are settled first; then only rows that can still reach the k-th best of them are looked at.
+    """
+    k = len(near)
+    length = np.sqrt(dot(query, query))
+    leaders, leader_sums = np.empty(2 * k, np.int32), np.empty(2 * k, np.float32)
+    size = 0
+    for at in range(found):
+        if size < len(leaders) or row_sums[at] > leader_sums[0]:
+            size = push(leader_sums, leaders, size, row_sums[at], at)
+    settled = 0
+    for at in range(size):
+        value = row_sums[leaders[at]] + dot(query, common[rows[leaders[at]]])
+        if value > 0.0:
+            settled = push(near_similarity, near, settled, value, rows[leaders[at]])
+    goal = near_similarity[0] - ROUNDING if settled == k else 0.0
+    size = 0
+    for at in range(found):
+        if row_sums[at] + length * reach[rows[at]] >= goal:
+            value = row_sums[at] + dot(query, common[rows[at]])
+            if value > 0.0 and (size < k or value >= near_similarity[0]):
+                size = push(near_similarity, near, size, value, rows[at])
+    if length > 0.0 and length * widest_reach >= goal:  # a row that shares common features alone may be among the best
+        for at in range(found):
+            sums[rows[at]] = 1.0
+        for row in range(len(sums)):
+            if sums[row] == 0.0 and length * reach[row] >= goal:
+                value = dot(query, common[row])
+                if value > 0.0 and (size < k or value >= near_similarity[0]):
+                    size = push(near_similarity, near, size, value, row)
+            sums[row] = 0.0
+    sort_best_first(near_similarity, near, size)
+
+
+@njit(cache=True, nogil=True)
+def nearest_rows(
     data: Floats,
     indices: Ints,
     indptr: Ints,
@@ -63,37 +119,63 @@ def neighbour_vote(
     i_data: Floats,
     i_rows: Ints,
     i_indptr: Ints,
-    n_stored: int,
+    place: Ints,
+    common: Floats,
+    reach: Floats,
+    near: Ints,
+    near_similarity: Floats,
+) -> None:
+    """Nearest stored rows of the rows start..stop of a CSR matrix.
+
+    The stored matrix comes in two parts: rare features by columns (i_...), common ones dense (n_stored, n_common) with
+    ``place`` (n_features) giving a common feature's column there, or -1. ``near`` and ``near_similarity``
+    (stop - start, k) are filled best first and padded with -1 and -inf.
+    """
+    n_stored = len(reach)
+    sums, row_sums = np.zeros(n_stored, np.float32), np.empty(n_stored, np.float32)
+    rows = np.empty(n_stored, np.int32)
+    widest_reach = reach.max()
+    for row in range(start, stop):
+        values, features = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
+        query = np.zeros(common.shape[1], np.float32)
+        for j in range(len(values)):
+            if place[features[j]] >= 0:
+                query[place[features[j]]] = values[j]
+        found = touched_rows(values, features, i_data, i_rows, i_indptr, sums, rows, row_sums)
+        at = row - start
+        nearest_row(query, common, reach, widest_reach, found, rows, row_sums, sums, near[at], near_similarity[at])
+
+
+@njit(cache=True, nogil=True)
+def vote(
+    near: Ints,
+    near_similarity: Floats,
+    neighbours: int,
+    power: float,
     y_indices: Ints,
     y_indptr: Ints,
     n_labels: int,
-    neighbours: int,
-    power: float,
     out_labels: Ints,
     out_scores: Floats,
 ) -> None:
-    """For rows start..stop of X: the labels of the nearest stored rows, each neighbour voting with similarity ** power.
+    """The labels of each document's first ``neighbours`` neighbours, each voting with similarity ** power.
 
-    A score is the share of the votes that a label got. Only rows start..stop of the two outputs are written.
+    A score is the share of the votes that a label got. All of the two outputs is written.
     """
-    similarity = np.zeros(n_stored, np.float32)
     votes = np.zeros(n_labels, np.float32)
-    near = np.empty(neighbours, np.int32)
-    near_similarity = np.empty(neighbours, np.float32)
-    for row in range(start, stop):
-        found = nearest_rows(
-            data, indices, indptr[row], indptr[row + 1], i_data, i_rows, i_indptr, similarity, near, near_similarity
-        )
+    for row in range(len(near)):
         total = np.float32(0.0)
-        for at in range(found):
-            vote = near_similarity[at] ** np.float32(power)
-            total += vote
-            for m in range(y_indptr[near[at]], y_indptr[near[at] + 1]):
-                votes[y_indices[m]] += vote
+        found = 0
+        while found < min(neighbours, near.shape[1]) and near[row, found] >= 0:
+            weight = near_similarity[row, found] ** np.float32(power)
+            total += weight
+            for m in range(y_indptr[near[row, found]], y_indptr[near[row, found] + 1]):
+                votes[y_indices[m]] += weight
+            found += 1
         best, ids = out_scores[row], out_labels[row]
         size = 0
         for at in range(found):
-            for m in range(y_indptr[near[at]], y_indptr[near[at] + 1]):
+            for m in range(y_indptr[near[row, at]], y_indptr[near[row, at] + 1]):
                 label = y_indices[m]
                 if votes[label] > 0.0:
                     size = push(best, ids, size, votes[label] / total, label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -37,6 +37,8 @@ class Model(Estimator):
     """One line: when to choose it."""
     reads_text: ClassVar[bool] = False
     uses_validation: ClassVar[bool] = False
+    text_features: ClassVar[Mapping[str, Any]] = {}
+    """Settings of the tf-idf features that suit the method better than their own defaults."""
 
     labels_: LabelSpace | None
     n_features_: int

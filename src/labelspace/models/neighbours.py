@@ -1,32 +1,43 @@
 """Neighbours: exact k-nearest-neighbour tagging on sparse features.
 
-1. Divide every training document by its length (cosine), and store the matrix by columns: an inverted index.
-2. For a document, add up its inner products with all training documents that share a feature with it.
-3. Keep the m most similar, m = ``neighbours``.
-4. Each votes for its labels with similarity ** power; a label's score is its share of the votes.
+1. Divide every training document by its length (cosine), and store the matrix by columns: an inverted index. Features
+   that most documents share are kept apart, as dense rows.
+2. Where the number of neighbours m or the power p is not given, choose it: tag a sample of the training documents from
+   all others, and keep the pair that ranks their labels best.
+3. For a document, find the m training documents of largest inner product.
+4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
-Where we differ from the textbook: the vote is sharpened by ``power``, since a near duplicate says more than thirty
-remote relatives do. The search is exact: nothing is hashed or pruned.
+Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
+thirty remote relatives do, but by how much depends on the data (step 2). The search is exact, nothing is hashed or
+pruned: the features that most documents share are read only for documents that can still be among the best
+(``kernels.knn``).
 """
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import scipy.sparse as sp
 
-from labelspace.estimator import at_least, whole
+from labelspace.estimator import at_least, optional, whole
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.knn import neighbour_vote
+from labelspace.kernels.knn import nearest_rows, vote
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
-from labelspace.types import Csr, LabelSpace, Progress, TopK
+from labelspace.types import Csr, Floats, Ints, LabelSpace, Progress, TopK
 
-BLOCK = 256  # documents a block: large enough to forget the cost of starting one, small enough to share two cores
+COMMON_SHARE = 0.25  # features in more documents than this are stored densely
+BLOCK = 128  # documents a task
+SAMPLE = 1000  # training documents tagged from the others to choose m and p
+NEIGHBOURS = (10, 20, 50, 100)
+POWERS = (1.0, 2.0, 4.0, 8.0)
+PLACES = 5  # ranks that count in the choice
 
 
 class Neighbours(Model):
     """Tags a document like the training documents most similar to it.
 
-    >>> import numpy as np
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
     >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
@@ -39,16 +50,22 @@ class Neighbours(Model):
     name = "neighbours"
     title = "k nearest neighbours (cosine)"
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
-    rules = {"neighbours": whole(1), "power": at_least(0)}
-    state = ("index_", "Y_", "n_documents_")
+    text_features = {"ngrams": 1}
+    rules = {"neighbours": optional(whole(1)), "power": optional(at_least(0)), "seed": whole(0)}
+    state = ("index_", "place_", "common_", "reach_", "Y_", "neighbours_", "power_")
 
-    index_: sp.csc_matrix  # (n_documents, n_features) by columns, rows of length 1
+    index_: sp.csc_matrix  # (n_documents, n_features) by columns: the rare features of rows of length 1
+    place_: Ints  # (n_features,) the column of a common feature in common_, or -1
+    common_: Floats  # (n_documents, n_common)
+    reach_: Floats  # (n_documents,) length of a row of common_
     Y_: Csr  # (n_documents, n_labels)
-    n_documents_: int
+    neighbours_: int  # m
+    power_: float  # p
 
-    def __init__(self, neighbours: int = 30, power: float = 4.0) -> None:
+    def __init__(self, neighbours: int | None = None, power: float | None = None, seed: int = 0) -> None:
         self.neighbours = neighbours
         self.power = power
+        self.seed = seed
 
     def _fit(
         self,
@@ -58,21 +75,72 @@ class Neighbours(Model):
         validation: tuple[Csr, Csr] | None,
         progress: Progress,
     ) -> None:
-        self.index_ = unit_rows(X).tocsc()
+        X = unit_rows(X)
+        self._store(X)  # step 1
         self.Y_ = Y
-        self.n_documents_ = X.shape[0]
+        numbers = NEIGHBOURS if self.neighbours is None else (self.neighbours,)
+        powers = POWERS if self.power is None else (self.power,)
+        choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
+        if len(choices) > 1:
+            choices = self._best_first(choices, X, progress)  # step 2
+        self.neighbours_, self.power_ = choices[0]
+
+    def _store(self, X: Csr) -> None:
+        frequent = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) > COMMON_SHARE * X.shape[0])
+        self.place_ = np.full(X.shape[1], -1, np.int32)
+        self.place_[frequent] = np.arange(len(frequent), dtype=np.int32)
+        self.common_ = np.ascontiguousarray(X[:, frequent].toarray())
+        self.reach_ = np.sqrt(np.square(self.common_, dtype=np.float64).sum(axis=1)).astype(np.float32)
+        rare = X.copy()
+        rare.data[self.place_[rare.indices] >= 0] = 0.0
+        rare.eliminate_zeros()
+        self.index_ = rare.tocsc()
+
+    def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
+        """The choices by how well they rank the labels of a sample of the training documents, each left out itself."""
+        rows = np.sort(np.random.default_rng(self.seed).permutation(X.shape[0])[:SAMPLE])
+        near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
+        itself = near == rows[:, None]
+        similarity[itself] = -np.inf
+        order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
+        near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
+        similarity = np.take_along_axis(similarity, order, axis=1)
+        truth, discount = self.Y_[rows], 1 / np.log2(np.arange(2, PLACES + 2))
+        gains = []
+        for m, p in choices:
+            top = self._vote(near, similarity, m, p, min(PLACES, self.n_labels_))
+            hits = np.asarray(truth[np.arange(len(rows))[:, None], np.maximum(top.labels, 0)].todense())
+            gains.append(float((hits * (top.labels >= 0) @ discount[: top.k]).sum()))
+        return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        Q = unit_rows(X)
-        out = TopK.empty(X.shape[0], k)
+        near, similarity = self._nearest(unit_rows(X), self.neighbours_)  # step 3
+        return self._vote(near, similarity, self.neighbours_, self.power_, k)  # step 4
 
-        def vote(start: int, stop: int) -> None:
-            neighbour_vote(
-                Q.data, Q.indices, Q.indptr, start, stop,
-                self.index_.data, self.index_.indices, self.index_.indptr, self.n_documents_,
-                self.Y_.indices, self.Y_.indptr, self.n_labels_,
-                min(self.neighbours, self.n_documents_), self.power, out.labels, out.scores,
+    def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
+        """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
+        m = min(m, self.Y_.shape[0])
+        near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
+        index = self.index_
+
+        def find(start: int, stop: int) -> None:
+            nearest_rows(
+                Q.data, Q.indices, Q.indptr, start, stop, index.data, index.indices, index.indptr,
+                self.place_, self.common_, self.reach_, near[start:stop], similarity[start:stop],
             )  # fmt: skip
 
-        run_blocks(vote, X.shape[0], BLOCK)
+        report = None if progress is None else lambda done, total: progress("choosing neighbours", done, total)
+        run_blocks(find, Q.shape[0], BLOCK, report)
+        return near, similarity
+
+    def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
+        out = TopK.empty(len(near), k)
+
+        def count(start: int, stop: int) -> None:
+            vote(
+                near[start:stop], similarity[start:stop], m, p, self.Y_.indices, self.Y_.indptr, self.n_labels_,
+                out.labels[start:stop], out.scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(count, len(near), BLOCK)
         return out

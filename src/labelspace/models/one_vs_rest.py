@@ -66,7 +66,7 @@ class OneVsRest(Model):
 
     def __init__(
         self,
-        C: float = 1.0,
+        C: float = 0.5,
         threshold: float = 0.01,
         tolerance: float = 0.1,
         max_passes: int = 100,

@@ -1,0 +1,81 @@
+"""Data from one format to another: a file, or all splits of a folder at once so that they share labels and features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from labelspace.data.labels import HIERARCHY, LABELS, labels_beside, write_hierarchy, write_labels
+from labelspace.data.listing import is_numbered
+from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
+from labelspace.errors import DataError, ParameterError
+from labelspace.features import Features, Tfidf
+from labelspace.types import Dataset
+
+FEATURES_ONLY = ".txt"
+
+
+def convert(source: str | Path, target: str | Path, to: str | None = None) -> dict[Path, Dataset]:
+    """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...); what was written.
+
+    Texts become tf-idf features where the target has no place for texts (.txt); in a folder they are fitted on train.
+    """
+    source, target = Path(source), Path(target)
+    if not source.is_dir():
+        if to is not None:
+            raise ParameterError(f"--to is for folders, but {source} is a file; name the target's format by its ending")
+        return _convert_file(source, target)
+    if to is None:
+        raise ParameterError(
+            f"a folder needs --to FORMAT, but it is missing for {source}; add for example --to jsonl.gz"
+        )
+    return _convert_folder(source, target, to.removeprefix("."))
+
+
+def _convert_file(source: Path, target: Path) -> dict[Path, Dataset]:
+    known = labels_beside(source) or labels_beside(target)  # so that the splits of one folder keep one numbering
+    documents = read_dataset(source, known)
+    if file_format(target) == FEATURES_ONLY and documents.X is None:
+        documents = _featured(documents, Tfidf().fit(documents.texts or []))
+    write_dataset(documents, target)
+    _write_label_files(documents, target.parent)
+    return {target: documents}
+
+
+def _convert_folder(source: Path, target: Path, to: str) -> dict[Path, Dataset]:
+    splits = open_source(source)
+    train = splits.train()
+    parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
+    features = None
+    if file_format(f"x.{to}") == FEATURES_ONLY and train.X is None:
+        features = Tfidf().fit(train.texts or [])
+    written = {}
+    widest = train.labels
+    for name, part in parts.items():
+        if part is None:
+            continue
+        path = target / f"{name}.{to}"
+        widest = widest.extended(part.labels.names)
+        written[path] = part if features is None else _featured(part, features)
+        write_dataset(written[path], path)
+    _write_label_files(replace(train, Y=_widened(train, len(widest)), labels=widest), target)
+    return written
+
+
+def _widened(documents: Dataset, n_labels: int) -> object:
+    Y = documents.Y.copy()
+    Y.resize((len(documents), n_labels))
+    return Y
+
+
+def _featured(documents: Dataset, features: Features) -> Dataset:
+    if documents.texts is None:
+        raise DataError("every split must have texts, as train does, but one has none; convert it apart")
+    return replace(documents, X=features.transform(documents.texts))
+
+
+def _write_label_files(documents: Dataset, folder: Path) -> None:
+    if not is_numbered(documents.labels):
+        write_labels(folder / LABELS, documents.labels)
+    if documents.labels.hierarchy is not None:
+        write_hierarchy(folder / HIERARCHY, documents.labels)
