@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -25,6 +25,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
 app.add_typer(data_app)
@@ -360,11 +361,15 @@ def as_objects(tags: Tags) -> list[dict[str, Any]]:
 
 def print_figures(figures: dict[str, Any]) -> None:
     """The table of an evaluation, and its cost."""
-    from labelspace.report.tables import figures_table, frequency_table
+    from labelspace.report.tables import figures_table, groups_table
 
     out = console()
     out.print(figures_table(figures))
-    out.print(frequency_table(figures["by_frequency"]))
+    out.print(
+        groups_table("by training documents of a label: over 100, 26 to 100, at most 25", figures["by_frequency"])
+    )
+    if "by_level" in figures:
+        out.print(groups_table("by level of the hierarchy, ancestors included", figures["by_level"]))
     say(
         f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
         f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
@@ -407,16 +412,33 @@ def main() -> None:
     from labelspace.errors import LabelspaceError
 
     try:
-        app()
+        sys.exit(app(standalone_mode=False) or 0)
     except LabelspaceError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        fail(str(error), 2)
+    except UsageError as error:
+        if not error.format_message():  # no command was given, and the help is on the screen
+            sys.exit(0)
+        fail(usage_line(error), 2)
     except MemoryError:
-        print(
-            "error: there was not enough memory for this; use fewer features (--set features.max_features=...)",
-            file=sys.stderr,
-        )
-        sys.exit(1)
+        fail("there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000)", 1)
     except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except KeyboardInterrupt:
+        fail("stopped", 130)
+
+
+UsageError: Any = typer.BadParameter.__mro__[1]
+"""What the option parser raises; typer brings its own copy of click, so it is reached through typer's public class."""
+
+
+def usage_line(error: Any) -> str:  # noqa: ANN401 - the option parser's own type
+    """An option parser's complaint as one line with a remedy."""
+    command = error.ctx.command_path if error.ctx is not None else "labelspace"
+    return f"{error.format_message().rstrip('.')}; see: {command} --help"
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """End with one line on stderr."""
+    print("error: " + " ".join(message.split()), file=sys.stderr)
+    sys.exit(code)

@@ -77,21 +77,17 @@ class Recipe:
 def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
     """Fit a tagger on the training documents of a source."""
     tagger = recipe.tagger()
-    documents, validation = training_data(source, recipe)
+    tagger.model.check_params()  # before the data are read: a typo should not cost minutes
+    documents, validation = with_validation(source.train(), source, recipe)
     return tagger.fit_dataset(documents, validation, progress)
 
 
-def training_data(source: Source, recipe: Recipe) -> tuple[Dataset, Dataset | None]:
+def with_validation(documents: Dataset, source: Source, recipe: Recipe) -> tuple[Dataset, Dataset | None]:
     """Train and, for a method that uses them, validation documents: the dev file, or a seeded cut from train."""
-    documents = source.train()
-    if len(documents) == 0:
-        raise DataError(f"training needs at least one document, but {source.path} has 0; give a file with some")
     if not method(recipe.method).uses_validation:
         return documents, None
     dev = source.dev(documents.labels)
-    if dev is not None:
-        return documents, dev
-    return hold_out(documents, VALIDATION_SHARE, recipe.seed or 0)
+    return (documents, dev) if dev is not None else hold_out(documents, VALIDATION_SHARE, recipe.seed or 0)
 
 
 def evaluate(
@@ -119,13 +115,20 @@ def evaluate(
         documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
     )
     assert known.counts is not None  # fit_dataset counts
-    figures["by_frequency"] = metrics.by_frequency(documents.Y, top, known.counts, max(ks))
-    if known.hierarchy is not None:
-        hierarchy = documents.labels.hierarchy or known.hierarchy
-        figures["by_level"] = metrics.f1_by_level(documents.Y, top, hierarchy, max(ks))
+    figures["by_frequency"] = _percent(metrics.by_frequency(documents.Y, top, known.counts, max(ks)))
+    if documents.labels.hierarchy is not None:
+        figures["by_level"] = _percent(metrics.f1_by_level(documents.Y, top, documents.labels.hierarchy, max(ks)))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: tagger.predict_topk(one, max(ks)), inputs)}
+
+
+def _percent(groups: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Fractions as percentages, counts as they are."""
+    return {
+        str(group): {key: value if isinstance(value, int) else round(100 * value, 4) for key, value in values.items()}
+        for group, values in groups.items()
+    }
 
 
 def latency(predict: Callable[[Inputs], object], inputs: Inputs, seed: int = 0) -> dict[str, float]:
@@ -220,14 +223,13 @@ def _attempt(
     row: dict[str, Any] = {"method": recipe.method, "params": dict(recipe.params)}
     try:
         tagger = recipe.tagger()
+        tagger.model.check_params()
+        documents, validation = with_validation(train_set, source, recipe)
         X, made = None, Seconds()
-        if tagger.features is not None and train_set.X is None and not tagger.model.reads_text:
+        if tagger.features is not None and train_set.X is None and documents is train_set:
             tagger.features, X, made = shared.get(tagger.features)
-        validation = None
-        if tagger.model.uses_validation:
-            validation = source.dev(train_set.labels)
         with timed() as taken:
-            tagger.fit_dataset(train_set, validation, progress, X=X)
+            tagger.fit_dataset(documents, validation, progress, X=X)
         folder = out / "models" / recipe.method
         tagger.save(folder)
         row |= {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}

@@ -67,7 +67,7 @@ def test_a_graph_with_two_parents_round_trips(tmp_path):
     [
         (
             "a\tb\nb\tc\nc\ta\nd\ta\n",
-            "(a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c) is one; remove one of these lines",
+            "(a -> b -> c -> a|b -> c -> a -> b|c -> a -> b -> c) is one; remove one of these edges",
         ),
         ("a\ta\n", "a hierarchy must have no cycle, but a -> a is one"),
         ("x\ty\nx\tb\nb\tx\n", "(x -> b -> x|b -> x -> b) is one"),

@@ -12,7 +12,7 @@ ROUNDING = 1e-5  # by how much float32 sums may miss a bound
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def dot(a: Floats, b: Floats) -> float:
+def dot(a: Floats, b: Floats) -> np.float32:
     """Inner product of two short dense vectors; free to be summed in any order, so that it is vectorised."""
     total = np.float32(0.0)
     for i in range(len(a)):
@@ -134,7 +134,7 @@ def nearest_rows(
     n_stored = len(reach)
     sums, row_sums = np.zeros(n_stored, np.float32), np.empty(n_stored, np.float32)
     rows = np.empty(n_stored, np.int32)
-    widest_reach = reach.max()
+    widest_reach = float(reach.max())
     for row in range(start, stop):
         values, features = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
         query = np.zeros(common.shape[1], np.float32)

@@ -35,7 +35,7 @@ def sift_down(scores: Floats, ids: Ints, at: int, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def push(scores: Floats, ids: Ints, size: int, score: float, identity: int) -> int:
+def push(scores: Floats, ids: Ints, size: int, score: float | np.float32, identity: int) -> int:
     """Offer one entry to the heap; the new size is returned. A full heap drops its worst."""
     if size < len(scores):
         at = size

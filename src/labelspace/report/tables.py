@@ -2,51 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from labelspace.types import Dataset, LabelSpace
 
 
-def plain_table(title: str, *columns: str, right: Iterable[str] = ()) -> Table:
-    """An empty table in the house's look; the columns named in ``right`` hold numbers."""
-    table = Table(title=escape(title) or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
+def plain_table(*columns: str, left: int = 1) -> Table:
+    """An empty table in the house's look; the first ``left`` columns hold words, the others numbers."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place < left else "right", overflow="fold")
     return table
+
+
+def titled(title: str, table: Table) -> Group:
+    """The table below a title of its own width: rich would wrap it to the table's."""
+    return Group(Text(title, style="bold"), table)
 
 
 def methods_table(methods: Mapping[str, Any], default: str) -> Table:
     """Name, paper and when to choose it, of every method."""
-    table = plain_table("", "method", "what it is", "choose it when")
+    table = plain_table("method", "what it is", "choose it when", left=3)
     for name, cls in methods.items():
         table.add_row(f"{name} (default)" if name == default else name, escape(cls.title), escape(cls.choose_when))
     return table
 
 
-def figures_table(figures: Mapping[str, Any]) -> Table:
+def figures_table(figures: Mapping[str, Any]) -> Group:
     """The field's metrics, one line a metric and one column a k."""
     cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
     ks = sorted({k for _, k in cells}, key=int)
-    table = plain_table(f"{figures['n']:,} documents, {figures['n_labels']:,} labels", "%", *(f"@{k}" for k in ks))
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = plain_table("%", *(f"@{k}" for k in ks))
     for metric in dict.fromkeys(name for name, _ in cells):
         table.add_row(metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
-    return table
+    skipped = figures["n_without_labels"]
+    left_out = f", {skipped:,} without labels left out" if skipped else ""
+    return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
 
 
-def frequency_table(groups: Mapping[str, Mapping[str, Any]]) -> Table:
-    """The figures of head, torso and tail labels."""
+def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]]) -> Group:
+    """The figures of groups of labels: by frequency, or by level of a hierarchy."""
     columns = list(next(iter(groups.values())))
-    table = plain_table("by label frequency", "labels", *columns, right=columns)
+    table = plain_table("", *(column.replace("n_", "").replace("_", " ") for column in columns))
     for group, values in groups.items():
         table.add_row(group, *(_cell(values[column]) for column in columns))
-    return table
+    return titled(title, table)
 
 
 COMPARED = (
@@ -55,16 +62,14 @@ COMPARED = (
 )  # fmt: skip
 
 
-def compare_table(results: Mapping[str, Any]) -> Table:
+def compare_table(results: Mapping[str, Any]) -> Group:
     """One line a method: accuracy, cost, size; the best figure of each column in bold."""
     rows = results["rows"]
     columns = [key for key in COMPARED if any(key in row for row in rows)]
     title = (
         f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
     )
-    table = plain_table(title, "method", *(_HEADINGS.get(key, key) for key in columns))
-    for column in table.columns[1:]:
-        column.justify = "right"
+    table = plain_table("method", *(_HEADINGS.get(key, key) for key in columns))
     best = {}
     for key in columns:
         values = [row[key] for row in rows if key in row]
@@ -76,7 +81,7 @@ def compare_table(results: Mapping[str, Any]) -> Table:
         cells = [_cell(row[key]) for key in columns]
         marked = [f"[bold]{c}[/bold]" if row[k] == best[k] else c for k, c in zip(columns, cells, strict=True)]
         table.add_row(row["method"], *marked)
-    return table
+    return titled(title, table)
 
 
 _HEADINGS = {
@@ -87,28 +92,28 @@ _HEADINGS = {
 }
 
 
-def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space: LabelSpace) -> Table:
+def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space: LabelSpace) -> Group:
     """The tags of one document; a label's first synonym stands beside its name, where there are synonyms."""
     shown = text if len(text) <= 100 else text[:99] + "…"
     described = space.synonyms is not None
-    table = plain_table(shown, "label", *(["also"] if described else []), "score", right=["score"])
+    table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
     for label, score in zip(labels, scores, strict=True):
         if label < 0:
             continue
         also = [] if space.synonyms is None else [escape((space.synonyms[label] or [""])[0])]
         table.add_row(escape(space.names[label]), *also, f"{score:.3f}")
     if not table.rows:
-        table.caption = "no label: nothing in this text was seen in training"
-    return table
+        table.add_row("(none: nothing in this text was seen in training)")
+    return titled(shown, table)
 
 
-def stats_table(name: str, stats: Mapping[str, Any]) -> Table:
+def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
     """The statistics of a data set."""
     parts = list(stats["parts"])
-    table = plain_table(name, "", *parts, right=parts)
+    table = plain_table("", *parts)
     for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
         table.add_row(key, *(_cell(stats["parts"][part].get(key, "")) for part in parts))
-    return table
+    return titled(name, table)
 
 
 def dataset_stats(documents: Dataset) -> dict[str, Any]:

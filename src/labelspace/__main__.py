@@ -1,0 +1,5 @@
+"""``python -m labelspace``."""
+
+from labelspace.cli import main
+
+main()
