@@ -22,7 +22,10 @@ def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
     codes = list(dict.fromkeys(icd.get_all_codes(True)))
     descriptions = [icd.get_description(code) for code in codes]
     number = {code: i for i, code in enumerate(codes)}
-    edges = [(number[code], number[icd.get_parent(code)]) for code in codes if icd.get_parent(code) not in ("", code)]
+    parents = {code: icd.get_parent(code) for code in codes}
+    # Where a block holds one category only, both have one name: the parent is then the block's.
+    parents |= {code: icd.get_parent(code, prioritize_blocks=True) for code, above in parents.items() if above == code}
+    edges = [(number[code], number[above]) for code, above in parents.items() if above]
     tree = Hierarchy.from_edges(np.array(edges), len(codes))
     space = LabelSpace(codes, [[words] for words in descriptions], hierarchy=tree)
     terms = [(i, term) for i, code in enumerate(codes) for term in icd.get_inclusion_term(code)]

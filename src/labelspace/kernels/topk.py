@@ -5,16 +5,20 @@ Better means a higher score, or the same score and a smaller id, so results do n
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numba import njit
 
 from labelspace.types import Floats, Ints
 
+Score: TypeAlias = float | np.float32
+
 
 @njit(cache=True, nogil=True, inline="always")
-def worse(score_a: float, id_a: int, score_b: float, id_b: int) -> bool:
+def worse(score_a: Score, id_a: int, score_b: Score, id_b: int) -> bool:
     """Whether a ranks behind b."""
-    return score_a < score_b or (score_a == score_b and id_a > id_b)
+    return bool(score_a < score_b or (score_a == score_b and id_a > id_b))
 
 
 @njit(cache=True, nogil=True)
@@ -35,7 +39,7 @@ def sift_down(scores: Floats, ids: Ints, at: int, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def push(scores: Floats, ids: Ints, size: int, score: float | np.float32, identity: int) -> int:
+def push(scores: Floats, ids: Ints, size: int, score: Score, identity: int) -> int:
     """Offer one entry to the heap; the new size is returned. A full heap drops its worst."""
     if size < len(scores):
         at = size
