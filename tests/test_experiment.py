@@ -131,10 +131,10 @@ def test_the_seed_reaches_the_method():
     assert Recipe("random", {"seed": 3}, seed=7).tagger().model.seed == 3
 
 
-def test_neighbours_prefer_single_words_unless_told_otherwise():
+def test_a_method_may_prefer_single_words_unless_told_otherwise():
     assert Recipe("neighbours").tagger().features.ngrams == 1
     assert Recipe("neighbours", feature_params={"ngrams": 2}).tagger().features.ngrams == 2
-    assert Recipe("one_vs_rest").tagger().features.ngrams == 2
+    assert Recipe("popular").tagger().features.ngrams == 2
 
 
 def test_features_for_a_model_of_texts_are_refused(folder, data):

@@ -50,6 +50,7 @@ class OneVsRest(Model):
     name = "one_vs_rest"
     title = "DiSMEC (Babbar and Schölkopf 2017): one-vs-rest squared hinge, pruned"
     choose_when = "labels are at most a few thousand and accuracy matters more than training time"
+    text_features = {"ngrams": 1}
     rules = {
         "C": above(0),
         "threshold": at_least(0),

@@ -94,17 +94,16 @@ _HEADINGS = {
 
 def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space: LabelSpace) -> Group:
     """The tags of one document; a label's first synonym stands beside its name, where there are synonyms."""
-    shown = text if len(text) <= 100 else text[:99] + "…"
     described = space.synonyms is not None
     table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
     for label, score in zip(labels, scores, strict=True):
         if label < 0:
             continue
-        also = [] if space.synonyms is None else [escape((space.synonyms[label] or [""])[0])]
+        also = [] if space.synonyms is None else [escape(_short((space.synonyms[label] or [""])[0], 80))]
         table.add_row(escape(space.names[label]), *also, f"{score:.3f}")
     if not table.rows:
         table.add_row("(none: nothing in this text was seen in training)")
-    return titled(shown, table)
+    return titled(_short(text, 100), table)
 
 
 def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
@@ -143,6 +142,10 @@ def dataset_stats(documents: Dataset) -> dict[str, Any]:
         stats |= {"hierarchy edges": documents.labels.hierarchy.parents.nnz}
         stats |= {"hierarchy depth": int(documents.labels.hierarchy.levels.max()) + 1}
     return stats
+
+
+def _short(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _cell(value: object) -> str:
