@@ -12,7 +12,7 @@ import os
 import platform
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -82,14 +82,14 @@ def write(
 
     with _beside(Path(folder)) as target:
         listed: dict[str, dict[str, Any]] = {}
-        files = {**files, **({} if labels is None else {"labels.safetensors": _label_arrays(labels)})}
+        if labels is not None:
+            ends = write_names(target / LABELS, labels)
+            listed[LABELS] = _fingerprint(target / LABELS)
+            files = {**files, "labels.safetensors": {**_label_arrays(labels), "line_ends": ends}}
         for name, arrays in files.items():
             save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, target / name)
             shapes = {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
             listed[name] = {**_fingerprint(target / name), "arrays": shapes}
-        if labels is not None:
-            write_names(target / LABELS, labels)
-            listed[LABELS] = _fingerprint(target / LABELS)
         versions = {"labelspace": __version__, "python": platform.python_version()}
         versions |= {name: installed_version(name) for name in _LIBRARIES}
         whole = {"format": FORMAT, **manifest, "files": listed, "versions": versions}
@@ -156,17 +156,48 @@ def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | 
     path = Path(folder) / LABELS
     _check_file(path, manifest, verify)
     arrays = read_arrays(folder, manifest, "labels.safetensors", verify)
-    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    rows = json.loads("[" + ",".join(lines) + "]")  # one call for all lines: three times faster than one call a line
-    synonyms = [row.get("alt", []) for row in rows]
-    edges = arrays["hierarchy"]
+    lines = path.read_bytes()
+    n, edges = len(arrays["line_ends"]), arrays["hierarchy"]
+    hierarchy = None
+    if len(edges):  # no cycle: that was checked before it was saved
+        ones = np.ones(len(edges), np.float32)
+        hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(n, n)))
     return LabelSpace(
-        [row["label"] for row in rows],
-        synonyms if any(synonyms) else None,
+        JsonColumn(lines, arrays["line_ends"], "label"),
+        JsonColumn(lines, arrays["line_ends"], "alt", []) if arrays["has_synonyms"][0] else None,
         arrays.get("counts"),
         int(arrays["n_documents"][0]),
-        Hierarchy.from_edges(edges, len(rows)) if len(edges) else None,
+        hierarchy,
     )
+
+
+class JsonColumn(Sequence[Any]):
+    r"""One field of all lines of a JSON-lines file, read when asked for: a million labels load in no time.
+
+    >>> JsonColumn(b'{"a": 1}\n{"a": 2}\n', np.array([9, 18]), "a")[1]
+    2
+    """
+
+    def __init__(self, lines: bytes, ends: npt.NDArray[np.int64], key: str, default: object = None) -> None:
+        self._lines = lines
+        self._ends = ends
+        self._key = key
+        self._default = default
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as a list has it: a number or a slice
+        if isinstance(place, slice):
+            return [self[i] for i in range(*place.indices(len(self)))]
+        at = range(len(self))[place]
+        line = self._lines[self._ends[at - 1] if at else 0 : self._ends[at]]
+        return json.loads(line).get(self._key, self._default)
+
+    def __iter__(self) -> Iterator[Any]:
+        # One call for all lines: three times faster than one call a line.
+        rows = json.loads(b"[" + self._lines.rstrip(b"\n").replace(b"\n", b",") + b"]")
+        return (row.get(self._key, self._default) for row in rows)
 
 
 def folder_bytes(folder: str | Path) -> int:
@@ -177,16 +208,22 @@ def folder_bytes(folder: str | Path) -> int:
 def _label_arrays(labels: LabelSpace) -> Arrays:
     edges = np.zeros((0, 2), np.int32) if labels.hierarchy is None else labels.hierarchy.edges
     arrays: Arrays = {"hierarchy": edges, "n_documents": np.array([labels.n_documents], np.int64)}
+    arrays["has_synonyms"] = np.array([labels.synonyms is not None])
     return arrays if labels.counts is None else {**arrays, "counts": labels.counts}
 
 
-def write_names(path: Path, labels: LabelSpace) -> None:
-    """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids."""
+def write_names(path: Path, labels: LabelSpace) -> npt.NDArray[np.int64]:
+    """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids.
+
+    Returns where each line ends, in bytes. Shape (n_labels,).
+    """
     synonyms = labels.synonyms or [[]] * len(labels)
-    with path.open("w", encoding="utf-8") as file:
-        for name, alt in zip(labels.names, synonyms, strict=True):
+    lengths = np.zeros(len(labels), np.int64)
+    with path.open("wb") as file:
+        for i, (name, alt) in enumerate(zip(labels.names, synonyms, strict=True)):
             row = {"label": name, "alt": list(alt)} if alt else {"label": name}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+            lengths[i] = file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+    return np.cumsum(lengths)
 
 
 def _fingerprint(path: Path) -> dict[str, int]:
@@ -240,6 +277,10 @@ def _beside(folder: Path) -> Iterator[Path]:
         raise ModelError(
             f"the model must be written to {folder}, but that failed ({error.strerror or error}); "
             "free some space or give another folder"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise ModelError(
+            f"label names must be valid Unicode, but one holds the lone surrogate {error.object[error.start]!r}; rename it"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
