@@ -173,9 +173,10 @@ def compare(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Run several methods under one protocol: one table, results.json, results.csv, and each model saved."""
+    """Run several methods under one protocol: one table, one page with plots, each model saved."""
     from labelspace import experiment
     from labelspace.data.source import open_source
+    from labelspace.report.page import comparison_page
     from labelspace.report.tables import compare_table
 
     names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
@@ -183,6 +184,7 @@ def compare(
     out = out or Path("runs") / f"{source_name(data)}-compare"
     with progress(quiet=as_json) as report:
         results = experiment.compare(open_source(data), recipes, out, parse_ks(k), seed, report)
+    (out / "report.html").write_text(comparison_page(results), encoding="utf-8")
     failed = [row for row in results["rows"] if "error" in row]
     if as_json:
         print_json(results)
@@ -190,7 +192,7 @@ def compare(
         console().print(compare_table(results))
         for row in failed:
             say(f"{row['method']} failed: {row['error']}")
-        say(f"written: {out / 'results.json'}, {out / 'results.csv'}, models in {out / 'models'}")
+        say(f"written to {out}: results.json, results.csv, report.html (plots), models/")
     if len(failed) == len(results["rows"]):
         raise typer.Exit(2)
 

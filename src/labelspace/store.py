@@ -280,7 +280,7 @@ def _beside(folder: Path) -> Iterator[Path]:
         ) from error
     except UnicodeEncodeError as error:
         raise ModelError(
-            f"label names must be valid Unicode, but one holds the lone surrogate {error.object[error.start]!r}; rename it"
+            f"label names must be valid Unicode, but one holds {error.object[error.start]!r}; rename it"
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)

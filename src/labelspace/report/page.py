@@ -1,0 +1,135 @@
+"""A comparison as one HTML page that opens offline: the table, bars of accuracy, accuracy against cost, rare labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from math import log10
+from typing import Any
+
+SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "R@5", "coverage@5")
+COSTS = {
+    "train_cpu_seconds": "train CPU s",
+    "predict_seconds": "predict s",
+    "latency_ms_p50": "ms a document",
+    "model_mb": "MB",
+}
+COLOURS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
+STYLE = """
+:root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #98a3b0; --line: #39424e; --ground: #171b21; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 2rem auto;
+  max-width: 72rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } p { color: var(--soft); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; }
+.charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } svg { max-width: 100%; } svg text { fill: var(--ink);
+  font: 12px system-ui, sans-serif; } svg .soft { fill: var(--soft); } svg line { stroke: var(--line); }
+"""
+
+
+def comparison_page(results: Mapping[str, Any]) -> str:
+    """The page of what ``experiment.compare`` gave.
+
+    >>> row = {"method": "popular", "P@1": 12.5, "train_cpu_seconds": 0.1}
+    >>> page = comparison_page({"data": "D", "n_train": 9, "n_test": 3, "n_labels": 2, "test": "x", "rows": [row]})
+    >>> "<td>popular</td>" in page and "12.50" in page
+    True
+    """
+    rows = [row for row in results["rows"] if "error" not in row]
+    failed = [row for row in results["rows"] if "error" in row]
+    colour = {row["method"]: COLOURS[i % len(COLOURS)] for i, row in enumerate(rows)}
+    title = f"labelspace: methods compared on {results['data']}"
+    sizes = (
+        f"{results['n_train']:,} training and {results['n_test']:,} test documents ({results['test']}), "
+        f"{results['n_labels']:,} labels. Figures in percent."
+    )
+    parts = [f"<h1>{escape(title)}</h1><p>{escape(sizes)}</p>", _table(rows)]
+    parts += [f"<p>{escape(row['method'])} failed: {escape(row['error'])}</p>" for row in failed]
+    if rows:
+        parts.append(f"<h2>Accuracy</h2><div class='charts'>{_bars_of(rows, colour)}</div>")
+        parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, colour)}")
+        parts.append(_by_frequency(rows, colour))
+    return (
+        f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"
+        f"<body>{''.join(parts)}</body></html>\n"
+    )
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+    keys = [key for key in (*SHOWN, *COSTS) if any(key in row for row in rows)]
+    best = {key: (min if key in COSTS else max)(row[key] for row in rows if key in row) for key in keys}
+    head = "".join(f"<th>{escape(COSTS.get(key, key))}</th>" for key in keys)
+    body = ""
+    for row in rows:
+        cells = "".join(
+            f"<td{' class=best' if row.get(key) == best[key] else ''}>{row[key]:.2f}</td>"
+            if key in row
+            else "<td></td>"
+            for key in keys
+        )
+        body += f"<tr><td>{escape(row['method'])}</td>{cells}</tr>"
+    return f"<div class='wide'><table><tr><th>method</th>{head}</tr>{body}</table></div>"
+
+
+def _bars_of(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+    keys = [key for key in ("P@1", "P@5", "nDCG@5", "PSP@5") if all(key in row for row in rows)]
+    return "".join(_bars(key, {row["method"]: row[key] for row in rows}, colour) for key in keys)
+
+
+def _bars(title: str, values: Mapping[str, float], colour: Mapping[str, str]) -> str:
+    """Horizontal bars on one scale from 0 to 100."""
+    height = 30 + 24 * len(values)
+    bars = ""
+    for i, (name, value) in enumerate(values.items()):
+        y, width = 28 + 24 * i, 2.4 * max(value, 0.0)
+        bars += (
+            f"<text x='112' y='{y + 13}' text-anchor='end'>{escape(name)}</text>"
+            f"<rect x='120' y='{y}' width='{width:.1f}' height='18' rx='2' fill='{colour[name]}'/>"
+            f"<text class='soft' x='{126 + width:.1f}' y='{y + 13}'>{value:.2f}</text>"
+        )
+    return (
+        f"<svg role='img' aria-label='{escape(title)}' width='420' height='{height}' viewBox='0 0 420 {height}'>"
+        f"<text x='120' y='16' font-weight='700'>{escape(title)}</text>{bars}</svg>"
+    )
+
+
+def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+    """P@1 against training CPU seconds, the latter on a scale of powers of ten."""
+    points = [(row["method"], max(row["train_cpu_seconds"], 1e-3), row["P@1"]) for row in rows if "P@1" in row]
+    low = int(log10(min(cost for _, cost, _ in points)) - 1)
+    high = int(log10(max(cost for _, cost, _ in points)) + 1)
+    marks = ""
+    for power in range(low, high + 1):
+        x = 60 + 520 * (power - low) / max(high - low, 1)
+        marks += f"<line x1='{x}' x2='{x}' y1='20' y2='240'/>"
+        marks += f"<text class='soft' x='{x}' y='258' text-anchor='middle'>{10.0**power:g}</text>"
+    for percent in range(0, 101, 25):
+        y = 240 - 2.2 * percent
+        marks += f"<line x1='60' x2='580' y1='{y}' y2='{y}'/>"
+        marks += f"<text class='soft' x='52' y='{y + 4}' text-anchor='end'>{percent}</text>"
+    for name, cost, value in points:
+        x, y = 60 + 520 * (log10(cost) - low) / max(high - low, 1), 240 - 2.2 * value
+        marks += f"<circle cx='{x:.1f}' cy='{y:.1f}' r='6' fill='{colour[name]}'/>"
+        marks += f"<text x='{x + 10:.1f}' y='{y + 4:.1f}'>{escape(name)}</text>"
+    return (
+        "<svg role='img' aria-label='P@1 against training time' width='680' height='285' viewBox='0 0 680 285'>"
+        f"{marks}<text class='soft' x='320' y='280' text-anchor='middle'>training, CPU seconds</text>"
+        "<text class='soft' x='60' y='12'>P@1</text></svg>"
+    )
+
+
+def _by_frequency(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+    """Recall of the labels with many, some and few training documents."""
+    told = [row for row in rows if "by_frequency" in row]
+    if not told:
+        return ""
+    names = {"head": "over 100 documents", "torso": "26 to 100", "tail": "25 or fewer"}
+    charts = "".join(
+        _bars(f"{group}: {words}", {row["method"]: row["by_frequency"][group]["recall"] for row in told}, colour)
+        for group, words in names.items()
+        if all(group in row["by_frequency"] for row in told)
+    )
+    return f"<h2>Recall by training documents of a label</h2><div class='charts'>{charts}</div>"

@@ -1,0 +1,64 @@
+from html.parser import HTMLParser
+
+from labelspace.report.page import comparison_page
+
+GROUPS = {group: {"recall": 10.0 * i} for i, group in enumerate(("head", "torso", "tail"))}
+GOOD = {"method": "good", "P@1": 90.0, "P@5": 60.0, "train_cpu_seconds": 12.0, "model_mb": 3.0, "by_frequency": GROUPS}
+POOR = {
+    "method": "poor & <b>",
+    "P@1": 10.0,
+    "P@5": 5.0,
+    "train_cpu_seconds": 0.0,
+    "model_mb": 1.0,
+    "by_frequency": GROUPS,
+}
+BAD = {"method": "bad", "error": "C must be above 0"}
+SIZES = {"data": "D", "n_train": 5000, "n_test": 10, "n_labels": 7, "test": "the test file"}
+
+
+class Outline(HTMLParser):
+    """Tags that were opened and not closed, and how often each was opened."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], {}
+
+    def handle_starttag(self, tag, attrs):
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def outline(page):
+    parser = Outline()
+    parser.feed(page)
+    assert parser.open == []
+    return parser.seen
+
+
+def test_the_page_is_well_formed_and_draws_every_method():
+    page = comparison_page({**SIZES, "rows": [GOOD, POOR, BAD]})
+    seen = outline(page)
+    assert seen["circle"] == 2
+    assert seen["rect"] == 2 * 2 + 3 * 2  # P@1 and P@5, then head, torso and tail, for two methods
+    assert "bad failed: C must be above 0" in page
+    assert "poor &amp; &lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "http" not in page.replace("http-equiv", ""), "opens offline"
+
+
+def test_the_best_of_each_column_is_marked():
+    page = comparison_page({**SIZES, "rows": [GOOD, POOR]})
+    assert "<td class=best>90.00</td>" in page
+    assert "<td class=best>1.00</td>" in page
+    assert "<td class=best>10.00</td>" not in page
+
+
+def test_nothing_but_failures_is_a_page_too():
+    assert outline(comparison_page({**SIZES, "rows": [BAD]})).get("svg", 0) == 0
