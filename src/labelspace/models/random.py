@@ -48,7 +48,6 @@ class Random(Model):
             at = slice(X.indptr[row], X.indptr[row + 1])
             # The document's own content seeds the draw, so that a batch and single rows agree.
             content = zlib.crc32(X.data[at].tobytes(), zlib.crc32(X.indices[at].tobytes()))
-            rng = np.random.default_rng([self.seed, content])
-            out.labels[row, :places] = rng.choice(self.seen_, places, replace=False, shuffle=True)
-            out.scores[row, :places] = np.sort(rng.random(places, dtype=np.float32))[::-1]
+            out.labels[row, :places] = np.random.default_rng([self.seed, content]).permutation(self.seen_)[:places]
+        out.scores[:, :places] = 1.0 / np.arange(1, places + 1)
         return out
