@@ -28,9 +28,9 @@ class Watching(Popular):
     uses_validation = True
     seen: list = []
 
-    def _fit(self, X, Y, labels, validation, progress):
-        Watching.seen.append((X.shape[0], validation[0].shape[0]))
-        super()._fit(X, Y, labels, validation, progress)
+    def _fit(self, X, Y, aids):
+        Watching.seen.append((X.shape[0], aids.validation[0].shape[0]))
+        super()._fit(X, Y, aids)
 
 
 @pytest.fixture

@@ -64,9 +64,9 @@ def test_validation_documents_go_through_the_same_features():
     class Watching(type(create("popular"))):
         uses_validation = True
 
-        def _fit(self, X, Y, labels, validation, progress):
-            seen["validation"] = validation
-            super()._fit(X, Y, labels, validation, progress)
+        def _fit(self, X, Y, aids):
+            seen["validation"] = aids.validation
+            super()._fit(X, Y, aids)
 
     from labelspace.tagger import _as_dataset
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -22,6 +23,15 @@ Inputs = Csr | npt.NDArray[Any] | Sequence[str]
 
 def silent(step: str, done: int, total: int) -> None:
     """The progress of someone who does not want to know."""
+
+
+@dataclass(frozen=True)
+class Aids:
+    """What ``fit`` may use beside the documents; most methods use little of it."""
+
+    labels: LabelSpace | None = None
+    validation: tuple[Csr, Csr] | None = None  # (X, Y), checked
+    progress: Progress = silent
 
 
 class Model(Estimator):
@@ -45,14 +55,7 @@ class Model(Estimator):
     n_labels_: int
 
     @abstractmethod
-    def _fit(
-        self,
-        X: Csr,
-        Y: Csr,
-        labels: LabelSpace | None,
-        validation: tuple[Csr, Csr] | None,
-        progress: Progress,
-    ) -> None:
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         """Learn: set every attribute that ``state`` names."""
 
     @abstractmethod
@@ -90,7 +93,7 @@ class Model(Estimator):
         self.n_features_ = 0 if self.reads_text else X.shape[1]
         self.n_labels_ = Y.shape[1]
         self.labels_ = None if labels is None else labels.counted(Y)
-        self._fit(X, Y, self.labels_, validation, progress or silent)
+        self._fit(X, Y, Aids(self.labels_, validation, progress or silent))
         return self
 
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:

@@ -24,8 +24,8 @@ from labelspace.estimator import at_least, optional, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.knn import nearest_rows, vote
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Model
-from labelspace.types import Csr, Floats, Ints, LabelSpace, Progress, TopK
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
 BLOCK = 128  # documents a task
@@ -67,14 +67,7 @@ class Neighbours(Model):
         self.power = power
         self.seed = seed
 
-    def _fit(
-        self,
-        X: Csr,
-        Y: Csr,
-        labels: LabelSpace | None,
-        validation: tuple[Csr, Csr] | None,
-        progress: Progress,
-    ) -> None:
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         X = unit_rows(X)
         self._store(X)  # step 1
         self.Y_ = Y
@@ -82,7 +75,7 @@ class Neighbours(Model):
         powers = POWERS if self.power is None else (self.power,)
         choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
         if len(choices) > 1:
-            choices = self._best_first(choices, X, progress)  # step 2
+            choices = self._best_first(choices, X, aids.progress)  # step 2
         self.neighbours_, self.power_ = choices[0]
 
     def _store(self, X: Csr) -> None:

@@ -27,8 +27,8 @@ from labelspace.features.scaling import unit_rows
 from labelspace.kernels.dual import descend, squared_norms
 from labelspace.kernels.linear import linear_topk
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Model
-from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 LABEL_BLOCK = 8  # labels a task
 ROW_BLOCK = 256  # documents a task
@@ -81,14 +81,7 @@ class OneVsRest(Model):
         self.normalize = normalize
         self.seed = seed
 
-    def _fit(
-        self,
-        X: Csr,
-        Y: Csr,
-        labels: LabelSpace | None,
-        validation: tuple[Csr, Csr] | None,
-        progress: Progress,
-    ) -> None:
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         X = unit_rows(X) if self.normalize else X
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
         self.seen_ = np.diff(documents.indptr) > 0
@@ -111,7 +104,7 @@ class OneVsRest(Model):
                 kept[label] = (large, w[large])
                 self.bias_[label] = w[-1] * BIAS
 
-        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: progress("labels", done, total))
+        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: aids.progress("labels", done, total))
         self.weights_ = _by_features(kept, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:

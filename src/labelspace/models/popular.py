@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.models.base import Model
-from labelspace.types import Csr, Floats, LabelSpace, Progress, TopK
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, Floats, TopK
 
 
 class Popular(Model):
@@ -24,14 +24,7 @@ class Popular(Model):
 
     share_: Floats  # (n_labels,) share of the training documents; 0 for a label never seen
 
-    def _fit(
-        self,
-        X: Csr,
-        Y: Csr,
-        labels: LabelSpace | None,
-        validation: tuple[Csr, Csr] | None,
-        progress: Progress,
-    ) -> None:
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
 
     def _predict(self, X: Csr, k: int) -> TopK:

@@ -7,8 +7,8 @@ import zlib
 import numpy as np
 
 from labelspace.estimator import whole
-from labelspace.models.base import Model
-from labelspace.types import Csr, LabelSpace, Progress, TopK
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, TopK
 
 
 class Random(Model):
@@ -31,14 +31,7 @@ class Random(Model):
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
 
-    def _fit(
-        self,
-        X: Csr,
-        Y: Csr,
-        labels: LabelSpace | None,
-        validation: tuple[Csr, Csr] | None,
-        progress: Progress,
-    ) -> None:
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         self.seen_ = np.unique(Y.indices).astype(np.int32)
 
     def _predict(self, X: Csr, k: int) -> TopK:
