@@ -2,6 +2,7 @@
 
 import io
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ import pytest
 from labelspace import cli
 from labelspace.data.labels import write_hierarchy, write_labels
 from labelspace.data.source import write_dataset
+from labelspace.data.synthetic import planted
+from labelspace.features import Tfidf
+from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace
 
 KEYS = (
@@ -271,7 +275,24 @@ def test_importing_and_help_load_nothing_heavy():
 
 def test_the_module_runs_and_a_closed_pipe_is_no_error(tmp_path):
     assert python("-m", "labelspace", "methods").returncode == 0
-    command = f"{sys.executable} -m labelspace methods | head -1; exit ${{PIPESTATUS[0]}}"
+    (tmp_path / "many.txt").write_text("a line\n" * 20_000)
+    Tagger(features=Tfidf(min_df=1)).fit(["a line"], [["x"]]).save(tmp_path / "m")
+    command = f"{sys.executable} -m labelspace predict {tmp_path}/m --input {tmp_path}/many.txt | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+    assert json.loads(done.stdout)["id"] == "0"
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
+    data = planted(n=4000, d=2000, l=3000, texts=True, seed=1)
+    write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
+    command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "one_vs_rest", "--out", "m"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        while not process.stderr.readline().startswith("labels: "):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "error: stopped before it was done; nothing was saved"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]

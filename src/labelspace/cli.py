@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ app = typer.Typer(
 data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
 app.add_typer(data_app)
 
+STOPPED = 130  # the exit code after Ctrl-C
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
     "burn of the right hand, second degree",
@@ -414,8 +416,13 @@ def main() -> None:
     """Run the command line: 0 on success, 2 on bad input with one line that says rule, value and remedy."""
     from labelspace.errors import LabelspaceError
 
+    if hasattr(signal, "SIGPIPE"):  # the reader of our output may go away, as with `| head`: end quietly, as others do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        if code == STOPPED:
+            fail("stopped before it was done; nothing was saved", STOPPED)
+        sys.exit(code)
     except LabelspaceError as error:
         fail(str(error), 2)
     except UsageError as error:
@@ -424,11 +431,6 @@ def main() -> None:
         fail(usage_line(error), 2)
     except MemoryError:
         fail("there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000)", 1)
-    except BrokenPipeError:  # the reader of our output has gone: nothing to say, and nobody to say it to
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt:
-        fail("stopped", 130)
 
 
 UsageError: Any = typer.BadParameter.__mro__[1]
