@@ -215,6 +215,8 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
         create(name).fit(X, Y * 2)
     with pytest.raises(DataError, match="at least one document"):
         create(name).fit(X[:0], Y[:0])
+    with pytest.raises(DataError, match="at least one label on a document"):
+        create(name).fit(X, Y * 0)
     with pytest.raises(DataError, match="3 names for 40 columns"):
         create(name).fit(X, Y, labels=LabelSpace.numbered(3))
 

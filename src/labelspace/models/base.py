@@ -83,6 +83,8 @@ class Model(Estimator):
             )
         if Y.shape[0] == 0:
             raise DataError("fit needs at least one document, but got 0; give some training data")
+        if Y.nnz == 0:
+            raise DataError("fit needs at least one label on a document, but Y has none; give labelled documents")
         if labels is not None and len(labels) != Y.shape[1]:
             raise DataError(
                 f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "

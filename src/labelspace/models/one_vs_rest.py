@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from labelspace.estimator import above, at_least, one_of, whole
 from labelspace.features.scaling import unit_rows
@@ -28,7 +27,8 @@ from labelspace.kernels.dual import descend, squared_norms
 from labelspace.kernels.linear import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
-from labelspace.types import Csr, Floats, Ints, Longs, TopK
+from labelspace.training.weights import NOTHING, by_features
+from labelspace.types import Csr, Floats, TopK
 
 LABEL_BLOCK = 8  # labels a task
 ROW_BLOCK = 256  # documents a task
@@ -87,7 +87,7 @@ class OneVsRest(Model):
         self.seen_ = np.diff(documents.indptr) > 0
         self.bias_ = np.zeros(Y.shape[1], np.float32)
         norms = squared_norms(X.data, X.indptr, BIAS)
-        kept: list[tuple[Ints, Floats]] = [(np.zeros(0, np.int32), np.zeros(0, np.float32))] * Y.shape[1]
+        kept = [NOTHING] * Y.shape[1]
 
         def train(start: int, stop: int) -> None:
             w = np.zeros(X.shape[1] + 1, np.float32)
@@ -105,7 +105,7 @@ class OneVsRest(Model):
                 self.bias_[label] = w[-1] * BIAS
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: aids.progress("labels", done, total))
-        self.weights_ = _by_features(kept, X.shape[1])
+        self.weights_ = by_features(kept, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X) if self.normalize else X
@@ -122,12 +122,3 @@ class OneVsRest(Model):
         listed = out.labels >= 0
         out.scores[listed] = 1.0 / (1.0 + np.exp(-2.0 * out.scores[listed]))
         return out
-
-
-def _by_features(kept: list[tuple[Ints, Floats]], n_features: int) -> Csr:
-    """The weights of all labels as one matrix (n_features, n_labels) stored by features."""
-    sizes: Longs = np.array([len(features) for features, _ in kept], np.int64)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    features = np.concatenate([features for features, _ in kept])
-    values = np.concatenate([values for _, values in kept])
-    return sp.csc_matrix((values, features, indptr), shape=(n_features, len(kept))).tocsr()

@@ -14,6 +14,7 @@ METHODS = {
     "random": "labelspace.models.random:Random",
     "neighbours": "labelspace.models.neighbours:Neighbours",
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
+    "label_tree": "labelspace.models.label_tree:LabelTree",
 }
 """Registry name -> where its class lives."""
 

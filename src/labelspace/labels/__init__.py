@@ -1,0 +1,1 @@
+"""What can be computed of labels: trees by clustering."""

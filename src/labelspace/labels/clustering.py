@@ -1,0 +1,47 @@
+"""Trees over labels by balanced clustering of what is known of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.features.scaling import unit_rows
+from labelspace.kernels.cluster import bisect
+from labelspace.kernels.threads import run_blocks
+from labelspace.types import Csr, Ints, Longs
+
+MAX_ROUNDS = 20
+
+
+def instance_features(X: Csr, Y: Csr) -> Csr:
+    """Each label as the sum of its documents, at length one ("PIFA"). Shape (n_labels, n_features)."""
+    return unit_rows((Y.T.tocsr() @ X).tocsr())
+
+
+def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
+    """Halve the rows of Z by balanced 2-means until no part is larger than ``max_leaf``.
+
+    Returns the rows in the order of the leaves, and for each depth where its parts begin (and the last ends).
+
+    >>> import scipy.sparse as sp
+    >>> Z = sp.csr_matrix(np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], np.float32))
+    >>> order, depths = balanced_tree(unit_rows(Z), max_leaf=2, seed=0)
+    >>> sorted(sorted(part.tolist()) for part in np.split(order, depths[-1][1:-1]))
+    [[0, 2], [1, 3]]
+    """
+    order: Ints = np.arange(Z.shape[0], dtype=np.int32)
+    depths: list[Longs] = [np.array([0, Z.shape[0]], np.int64)]
+    while np.diff(depths[-1]).max(initial=0) > max_leaf:
+        bounds = depths[-1]
+        middles = (bounds[:-1] + bounds[1:] + 1) // 2
+
+        def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
+            sums = np.zeros((2, Z.shape[1]), np.float32)
+            for part in range(start, stop):
+                members = order[bounds[part] : bounds[part + 1]]
+                if len(members) > 1:
+                    half, number = int(middles[part] - bounds[part]), len(bounds) + part
+                    bisect(Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, seed * 1_000_003 + number, sums)
+
+        run_blocks(halve, len(middles), max(1, len(middles) // 64))
+        depths.append(np.unique(np.concatenate([bounds, middles])))
+    return order, depths

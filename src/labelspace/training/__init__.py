@@ -1,0 +1,1 @@
+"""Parts of training that two methods or more share."""

@@ -1,0 +1,23 @@
+"""Linear classifiers, learned one by one, as one sparse matrix laid out for prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.types import Csr, Floats, Ints
+
+NOTHING: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
+"""The weights of a classifier that has none."""
+
+
+def by_features(kept: list[tuple[Ints, Floats]], n_features: int) -> Csr:
+    """Features and weights of each classifier as a matrix (n_features, n_classifiers) stored by features.
+
+    >>> by_features([(np.array([2], np.int32), np.array([0.5], np.float32)), NOTHING], n_features=3).toarray().tolist()
+    [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
+    """
+    indptr = np.cumsum([0, *(len(features) for features, _ in kept)], dtype=np.int64)
+    features = np.concatenate([features for features, _ in kept])
+    values = np.concatenate([values for _, values in kept])
+    return sp.csc_matrix((values, features, indptr), shape=(n_features, len(kept))).tocsr()
