@@ -227,6 +227,8 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),
         (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
+        (("compare", "texts", "--methods", ","), "must name at least one method"),
+        (("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"), "folders writable, but bad.jsonl is not"),
         (("data", "convert", "texts/train.jsonl.gz", "x.xml"), "must end with .txt"),
         (("wibble",), "No such command 'wibble'"),
     ],

@@ -178,10 +178,15 @@ def compare(
     """Run several methods under one protocol: one table, one page with plots, each model saved."""
     from labelspace import experiment
     from labelspace.data.source import open_source
+    from labelspace.errors import ParameterError
     from labelspace.report.page import comparison_page
     from labelspace.report.tables import compare_table
 
     names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
+    if not names:
+        raise ParameterError(
+            "--methods must name at least one method, but is empty; write --methods neighbours,popular"
+        )
     recipes = [make_recipe(name, settings_of(name, names, settings), features, seed) for name in names]
     out = out or Path("runs") / f"{source_name(data)}-compare"
     with progress(quiet=as_json) as report:
@@ -429,6 +434,12 @@ def main() -> None:
         if not error.format_message():  # no command was given, and the help is on the screen
             sys.exit(0)
         fail(usage_line(error), 2)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        fail(
+            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); mend that",
+            2,
+        )
     except MemoryError:
         fail("there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000)", 1)
 

@@ -175,6 +175,7 @@ def compare(
     A method that fails is reported in its row, and the others go on.
     """
     out = Path(out)
+    out.mkdir(parents=True, exist_ok=True)  # before the work, not after it
     train_set, test_set = source.train(), None
     if not source.has_test:
         train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
@@ -251,7 +252,6 @@ def _judged(row: dict[str, Any], test_set: Dataset, ks: Sequence[int]) -> dict[s
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:
     """``results.json`` in full, and ``results.csv`` with one line a method."""
-    out.mkdir(parents=True, exist_ok=True)
     columns = list(dict.fromkeys(key for row in results["rows"] for key, value in row.items() if not _nested(value)))
     for name in ("results.json", "results.csv"):
         beside = out / f".{name}.writing-{os.getpid()}"
