@@ -91,9 +91,13 @@ def test_foreign_newer_and_older_folders_are_refused(folder, tmp_path):
     (folder / "model.json").write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(ModelError, match="is of format 99, written by labelspace .*; upgrade"):
         labelspace.load(folder)
-    (folder / "model.json").write_text("{}")
-    with pytest.raises(ModelError, match="must be a labelspace model, but cannot be read as one"):
+    (folder / "model.json").write_text(json.dumps({**manifest, "n_labels": 7}))
+    with pytest.raises(ModelError, match="it was damaged or edited; copy or train it again"):
         labelspace.load(folder)
+    for content in ("{}", "[]", "5", '"x"'):
+        (folder / "model.json").write_text(content)
+        with pytest.raises(ModelError, match="must be a labelspace model, but cannot be read as one"):
+            labelspace.load(folder)
     (folder / "model.json").write_text('{"format": 1')
     with pytest.raises(ModelError, match="cannot be read as one"):
         labelspace.load(folder)
@@ -102,8 +106,20 @@ def test_foreign_newer_and_older_folders_are_refused(folder, tmp_path):
 def test_a_saved_parameter_this_version_does_not_know_is_refused(folder):
     manifest = json.loads((folder / "model.json").read_text())
     manifest["model"]["params"]["colour"] = 1
-    (folder / "model.json").write_text(json.dumps(manifest))
+    (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
     with pytest.raises(ModelError, match="no parameter 'colour'.*train it again"):
+        labelspace.load(folder)
+
+
+def test_files_that_do_not_fit_together_are_refused(folder):
+    manifest = json.loads((folder / "model.json").read_text())
+    del manifest["model"]["sparse"]
+    (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
+    with pytest.raises(ModelError, match="fields of this version, but has not"):
+        labelspace.load(folder)
+    del manifest["method"]
+    (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
+    with pytest.raises(ModelError, match=r"do not fit together \(KeyError: 'method'\)"):
         labelspace.load(folder)
 
 

@@ -92,7 +92,7 @@ def write(
             listed[name] = {**_fingerprint(target / name), "arrays": shapes}
         versions = {"labelspace": __version__, "python": platform.python_version()}
         versions |= {name: installed_version(name) for name in _LIBRARIES}
-        whole = {"format": FORMAT, **manifest, "files": listed, "versions": versions}
+        whole = sealed({"format": FORMAT, **manifest, "files": listed, "versions": versions})
         (target / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -107,9 +107,7 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         number = int(manifest["format"])
-        if not {"kind", "model", "files"} <= set(manifest):
-            raise KeyError("kind, model, files")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(
             f"{path} must be a labelspace model, but cannot be read as one ({error}); train it again"
         ) from error
@@ -118,7 +116,17 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             f"{path} must be of format {FORMAT} or older, but is of format {number}, written by labelspace "
             f"{manifest.get('versions', {}).get('labelspace', '?')}; upgrade: pip install -U labelspace"
         )
+    if sealed(manifest) != manifest:
+        raise ModelError(
+            f"{path} must match its checksum, but does not: it was damaged or edited; copy or train it again"
+        )
     return manifest  # type: ignore[no-any-return]
+
+
+def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The manifest with the checksum of everything else in it."""
+    rest = {key: value for key, value in manifest.items() if key != "checksum"}
+    return {**rest, "checksum": zlib.crc32(json.dumps(rest, sort_keys=True).encode())}
 
 
 def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Arrays:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
-from labelspace.errors import DataError, ModelError, NotFittedError
+from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError
 from labelspace.features import FEATURES, Features, create_features
 from labelspace.features.base import check_texts
 from labelspace.models.base import Inputs, Model, silent
@@ -147,6 +147,18 @@ def features_for(model: Model, name: str, **params: Any) -> Features:  # noqa: A
 def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model
     """Read a saved Tagger or model, whichever the folder holds."""
     manifest = store.read_manifest(folder)
+    try:
+        return _assembled(folder, manifest, verify)
+    except LabelspaceError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+        raise ModelError(
+            f"{folder} must hold a whole model, but its files do not fit together ({type(error).__name__}: {error}); "
+            "copy it again, or train it again"
+        ) from error
+
+
+def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger | Model:
     labels = store.read_labels(folder, manifest, verify)
     arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
     model = method(manifest["method"]).from_store(manifest, arrays, labels)
