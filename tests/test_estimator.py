@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from labelspace.errors import MissingExtraError, ParameterError, require
@@ -8,9 +9,9 @@ from labelspace.models.registry import create, method
 @pytest.mark.parametrize(
     ("rule", "good", "bad"),
     [
-        (above(0), [0.1, 3], [0, -1, "2", None, True, float("nan"), float("inf")]),
+        (above(0), [0.1, 3], [0, -1, "2", None, True, float("nan"), float("inf"), 10**40]),
         (at_least(0), [0, 0.5], [-0.1, "a", None]),
-        (whole(1), [1, 20, 3.0], [0, 1.5, "1", None, True]),
+        (whole(1), [1, 20, np.int64(3)], [0, 1.5, 3.0, "1", None, True, 2**31]),
         (one_of("a", "b"), ["a"], ["c", None]),
         (optional(whole(1)), [None, 2], [0, "x"]),
     ],

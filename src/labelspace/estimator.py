@@ -9,9 +9,12 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 from labelspace.errors import NotFittedError, ParameterError
+
+LARGEST = 1e30  # of a parameter: float32 ends at 3e38
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,8 @@ def above(bound: float) -> Rule:
 def whole(bound: int) -> Rule:
     """A whole number no smaller than the bound."""
     return Rule(
-        f"a whole number of at least {bound}",
-        lambda value: _is_number(value) and value == int(value) and value >= bound,
+        f"a whole number of at least {bound} and below 2^31",
+        lambda value: isinstance(value, Integral) and _is_number(value) and bound <= value < 2**31,
     )
 
 
@@ -50,10 +53,9 @@ def optional(rule: Rule) -> Rule:
     return Rule(f"none, or {rule.words}", lambda value: value is None or rule.holds(value))
 
 
-def _is_number(value: object) -> bool:
-    return (
-        isinstance(value, (int, float)) and not isinstance(value, bool) and value == value and abs(value) < float("inf")
-    )
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+    """A finite number of a size that float32 can hold."""
+    return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < LARGEST
 
 
 class Estimator:

@@ -25,6 +25,13 @@ def test_more_neighbours_than_documents_are_all_of_them():
     assert np.allclose(top.scores, 0.5)
 
 
+def test_a_high_power_leaves_the_vote_to_the_nearest():
+    X = np.array([[1.0, 0.0], [1.0, 1.0]])
+    top = Neighbours(neighbours=2, power=1e6).fit(X, np.eye(2)).predict_topk(np.array([[1.0, 0.9]]), k=2)
+    assert top.labels.tolist() == [[1, -1]]
+    assert top.scores[0, 0] == 1.0
+
+
 def test_negative_similarity_is_no_vote():
     model = Neighbours().fit(sp.csr_matrix([[1.0, 0.0], [-1.0, 0.0]]), np.eye(2))
     assert model.predict_topk(np.array([[1.0, 0.0]]), k=2).labels.tolist() == [[0, -1]]

@@ -167,7 +167,8 @@ def vote(
         total = np.float32(0.0)
         found = 0
         while found < min(neighbours, near.shape[1]) and near[row, found] >= 0:
-            weight = near_similarity[row, found] ** np.float32(power)
+            # Relative to the nearest, so that a high power does not turn all votes to zero.
+            weight = (near_similarity[row, found] / near_similarity[row, 0]) ** np.float32(power)
             total += weight
             for m in range(y_indptr[near[row, found]], y_indptr[near[row, found] + 1]):
                 votes[y_indices[m]] += weight

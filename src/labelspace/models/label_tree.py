@@ -125,8 +125,8 @@ class LabelTree(Model):
                 tree = forest[t]
                 rows, positives, ends = tree.reached(columns[t], node)
                 features, weights, stops, biases = train_children(
-                    X.data, X.indices, X.indptr, rows, positives, ends, BIAS, self.C, self.tolerance, self.max_passes,
-                    self.threshold, self.seed + int(offsets[t]) + node, place,
+                    X.data, X.indices, X.indptr, rows, positives, ends, BIAS, float(self.C), float(self.tolerance),
+                    self.max_passes, float(self.threshold), self.seed + int(offsets[t]) + node, place,
                 )  # fmt: skip
                 first = int(offsets[t] + tree.first_child[node])
                 self.bias_[first : first + len(biases)] = biases
@@ -145,7 +145,7 @@ class LabelTree(Model):
         def search(start: int, stop: int) -> None:
             beam_search(
                 X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, self.bias_, self.first_child_,
-                self.last_child_, self.label_, self.roots_, self.beam, self.power, out.labels, out.scores,
+                self.last_child_, self.label_, self.roots_, self.beam, float(self.power), out.labels, out.scores,
             )  # fmt: skip  # step 5
 
         run_blocks(search, X.shape[0], ROW_BLOCK)

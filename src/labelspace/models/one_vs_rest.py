@@ -97,8 +97,8 @@ class OneVsRest(Model):
                 positive[documents.indices[documents.indptr[label] : documents.indptr[label + 1]]] = True
                 w[:] = 0.0
                 descend(
-                    X.data, X.indices, X.indptr, norms, positive, BIAS, self.C, self.tolerance, self.max_passes,
-                    self.seed * Y.shape[1] + label, w, alpha, order,
+                    X.data, X.indices, X.indptr, norms, positive, BIAS, float(self.C), float(self.tolerance),
+                    self.max_passes, self.seed * Y.shape[1] + label, w, alpha, order,
                 )  # fmt: skip  # step 2
                 large = np.flatnonzero(np.abs(w[:-1]) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
                 kept[label] = (large, w[large])
