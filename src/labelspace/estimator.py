@@ -39,7 +39,7 @@ def whole(bound: int) -> Rule:
     """A whole number no smaller than the bound."""
     return Rule(
         f"a whole number of at least {bound} and below 2^31",
-        lambda value: isinstance(value, Integral) and _is_number(value) and bound <= value < 2**31,
+        lambda value: isinstance(value, Integral) and _is_number(value) and bound <= int(value) < 2**31,
     )
 
 
