@@ -207,6 +207,8 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
         create(name).predict_topk(X)
     with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
         fitted.predict_topk(X, k=0)
+    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is True"):
+        fitted.predict_topk(X, k=True)
     with pytest.raises(ParameterError, match="calibrated=True needs a fitted calibration"):
         fitted.predict_topk(X, calibrated=True)
     with pytest.raises(DataError, match="one row a document"):
@@ -234,6 +236,22 @@ def test_bad_features_are_refused(name, fitted, data):
         create(name).fit(X, data[0].Y)
     with pytest.raises(DataError, match="holds texts"):
         fitted.predict_topk(["a text"])
+
+
+def test_what_is_no_table_of_numbers_is_refused(name, data):
+    train, _ = data
+    X = inputs(name, train)
+    with pytest.raises(DataError, match="rows differ in length; Tagger takes lists of names"):
+        create(name).fit(X, [["a"], ["a", "b"]])
+    with pytest.raises(DataError, match="Y must be a table .* of numbers, but holds"):
+        create(name).fit(X, np.array([["a", "b"]] * len(train)))
+    with pytest.raises(DataError, match="labels must be a LabelSpace, but are list"):
+        create(name).fit(X, train.Y, labels=list(train.labels.names))
+    if not method(name).reads_text:
+        broken = train.X.copy()
+        broken.indices[4] = 10**6
+        with pytest.raises(DataError, match="indices of a matrix must lie below its width 600, but one is 1000000"):
+            create(name).fit(broken, train.Y)
 
 
 def test_the_method_describes_itself(name):

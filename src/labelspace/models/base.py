@@ -85,6 +85,8 @@ class Model(Estimator):
             raise DataError("fit needs at least one document, but got 0; give some training data")
         if Y.nnz == 0:
             raise DataError("fit needs at least one label on a document, but Y has none; give labelled documents")
+        if labels is not None and not isinstance(labels, LabelSpace):
+            raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
         if labels is not None and len(labels) != Y.shape[1]:
             raise DataError(
                 f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "
@@ -101,7 +103,7 @@ class Model(Estimator):
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
         self.check_fitted()
-        if not isinstance(k, (int, np.integer)) or k < 1:
+        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
         if calibrated:
             raise ParameterError(f"calibrated=True needs a fitted calibration, but {self.name} has none; leave it out")
@@ -157,15 +159,11 @@ class Model(Estimator):
 
 def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
-    if not sp.issparse(X):
-        if isinstance(X, (str, bytes)) or (isinstance(X, Sequence) and X and isinstance(X[0], str)):
-            raise DataError(
-                "X must be a feature matrix, but holds texts; use labelspace.Tagger, which makes features of them"
-            )
-        X = np.asarray(X)
-        if X.ndim != 2 or X.dtype == object:
-            raise DataError(f"X must be a table (n, n_features) of numbers, but has shape {X.shape}; reshape it")
-    csr = _owned_csr(X)
+    if isinstance(X, (str, bytes)) or (isinstance(X, Sequence) and X and isinstance(X[0], str)):
+        raise DataError(
+            "X must be a feature matrix, but holds texts; use labelspace.Tagger, which makes features of them"
+        )
+    csr = _owned_csr(_table(X, "X", "n_features", "give a matrix of numbers"))
     if not np.isfinite(csr.data).all():
         raise DataError("X must hold finite numbers, but has NaN or infinity; drop or fill those values")
     return csr
@@ -173,13 +171,7 @@ def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
 
 def checked_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """Y as csr float32 of ones; anything but 0 and 1 is an error."""
-    if not sp.issparse(Y):
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.dtype == object:
-            raise DataError(
-                f"Y must be a 0/1 table (n, n_labels), but has shape {Y.shape}; Tagger takes lists of names"
-            )
-    csr = _owned_csr(Y)
+    csr = _owned_csr(_table(Y, "Y", "n_labels", "Tagger takes lists of names"))
     csr.eliminate_zeros()
     wrong = csr.data != 1.0
     if wrong.any():
@@ -191,6 +183,20 @@ def checked_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     return csr
 
 
+def _table(M: Any, name: str, columns: str, remedy: str) -> Any:  # noqa: ANN401 - sparse or dense
+    """A two-dimensional table of numbers, or an error that says what it is instead."""
+    if not sp.issparse(M):
+        try:
+            M = np.asarray(M)
+        except ValueError:  # rows of different lengths
+            raise DataError(f"{name} must be a table (n, {columns}), but its rows differ in length; {remedy}") from None
+    if M.ndim != 2:
+        raise DataError(f"{name} must be a table (n, {columns}), but has shape {M.shape}; {remedy}")
+    if M.dtype.kind not in "biuf":
+        raise DataError(f"{name} must be a table (n, {columns}) of numbers, but holds {M.dtype}; {remedy}")
+    return M
+
+
 def _owned_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
     """As csr float32 with sorted unique indices; copied only where something has to change."""
     ours = isinstance(M, (sp.csr_matrix, sp.csr_array)) and M.dtype == np.float32
@@ -199,6 +205,10 @@ def _owned_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
         csr = csr.copy()
     if csr.indices.dtype != np.int32 and csr.shape[1] < 2**31:
         csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
+    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:  # kernels do not look again
+        raise DataError(
+            f"the indices of a matrix must lie below its width {csr.shape[1]}, but one is {csr.indices.max()}; mend it"
+        )
     csr.sum_duplicates()
     return csr
 
