@@ -121,6 +121,7 @@ def test_predict_prints_names_synonyms_and_scores(run, data, model):
     assert code == 0
     assert "label " in out
     assert "about " in out
+    assert len(json.loads(run("predict", model, text, "--k", "100000000", "--json")[1])["results"][0]["labels"]) == 40
     code, out, _ = run("predict", model, text, "", "--k", "2", "--json")
     results = json.loads(out)["results"]
     assert [r["text"] for r in results] == [text, ""]
@@ -220,6 +221,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("train",), "Missing argument 'DATA'"),
         (("evaluate", "nowhere", "texts"), "does not exist; give the folder"),
         (("evaluate", "model", "texts", "--k", "1,x"), "--k must be whole numbers"),
+        (("evaluate", "model", "texts", "--k", "1,5000"), "k must be at most the number of labels, but is 5000"),
         (("evaluate", "model", "features"), "reads texts, but the data holds ready-made features"),
         (("evaluate", "model", "only"), "must hold a test file, but has none"),
         (("predict", "model"), "texts or --input FILE, one of the two"),

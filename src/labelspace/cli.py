@@ -150,6 +150,7 @@ def predict(
     if bool(texts) == bool(file):
         raise DataError("predict takes texts or --input FILE, one of the two; write: labelspace predict MODEL 'a text'")
     tagger = Tagger.load(model)
+    k = min(k, len(tagger.labels_))  # places beyond the labels would only be filled to be left out again
     if file is not None:
         predict_stream(tagger, file, k)
         return

@@ -29,6 +29,7 @@ from labelspace.types import Csr, Dataset, Progress
 from labelspace.version import __version__
 
 BATCH = 1024  # documents of a stream in memory at a time
+MOST_PLACES = 100  # to measure at, where there are fewer labels than that
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
 VALIDATION_SHARE = 0.1  # cut from train where a method wants validation documents and there is no dev file
@@ -105,6 +106,8 @@ def evaluate(
         listed = ", ".join(metrics.PRESETS)
         raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
     A, B = metrics.PRESETS[propensity_preset]
+    if max(ks) > max(len(tagger.labels_), MOST_PLACES):
+        raise ParameterError(f"k must be at most the number of labels, but is {max(ks)}; ask for fewer places")
     if tagger.takes_texts and documents.texts is None:
         raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
     inputs = documents.texts if tagger.takes_texts else documents.inputs
