@@ -248,7 +248,8 @@ def demo(
     top = tagger.predict_topk(DEMO_TEXTS, 8)
     for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_))
-    command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else "labelspace"
+    by_path = os.sep in sys.argv[0] and not sys.argv[0].endswith("__main__.py")
+    command = os.path.relpath(sys.argv[0]) if by_path else "labelspace"
     say("Next, try:")
     say(f'  {command} predict {out} "fracture of the left thumb"')
     say(f"  {command} methods")
