@@ -16,7 +16,6 @@ import typer
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
     from rich.console import Console
 
-    from labelspace.experiment import Recipe
     from labelspace.report.progress import StepProgress
     from labelspace.tagger import Tagger, Tags
 
@@ -68,6 +67,7 @@ def train(
     """Train a model on DATA and save it."""
     from labelspace import experiment, store
     from labelspace.data.source import open_source
+    from labelspace.options import make_recipe
 
     recipe = make_recipe(method, settings, features, seed)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
@@ -113,6 +113,7 @@ def evaluate(
     from labelspace import experiment
     from labelspace.data.source import open_source, read_dataset
     from labelspace.errors import DataError
+    from labelspace.options import parse_ks
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
@@ -180,6 +181,7 @@ def compare(
     from labelspace import experiment
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
+    from labelspace.options import make_recipe, parse_ks, settings_of
     from labelspace.report.page import comparison_page
     from labelspace.report.tables import compare_table
 
@@ -230,6 +232,7 @@ def demo(
     """Build the ICD-10-CM task, train, evaluate, and tag three diagnoses."""
     from labelspace import experiment, store
     from labelspace.data.icd10 import icd10
+    from labelspace.options import make_recipe
     from labelspace.report.tables import tags_table
 
     store.check_writable(out)
@@ -294,65 +297,6 @@ def convert(
 
     for path, written in conversion.convert(source, target, to).items():
         say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")
-
-
-def make_recipe(method: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
-    """What the options ask to train."""
-    from labelspace.experiment import Recipe
-    from labelspace.models.registry import DEFAULT
-
-    given = parse_settings(settings or [])
-    prefix = "features."
-    return Recipe(
-        method or DEFAULT,
-        {key: value for key, value in given.items() if not key.startswith(prefix)},
-        features,
-        {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)},
-        seed,
-    )
-
-
-def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:
-    """In `compare`, METHOD.KEY=VALUE goes to that method alone; features.KEY=VALUE to all."""
-    from labelspace.errors import ParameterError
-
-    for setting in settings or []:
-        if setting.split(".")[0] not in ("features", *names):
-            raise ParameterError(
-                f"--set in compare must name the method, but is {setting!r}; write {names[0]}.KEY=VALUE"
-            )
-    return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
-
-
-def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false or text."""
-    from labelspace.errors import ParameterError
-
-    parsed: dict[str, Any] = {}
-    for setting in settings:
-        key, found, value = setting.partition("=")
-        if not found or not key:
-            raise ParameterError(f"--set must be KEY=VALUE, but is {setting!r}; write for example --set C=0.5")
-        try:
-            parsed[key] = json.loads(value)
-        except ValueError:
-            parsed[key] = {"none": None, "true": True, "false": False}.get(value.lower(), value)
-    return parsed
-
-
-def parse_ks(text: str) -> tuple[int, ...]:
-    """'1,3,5' as numbers."""
-    from labelspace.errors import ParameterError
-
-    try:
-        ks = tuple(dict.fromkeys(int(k) for k in text.split(",")))
-    except ValueError:
-        ks = ()
-    if not ks or min(ks) < 1:
-        raise ParameterError(
-            f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5"
-        )
-    return ks
 
 
 def predict_stream(tagger: Tagger, file: str, k: int) -> None:

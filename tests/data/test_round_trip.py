@@ -47,7 +47,7 @@ def features():
     return Dataset(marks(20, 12, 1), LabelSpace.numbered(12), X=sp.csr_matrix(X, dtype=np.float32))
 
 
-def same(one, other):
+def assert_same(one, other):
     assert list(one.labels.names) == list(other.labels.names)
     assert (one.Y != other.Y).nnz == 0
     assert one.Y.dtype == other.Y.dtype
@@ -63,7 +63,7 @@ def test_texts(tmp_path, texts, first, second):
     there = read_dataset(tmp_path / f"a{first}")
     write_dataset(there, tmp_path / f"b{second}")
     back = read_dataset(tmp_path / f"b{second}")
-    same(back, texts)
+    assert_same(back, texts)
     assert list(back.ids) == list(texts.ids)
 
 
@@ -71,7 +71,7 @@ def test_texts(tmp_path, texts, first, second):
 def test_features_and_numbered_labels(tmp_path, features, first, second):
     write_dataset(features, tmp_path / f"a{first}")
     write_dataset(read_dataset(tmp_path / f"a{first}"), tmp_path / f"b{second}")
-    same(read_dataset(tmp_path / f"b{second}"), features)
+    assert_same(read_dataset(tmp_path / f"b{second}"), features)
 
 
 @pytest.mark.parametrize("ending", TEXT_ENDINGS)
@@ -83,7 +83,7 @@ def test_texts_and_features_together_with_label_files(tmp_path, ending):
     back = read_dataset(tmp_path / f"a{ending}", None)
     assert back.X.shape[1] <= dataset.X.shape[1]
     back.X.resize(dataset.X.shape)
-    same(back, dataset)
+    assert_same(back, dataset)
     assert back.labels.hierarchy.edges.tolist() == dataset.labels.hierarchy.edges.tolist()
 
 
@@ -100,5 +100,5 @@ def test_a_batch_is_not_the_whole(tmp_path):
     dataset = Dataset(sp.csr_matrix((n, 1), dtype=np.float32), LabelSpace.numbered(1), X=X)
     write_dataset(dataset, tmp_path / "a.parquet")
     back = read_dataset(tmp_path / "a.parquet", dataset.labels)
-    same(back, dataset)
+    assert_same(back, dataset)
     assert list(back.ids) == [str(i) for i in range(n)]

@@ -1,0 +1,60 @@
+"""What the command line's options say, as values the library takes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from labelspace.errors import ParameterError
+from labelspace.experiment import Recipe
+from labelspace.models.registry import DEFAULT
+
+
+def make_recipe(method: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
+    """What the options ask to train."""
+    given = parse_settings(settings or [])
+    prefix = "features."
+    return Recipe(
+        method or DEFAULT,
+        {key: value for key, value in given.items() if not key.startswith(prefix)},
+        features,
+        {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)},
+        seed,
+    )
+
+
+def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:
+    """In `compare`, METHOD.KEY=VALUE goes to that method alone; features.KEY=VALUE to all."""
+    for setting in settings or []:
+        if setting.split(".")[0] not in ("features", *names):
+            raise ParameterError(
+                f"--set in compare must name the method, but is {setting!r}; write {names[0]}.KEY=VALUE"
+            )
+    return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
+
+
+def parse_settings(settings: list[str]) -> dict[str, Any]:
+    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false or text."""
+    parsed: dict[str, Any] = {}
+    for setting in settings:
+        key, found, value = setting.partition("=")
+        if not found or not key:
+            raise ParameterError(f"--set must be KEY=VALUE, but is {setting!r}; write for example --set C=0.5")
+        try:
+            parsed[key] = json.loads(value)
+        except ValueError:
+            parsed[key] = {"none": None, "true": True, "false": False}.get(value.lower(), value)
+    return parsed
+
+
+def parse_ks(text: str) -> tuple[int, ...]:
+    """'1,3,5' as numbers."""
+    try:
+        ks = tuple(dict.fromkeys(int(k) for k in text.split(",")))
+    except ValueError:
+        ks = ()
+    if not ks or min(ks) < 1:
+        raise ParameterError(
+            f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5"
+        )
+    return ks
