@@ -173,6 +173,46 @@ def test_compare_prints_a_table_and_survives_a_failure(run, texts):
     assert run("compare", texts, "--methods", "nonsense", "--json")[0] == 2
 
 
+def test_compare_at_another_k(run, texts):
+    code, out, _ = run("compare", texts, "--methods", "popular,neighbours", "--k", "7")
+    assert code == 0
+    assert "P@7" in out
+    assert "P@7" in Path("runs/texts-compare/report.html").read_text()
+
+
+def test_json_lines_are_known_without_their_ending(run, data, model, monkeypatch):
+    line = json.dumps({"id": "x7", "text": data[1].texts[0]}) + "\n"
+    Path("in.ndjson").write_text(line)
+    code, out, _ = run("predict", model, "--input", "in.ndjson", "--k", "1")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+    assert run("predict", model, "--input", "-", "--k", "1")[:2] == (code, out)
+    assert json.loads(out)["id"] == "x7"
+
+
+def test_features_of_a_test_file_may_be_narrower(run, data):
+    train, test = data
+    for name, part in (("train", train), ("test", test.rows(range(3)))):
+        write_dataset(Dataset(part.Y, part.labels, X=part.X), f"narrow/{name}.jsonl")
+    assert run("train", "narrow", "--out", "m")[0] == 0
+    assert json.loads(run("evaluate", "m", "narrow", "--json")[1])["n"] == 3
+
+
+def test_convert_keeps_the_labels_of_the_target_folder(run, tmp_path):
+    for folder, names in (("src", "ba"), ("dst", "ac")):
+        Path(folder).mkdir()
+        rows = [{"label": name, **({"alt": ["feline"]} if name == "a" else {})} for name in names]
+        Path(folder, "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("src/n.jsonl").write_text('{"text": "x", "labels": [0]}\n{"text": "y", "labels": [1]}\n')
+    assert run("data", "convert", "src/n.jsonl", "dst/n.csv")[0] == 0
+    kept = [json.loads(line) for line in Path("dst/labels.jsonl").read_text().splitlines()]
+    assert kept == [{"label": "a", "alt": ["feline"]}, {"label": "c"}, {"label": "b"}]
+    assert Path("dst/n.csv").read_text().split()[1:] == ["0,x,b", "1,y,a"]
+
+
+def test_the_version_is_told(run):
+    assert run("--version")[1].startswith("labelspace 0.")
+
+
 def test_methods_lists_every_method(run):
     code, out, _ = run("methods")
     assert code == 0
@@ -229,6 +269,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),
         (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
+        (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),
         (("compare", "texts", "--methods", ","), "must name at least one method"),
         (("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"), "folders writable, but bad.jsonl is not"),
         (("data", "convert", "texts/train.jsonl.gz", "x.xml"), "must end with .txt"),
@@ -237,6 +278,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
 )
 def test_bad_input_is_one_line_and_exit_code_2(run, texts, features, model, tmp_path, args, message):
     (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\nnot json\n')
+    (tmp_path / "unlabelled.csv").write_text("text,tags\na b,x\n")
     (tmp_path / "only").mkdir()
     (tmp_path / "only" / "train.jsonl").write_text('{"text": "a b", "labels": ["x"]}\n')
     code, _, err = run(*args)
@@ -298,5 +340,5 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "error: stopped before it was done; nothing was saved"
+    assert err.splitlines()[-1] == "error: stopped before it was done; no model was saved"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]

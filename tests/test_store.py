@@ -137,6 +137,32 @@ def test_an_older_model_is_replaced_and_anything_else_is_not(folder, data, tmp_p
     assert os.listdir(other) == ["holiday.jpg"]
 
 
+def test_nothing_but_a_model_is_replaced(folder, data, tmp_path):
+    train, _ = data
+    model = create("popular").fit(train.X, train.Y)
+    (folder / "notes.txt").write_text("mine")
+    with pytest.raises(ModelError, match="holds other files"):
+        model.save(folder)
+    assert (folder / "notes.txt").read_text() == "mine"
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "model.json").write_text('{"modelTopology": {}}')
+    with pytest.raises(ModelError, match="holds other files"):
+        model.save(foreign)
+    with pytest.raises(ModelError, match="notes.txt cannot; give another folder"):
+        model.save(folder / "notes.txt" / "below")
+
+
+def test_a_link_is_followed_and_files_can_be_read_by_others(folder, data, tmp_path):
+    train, _ = data
+    (tmp_path / "link").symlink_to(folder)
+    create("popular").fit(train.X, train.Y).save(tmp_path / "link")
+    assert labelspace.load(folder).name == "popular"
+    assert sorted(os.listdir(tmp_path)) == ["link", "model"]
+    modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert len(modes) == 1, "as the umask says, for every file"
+
+
 def test_a_full_disk_leaves_the_old_model_and_nothing_else(folder, data, monkeypatch):
     import safetensors.numpy
 

@@ -77,6 +77,16 @@ def test_validation_documents_go_through_the_same_features():
     assert (Y != whole.Y[[0, 2]]).nnz == 0
 
 
+def test_iterators_arrays_and_sets_will_do():
+    rows = [(part.strip() for part in ",".join(names).split(",")) for names in NAMES]
+    tagger = Tagger(features=Tfidf(min_df=1)).fit(np.array(TEXTS), rows)
+    plain = Tagger(features=Tfidf(min_df=1)).fit(TEXTS, [set(names) for names in NAMES])
+    assert tagger.labels_.counts.tolist() == plain.labels_.counts.tolist() == [1, 3, 3]
+    assert tagger.tag_batch(np.array(TEXTS), 2) == plain.tag_batch(TEXTS, 2)
+    with pytest.raises(DataError, match="row 1 has None"):
+        Tagger().fit(["a b", "c d"], [["x"], None])
+
+
 def test_bad_input_is_one_clear_line(tmp_path):
     with pytest.raises(NotFittedError, match="call fit"):
         Tagger().tag("x")

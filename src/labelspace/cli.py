@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -52,6 +53,24 @@ Set = Annotated[
 ]
 Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and end."""
+    if asked:
+        from labelspace.version import __version__
+
+        print(f"labelspace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Tag documents with the few right labels out of thousands to millions, on an ordinary CPU."""
 
 
 @app.command()
@@ -367,12 +386,15 @@ def main() -> None:
     """Run the command line: 0 on success, 2 on bad input with one line that says rule, value and remedy."""
     from labelspace.errors import LabelspaceError
 
+    for stream in (sys.stdout, sys.stderr):  # names are Unicode, whatever the locale says
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
     if hasattr(signal, "SIGPIPE"):  # the reader of our output may go away, as with `| head`: end quietly, as others do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = app(standalone_mode=False) or 0
         if code == STOPPED:
-            fail("stopped before it was done; nothing was saved", STOPPED)
+            fail("stopped before it was done; no model was saved", STOPPED)
         sys.exit(code)
     except LabelspaceError as error:
         fail(str(error), 2)

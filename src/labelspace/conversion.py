@@ -33,7 +33,8 @@ def convert(source: str | Path, target: str | Path, to: str | None = None) -> di
 
 
 def _convert_file(source: Path, target: Path) -> dict[Path, Dataset]:
-    known = labels_beside(source) or labels_beside(target)  # so that the splits of one folder keep one numbering
+    known = labels_beside(target)
+    # Read with the target's labels, so that the splits of one folder keep one numbering.
     documents = read_dataset(source, known)
     if file_format(target) == FEATURES_ONLY and documents.X is None:
         documents = _featured(documents, Tfidf().fit(documents.texts or []))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace import metrics, store
 from labelspace.data.records import Record
@@ -79,8 +80,18 @@ def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> T
     """Fit a tagger on the training documents of a source."""
     tagger = recipe.tagger()
     tagger.model.check_params()  # before the data are read: a typo should not cost minutes
-    documents, validation = with_validation(source.train(), source, recipe)
+    documents, validation = with_validation(labelled(source), source, recipe)
     return tagger.fit_dataset(documents, validation, progress)
+
+
+def labelled(source: Source) -> Dataset:
+    """The training documents, which must have labels."""
+    documents = source.train()
+    if documents.Y.nnz == 0:
+        raise DataError(
+            f"training needs labels, but no document of {source.train_path} has any; name the field or column 'labels'"
+        )
+    return documents
 
 
 def with_validation(documents: Dataset, source: Source, recipe: Recipe) -> tuple[Dataset, Dataset | None]:
@@ -110,7 +121,7 @@ def evaluate(
         raise ParameterError(f"k must be at most the number of labels, but is {max(ks)}; ask for fewer places")
     if tagger.takes_texts and documents.texts is None:
         raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
-    inputs = documents.texts if tagger.takes_texts else documents.inputs
+    inputs = documents.texts if tagger.takes_texts else _widened(documents.inputs, tagger.model.n_features_)
     with timed() as taken:
         top = tagger.predict_topk(inputs, max(ks))
     known = tagger.labels_
@@ -124,6 +135,13 @@ def evaluate(
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: tagger.predict_topk(one, max(ks)), inputs)}
+
+
+def _widened(X: Any, n_features: int) -> Any:  # noqa: ANN401 - texts pass through
+    """Features of a file that does not happen to hold the last ones, at the width the model knows."""
+    if not sp.issparse(X) or X.shape[1] >= n_features:
+        return X
+    return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
 def _percent(groups: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, float]]:
@@ -179,7 +197,7 @@ def compare(
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)  # before the work, not after it
-    train_set, test_set = source.train(), None
+    train_set, test_set = labelled(source), None
     if not source.has_test:
         train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
     shared = SharedFeatures(train_set)

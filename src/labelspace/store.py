@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 import platform
+import secrets
 import shutil
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,6 +81,7 @@ def write(
     """Write a model folder whole or not at all."""
     from safetensors.numpy import save_file
 
+    mode = 0o666 & ~_umask()
     with _beside(Path(folder)) as target:
         listed: dict[str, dict[str, Any]] = {}
         if labels is not None:
@@ -88,6 +90,7 @@ def write(
             files = {**files, "labels.safetensors": {**_label_arrays(labels), "line_ends": ends}}
         for name, arrays in files.items():
             save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, target / name)
+            (target / name).chmod(mode)  # safetensors leaves files to the owner alone
             shapes = {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
             listed[name] = {**_fingerprint(target / name), "arrays": shapes}
         versions = {"labelspace": __version__, "python": platform.python_version()}
@@ -264,13 +267,22 @@ def _check_file(path: Path, manifest: Mapping[str, Any], verify: bool | None) ->
         raise ModelError(f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again")
 
 
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
 @contextmanager
 def _beside(folder: Path) -> Iterator[Path]:
     """Give a fresh folder beside the target; put it in the target's place on success, remove it on failure."""
-    folder = Path(os.path.abspath(folder))
+    from safetensors import SafetensorError
+
+    folder = Path(os.path.realpath(folder))
     check_writable(folder)
-    work = folder.parent / f".{folder.name}.writing-{os.getpid()}"
-    retired = folder.parent / f".{folder.name}.old-{os.getpid()}"
+    token = secrets.token_hex(4)
+    work = folder.parent / f".{folder.name}.writing-{token}"
+    retired = folder.parent / f".{folder.name}.old-{token}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(work, ignore_errors=True)
@@ -279,11 +291,11 @@ def _beside(folder: Path) -> Iterator[Path]:
         if folder.exists():
             folder.rename(retired)
         work.rename(folder)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         if retired.exists() and not folder.exists():
             retired.rename(folder)
         raise ModelError(
-            f"the model must be written to {folder}, but that failed ({error.strerror or error}); "
+            f"the model must be written to {folder}, but that failed ({getattr(error, 'strerror', None) or error}); "
             "free some space or give another folder"
         ) from error
     except UnicodeEncodeError as error:
@@ -297,11 +309,26 @@ def _beside(folder: Path) -> Iterator[Path]:
 
 
 def check_writable(folder: str | Path) -> None:
-    """Refuse a target that holds something other than a model: it would be replaced."""
+    """Refuse a target that cannot be written, or that holds anything but a model: it would be replaced."""
     path = Path(folder)
-    if path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).is_file():
+    if path.exists() and not path.is_dir():
+        raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
+    if path.is_dir() and not _is_model_or_empty(path):
         raise ModelError(
             f"--out must be a new folder or an older model, but {path} holds other files; give another folder"
         )
-    if path.exists() and not path.is_dir():
-        raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
+    above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
+
+
+def _is_model_or_empty(folder: Path) -> bool:
+    names = {path.name for path in folder.iterdir()}
+    if not names <= {MANIFEST, LABELS, "labels.safetensors", "model.safetensors", "features.safetensors"}:
+        return False
+    if not names:
+        return True
+    try:
+        return "kind" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError, TypeError):
+        return False

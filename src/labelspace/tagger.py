@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -19,6 +20,8 @@ from labelspace.models.registry import DEFAULT, create, method
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK
 
 Tags = list[tuple[str, float]]
+LOAD_TRIES = 3
+LOAD_PAUSE = 0.03  # seconds
 
 
 class Tagger:
@@ -120,7 +123,8 @@ class Tagger:
 
     def _inputs(self, inputs: Inputs) -> Inputs:
         """What the model takes: texts as they are, features as they are, or features made of texts."""
-        if sp.issparse(inputs) or isinstance(inputs, np.ndarray):
+        of_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
+        if sp.issparse(inputs) or (isinstance(inputs, np.ndarray) and not of_texts):
             return inputs
         texts = check_texts(inputs)
         if self.model.reads_text:
@@ -146,6 +150,13 @@ def features_for(model: Model, name: str, **params: Any) -> Features:  # noqa: A
 
 def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model
     """Read a saved Tagger or model, whichever the folder holds."""
+    for _ in range(LOAD_TRIES - 1):
+        try:
+            return _assembled(folder, store.read_manifest(folder), verify)
+        except (ModelError, OSError):  # perhaps it is being replaced just now: look again in a moment
+            time.sleep(LOAD_PAUSE)
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
+            break
     manifest = store.read_manifest(folder)
     try:
         return _assembled(folder, manifest, verify)
@@ -175,16 +186,20 @@ def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None
     return tagger
 
 
+def _checked_names(row: int, names: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
+    """The names of one text as a list; an iterator is read once, here."""
+    listed = None if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) else list(names)
+    if listed is None or not all(isinstance(name, str) for name in listed):
+        raise DataError(f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']")
+    return listed
+
+
 def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Dataset:
     """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
     texts = check_texts(texts)
     if len(texts) != len(labels):
         raise DataError(f"there must be one list of labels a text, but there are {len(labels)} for {len(texts)} texts")
-    for row, names in enumerate(labels):
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-            raise DataError(
-                f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']"
-            )
+    labels = [_checked_names(row, names) for row, names in enumerate(labels)]
     space = LabelSpace(sorted(set(chain.from_iterable(labels))))
     rows = [sorted({space.index[name] for name in names}) for names in labels]
     indptr = np.cumsum([0, *map(len, rows)])

@@ -124,8 +124,14 @@ def test_labels_beside_come_first_and_new_names_after(tmp_path):
     assert dataset.Y.data.tolist() == [1, 1, 1, 1]  # the id 0 and the name "z" are one label
 
 
-def test_given_labels_keep_their_ids_and_replace_the_files(tmp_path):
-    (tmp_path / "labels.jsonl").write_text("rubbish")
+def test_ids_go_through_the_names_of_their_own_file(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"label": "a"}\n{"label": "z"}\n{"label": "unused"}\n')
+    dataset = read_dataset(data_file(tmp_path, "[0]", "[1]"), labels=LabelSpace(["z", "a"]))
+    assert list(dataset.labels.names) == ["z", "a"]
+    assert dataset.Y.toarray().tolist() == [[0, 1], [1, 0]]
+
+
+def test_given_labels_keep_their_ids(tmp_path):
     given = LabelSpace(["z", "a"])
     dataset = read_dataset(data_file(tmp_path, '["new", "a"]'), labels=given)
     assert list(dataset.labels.names) == ["z", "a", "new"]

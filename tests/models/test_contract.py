@@ -163,6 +163,32 @@ def test_refit_forgets(name, data):
     assert same(model.predict_topk(inputs(name, test), 5), fresh.predict_topk(inputs(name, test), 5))
 
 
+def test_an_interrupted_refit_leaves_no_half_model(name, fitted, data, monkeypatch):
+    train, test = data
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(fitted), "_fit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(inputs(name, train), train.Y)
+    with pytest.raises(NotFittedError):
+        fitted.predict_topk(inputs(name, test))
+
+
+def test_explicit_zeros_in_y_stay_where_they_are(name, data):
+    train, test = data
+    Y = train.Y.copy()
+    Y.data[::7] = 0
+    before = Y.nnz
+    model = create(name).fit(inputs(name, train), Y)
+    assert Y.nnz == before
+    top = model.predict_topk(inputs(name, test), 3)
+    Y.data[:] = 1
+    Y.indices[:] = 0
+    assert same(model.predict_topk(inputs(name, test), 3), top), "nothing of the caller's is kept"
+
+
 def test_scikit_learn_clones_it(name, fitted):
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()

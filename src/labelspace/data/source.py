@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
 
 from labelspace.data.assemble import assemble
 from labelspace.data.csvfile import iter_csv, write_csv
-from labelspace.data.jsonl import iter_jsonl, write_jsonl
+from labelspace.data.jsonl import iter_jsonl, parse_object, write_jsonl
+from labelspace.data.labels import labels_beside
 from labelspace.data.parquet import iter_parquet, write_parquet
 from labelspace.data.plain import iter_lines
-from labelspace.data.records import Record
+from labelspace.data.records import Place, Record, to_record
 from labelspace.data.xmc import iter_xmc, read_xmc, write_xmc
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
@@ -47,7 +52,27 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     (['cat', 'dog', 'pet'], [[1.0, 1.0, 2.0]])
     """
     ending = _checked_format(path)
-    return read_xmc(path, labels) if ending == _XMC else assemble(_READERS[ending](path), path, labels)
+    own = None if labels is None else labels_beside(path)
+    if labels is None or own is None or _same_start(own, labels):
+        return read_xmc(path, labels) if ending == _XMC else assemble(_READERS[ending](path), path, labels)
+    # The file's label ids are those of its own labels.jsonl: read it so, then go over to the given labels by name.
+    return _relabelled(read_dataset(path), labels)
+
+
+def _same_start(own: LabelSpace, labels: LabelSpace) -> bool:
+    return len(own) <= len(labels) and all(a == b for a, b in zip(own.names, labels.names, strict=False))
+
+
+def _relabelled(dataset: Dataset, labels: LabelSpace) -> Dataset:
+    """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
+    used = np.unique(dataset.Y.indices)
+    space = labels.extended(dataset.labels.names[i] for i in used)
+    target = np.zeros(len(dataset.labels), np.int32)
+    target[used] = [space.index[dataset.labels.names[i]] for i in used]
+    shape = (len(dataset), len(space))
+    Y = sp.csr_matrix((dataset.Y.data, target[dataset.Y.indices], dataset.Y.indptr), shape=shape)
+    Y.sort_indices()
+    return replace(dataset, Y=Y, labels=space)
 
 
 def write_dataset(dataset: Dataset, path: str | Path) -> None:
@@ -61,13 +86,28 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
 def iter_records(path: str | Path, ready_made: bool = False) -> Iterator[Record]:
     """Stream the documents of a file of any size, labels left aside.
 
-    Names other than .jsonl, .csv and .parquet (each also with .gz), ``.txt`` and ``-`` (the standard input) among them,
-    are plain text, a document a line; with ``ready_made`` a ``.txt`` holds rows of features, as for ``read_dataset``.
+    A ``.txt`` is plain text, a document a line; with ``ready_made`` it holds rows of features, as for ``read_dataset``.
+    Other names than .jsonl, .csv and .parquet (each also with .gz), ``-`` (the standard input) among them, are JSON
+    lines where the first line starts with a brace, else plain text.
     """
     ending = file_format(path)
     if ready_made and ending == _XMC:
         return iter_xmc(path)
-    return _READERS[ending](path, with_labels=False) if ending in _READERS else iter_lines(path)
+    if ending in _READERS:
+        return _READERS[ending](path, with_labels=False)
+    return iter_lines(path) if ending == _XMC else _lines_or_json(path)
+
+
+def _lines_or_json(path: str | Path) -> Iterator[Record]:
+    plain = iter_lines(path)
+    first = next(plain, None)
+    if first is None:
+        return
+    as_json = (first.text or "").lstrip().startswith("{")
+    for number, record in enumerate(chain([first], plain)):
+        place = Place(path, record.line)
+        row = parse_object(record.text or "", place) if as_json else {}
+        yield to_record(row, number, place, with_labels=False) if as_json else record
 
 
 def file_format(path: str | Path) -> str:

@@ -94,11 +94,20 @@ class Model(Estimator):
             )
         if validation is not None:
             validation = (self._checked_inputs(validation[0]), checked_labels(validation[1]))
+        self._forget()
         self.n_features_ = 0 if self.reads_text else X.shape[1]
         self.n_labels_ = Y.shape[1]
         self.labels_ = None if labels is None else labels.counted(Y)
-        self._fit(X, Y, Aids(self.labels_, validation, progress or silent))
+        try:
+            self._fit(X, Y, Aids(self.labels_, validation, progress or silent))
+        except BaseException:  # an interrupt too: half a model must not answer
+            self._forget()
+            raise
         return self
+
+    def _forget(self) -> None:
+        for key in (*self.state, "n_features_", "n_labels_", "labels_"):
+            self.__dict__.pop(key, None)
 
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
@@ -172,7 +181,9 @@ def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
 def checked_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """Y as csr float32 of ones; anything but 0 and 1 is an error."""
     csr = _owned_csr(_table(Y, "Y", "n_labels", "Tagger takes lists of names"))
-    csr.eliminate_zeros()
+    if csr.nnz != np.count_nonzero(csr.data):
+        csr = csr.copy()  # the caller's matrix stays as it is
+        csr.eliminate_zeros()
     wrong = csr.data != 1.0
     if wrong.any():
         raise DataError(

@@ -70,7 +70,7 @@ class Neighbours(Model):
     def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         X = unit_rows(X)
         self._store(X)  # step 1
-        self.Y_ = Y
+        self.Y_ = Y.copy()  # the caller may go on using theirs
         numbers = NEIGHBOURS if self.neighbours is None else (self.neighbours,)
         powers = POWERS if self.power is None else (self.power,)
         choices = [(int(m), float(p)) for m, p in product(numbers, powers)]

@@ -30,7 +30,7 @@ from labelspace.models.base import Aids, Model
 from labelspace.training.weights import NOTHING, by_features
 from labelspace.types import Csr, Floats, TopK
 
-LABEL_BLOCK = 8  # labels a task
+LABEL_BLOCK = 2  # labels a task: few, so that an interrupt does not have to wait
 ROW_BLOCK = 256  # documents a task
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 

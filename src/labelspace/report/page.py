@@ -7,7 +7,7 @@ from html import escape
 from math import log10
 from typing import Any
 
-SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5", "R@5", "coverage@5")
+SHOWN = ("P", "nDCG", "PSP", "R", "coverage")
 COSTS = {
     "train_cpu_seconds": "train CPU s",
     "predict_seconds": "predict s",
@@ -59,7 +59,8 @@ def comparison_page(results: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    keys = [key for key in (*SHOWN, *COSTS) if any(key in row for row in rows)]
+    measured = (key for row in rows for key in row if key.split("@")[0] in SHOWN and "@" in key)
+    keys = [*dict.fromkeys(measured), *(key for key in COSTS if any(key in row for row in rows))]
     best = {key: (min if key in COSTS else max)(row[key] for row in rows if key in row) for key in keys}
     head = "".join(f"<th>{escape(COSTS.get(key, key))}</th>" for key in keys)
     body = ""
@@ -75,7 +76,8 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _bars_of(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
-    keys = [key for key in ("P@1", "P@5", "nDCG@5", "PSP@5") if all(key in row for row in rows)]
+    shown = [key for key in rows[0] if key.split("@")[0] in ("P", "nDCG", "PSP") and "@" in key]
+    keys = [shown[0], *(key for key in shown[1:] if key.split("@")[1] == shown[-1].split("@")[1])]
     return "".join(_bars(key, {row["method"]: row[key] for row in rows}, colour) for key in keys)
 
 
@@ -97,8 +99,9 @@ def _bars(title: str, values: Mapping[str, float], colour: Mapping[str, str]) ->
 
 
 def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
-    """P@1 against training CPU seconds, the latter on a scale of powers of ten."""
-    points = [(row["method"], max(row["train_cpu_seconds"], 1e-3), row["P@1"]) for row in rows if "P@1" in row]
+    """Precision against training CPU seconds, the latter on a scale of powers of ten."""
+    metric = next(key for key in rows[0] if key.startswith("P@"))
+    points = [(row["method"], max(row["train_cpu_seconds"], 1e-3), row[metric]) for row in rows]
     low = int(log10(min(cost for _, cost, _ in points)) - 1)
     high = int(log10(max(cost for _, cost, _ in points)) + 1)
     marks = ""
@@ -115,9 +118,9 @@ def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> st
         marks += f"<circle cx='{x:.1f}' cy='{y:.1f}' r='6' fill='{colour[name]}'/>"
         marks += f"<text x='{x + 10:.1f}' y='{y + 4:.1f}'>{escape(name)}</text>"
     return (
-        "<svg role='img' aria-label='P@1 against training time' width='680' height='285' viewBox='0 0 680 285'>"
+        "<svg role='img' aria-label='accuracy against training time' width='680' height='285' viewBox='0 0 680 285'>"
         f"{marks}<text class='soft' x='320' y='280' text-anchor='middle'>training, CPU seconds</text>"
-        "<text class='soft' x='60' y='12'>P@1</text></svg>"
+        f"<text class='soft' x='60' y='12'>{metric}</text></svg>"
     )
 
 

@@ -56,16 +56,13 @@ def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]]) -> Group:
     return titled(title, table)
 
 
-COMPARED = (
-    "P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5",
-    "train_cpu_seconds", "predict_seconds", "latency_ms_p50", "model_mb",
-)  # fmt: skip
-
-
 def compare_table(results: Mapping[str, Any]) -> Group:
     """One line a method: accuracy, cost, size; the best figure of each column in bold."""
     rows = results["rows"]
-    columns = [key for key in COMPARED if any(key in row for row in rows)]
+    measured = dict.fromkeys(key for row in rows for key in row if "@" in key)
+    last = max((int(key.split("@")[1]) for key in measured), default=0)
+    columns = [key for key in measured if key.startswith(("P@", "PSP@")) or key == f"nDCG@{last}"]
+    columns += [key for key in _HEADINGS if any(key in row for row in rows)]
     title = (
         f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
     )
