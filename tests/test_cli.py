@@ -107,6 +107,11 @@ def test_evaluate_json_is_one_object_with_the_declared_keys(run, texts, model):
     assert "by_level" in figures
 
 
+def test_evaluate_needs_the_test_file_only(run, texts, model):
+    (texts / "train.jsonl.gz").unlink()
+    assert json.loads(run("evaluate", model, texts, "--json")[1])["n"] == 200
+
+
 def test_evaluate_prints_a_table_and_takes_other_ks(run, texts, model):
     code, out, _ = run("evaluate", model, texts / "test.jsonl.gz", "--k", "1,10")
     assert code == 0
@@ -264,6 +269,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("evaluate", "model", "texts", "--k", "1,5000"), "k must be at most the number of labels, but is 5000"),
         (("evaluate", "model", "features"), "reads texts, but the data holds ready-made features"),
         (("evaluate", "model", "only"), "must hold a test file, but has none"),
+        (("train", "texts", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
         (("predict", "model"), "texts or --input FILE, one of the two"),
         (("predict", "model", "x", "--input", "y"), "one of the two"),
         (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),

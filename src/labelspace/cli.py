@@ -130,17 +130,17 @@ def evaluate(
 ) -> None:
     """Measure a model on the test documents of DATA (or on all of a file)."""
     from labelspace import experiment
-    from labelspace.data.source import open_source, read_dataset
+    from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
     from labelspace.options import parse_ks
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
     tagger = Tagger.load(model)
-    source = open_source(data)
-    documents = source.test(tagger.labels_) if source.path.is_dir() else read_dataset(data, tagger.labels_)
-    if documents is None:
+    file = split_file(data, "test") if data.is_dir() else data
+    if file is None:
         raise DataError(f"{data} must hold a test file, but has none; add test.* or name one file to evaluate on")
+    documents = read_dataset(file, tagger.labels_)
     figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset)
     figures["model_mb"] = experiment.megabytes(model)
     if as_json:

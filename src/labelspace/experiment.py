@@ -79,7 +79,9 @@ class Recipe:
 def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
     """Fit a tagger on the training documents of a source."""
     tagger = recipe.tagger()
-    tagger.model.check_params()  # before the data are read: a typo should not cost minutes
+    for part in (tagger.model, tagger.features):
+        if part is not None:
+            part.check_params()  # before the data are read: a typo should not cost minutes
     documents, validation = with_validation(labelled(source), source, recipe)
     return tagger.fit_dataset(documents, validation, progress)
 

@@ -55,7 +55,10 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
             r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that hold commas",
         ),
         ("text,labels\nx,y\na,b,c\n", r"a\.csv:3: expected 2 cells as in the header, but there are 3; quote"),
-        ("text,labels\nx,y\n\nz,w\n", r"a\.csv:3: expected 2 cells as in the header, but the line is blank; quote"),
+        (
+            "text,labels\nx,y\n\nz,w\n",
+            r"a\.csv:3: expected 2 cells as in the header, but the line is blank; remove the line",
+        ),
         (
             'text,labels\n"one\ntwo",a\n"x"y,b\n',
             r"a\.csv:4: expected CSV, but the row cannot be read \(.*\); double each",

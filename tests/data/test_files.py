@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.files import lines, reading, replacing, writing, writing_text
-from labelspace.data.source import write_dataset
+from labelspace.data.source import iter_records, write_dataset
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
@@ -126,3 +126,9 @@ def test_half_a_character_cannot_be_written(tmp_path, name):
     with pytest.raises(DataError, match=r"must be valid Unicode, but holds the lone surrogate '\\ud83d'; replace it"):
         write_dataset(dataset, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.jsonl", '{"text": "x"}\n\n \n'), ("a.csv", "text\nx\n\n\n")])
+def test_blank_lines_at_the_end_are_no_documents(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert [record.text for record in iter_records(tmp_path / name)] == ["x"]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelspace.data.files import lines, writing_text
+from labelspace.data.files import lines, without_blank_end, writing_text
 from labelspace.data.listing import fields_of, records_of
 from labelspace.data.records import FIELDS, Place, Record, distinct_labels, to_record
 from labelspace.errors import DataError
@@ -26,11 +26,14 @@ def iter_csv(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
     first = next(rows, (Place(path, 1), []))[1]
     header = _checked_header(path, [name.strip() for name in first])
     columns = [(name, header.index(name)) for name in FIELDS if name in header]
-    for number, (place, cells) in enumerate(rows):
+    for number, (place, cells) in enumerate(without_blank_end(rows, lambda row: not row[1])):
+        if not cells:
+            raise place.expected(f"{len(header)} cells as in the header", "the line is blank", "remove the line")
         if len(cells) != len(header):
-            found = f"there are {len(cells)}" if cells else "the line is blank"
             raise place.expected(
-                f"{len(header)} cells as in the header", found, "quote cells that hold commas or quotes"
+                f"{len(header)} cells as in the header",
+                f"there are {len(cells)}",
+                "quote cells that hold commas or quotes",
             )
         row: dict[str, object] = {name: cells[at] for name, at in columns}
         if with_labels and "labels" in row:

@@ -7,13 +7,14 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, TextIO, TypeVar, cast
 
 from labelspace.errors import DataError
 
+Item = TypeVar("Item")
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
@@ -56,6 +57,20 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
                     f"0x{error.object[error.start]:02x}; save the file as UTF-8"
                 ) from error
             yield number, line
+
+
+def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
+    """The items without the blank ones behind the last other: editors leave such lines at the end of a file.
+
+    >>> list(without_blank_end(["a", "", "b", "", ""], lambda line: not line))
+    ['a', '', 'b']
+    """
+    held: list[Item] = []
+    for item in items:
+        held.append(item)
+        if not is_blank(item):
+            yield from held
+            held.clear()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from labelspace.data.files import lines, writing_text
+from labelspace.data.files import lines, without_blank_end, writing_text
 from labelspace.data.listing import fields_of, records_of
 from labelspace.data.records import Place, Record, to_record
 from labelspace.types import Dataset
@@ -14,7 +14,8 @@ from labelspace.types import Dataset
 
 def iter_jsonl(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
     """The records of a file, one line at a time."""
-    for number, (line, text) in enumerate(lines(path)):
+    kept = without_blank_end(lines(path), lambda numbered: not numbered[1].strip())
+    for number, (line, text) in enumerate(kept):
         place = Place(path, line)
         yield to_record(parse_object(text, place), number, place, with_labels)
 

@@ -173,13 +173,13 @@ def open_source(path: str | Path) -> Source:
     if not path.is_dir():
         _checked_format(path)
         return Source(path, path)
-    train = _split_file(path, "train")
+    train = split_file(path, "train")
     if train is None:
         raise DataError(f"a data folder must hold train.* ({_KNOWN}), but {path} holds none; add it, or give a file")
-    return Source(path, train, _split_file(path, "dev"), _split_file(path, "test"))
+    return Source(path, train, split_file(path, "dev"), split_file(path, "test"))
 
 
-def _split_file(folder: Path, split: str) -> Path | None:
+def split_file(folder: Path, split: str) -> Path | None:
     """The one file of a folder that is a split, or None."""
     names = {f"{split}{ending}{packed}" for ending in ENDINGS for packed in ("", ".gz")}
     found = sorted(name for name in names if (folder / name).is_file())
