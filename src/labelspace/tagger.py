@@ -150,23 +150,21 @@ def features_for(model: Model, name: str, **params: Any) -> Features:  # noqa: A
 
 def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model
     """Read a saved Tagger or model, whichever the folder holds."""
-    for _ in range(LOAD_TRIES - 1):
+    for tries_left in reversed(range(LOAD_TRIES)):
         try:
             return _assembled(folder, store.read_manifest(folder), verify)
-        except (ModelError, OSError):  # perhaps it is being replaced just now: look again in a moment
-            time.sleep(LOAD_PAUSE)
-        except (LookupError, TypeError, ValueError, AttributeError, AssertionError):
-            break
-    manifest = store.read_manifest(folder)
-    try:
-        return _assembled(folder, manifest, verify)
-    except LabelspaceError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-        raise ModelError(
-            f"{folder} must hold a whole model, but its files do not fit together ({type(error).__name__}: {error}); "
-            "copy it again, or train it again"
-        ) from error
+        except (ModelError, OSError):
+            if not tries_left:
+                raise
+            time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
+        except LabelspaceError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+            raise ModelError(
+                f"{folder} must hold a whole model, but its files do not fit together "
+                f"({type(error).__name__}: {error}); copy it again, or train it again"
+            ) from error
+    raise AssertionError("the last try returns or raises")
 
 
 def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger | Model:
