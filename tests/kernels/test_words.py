@@ -43,7 +43,7 @@ def small_table():
 @given(TEXTS)
 def test_words_are_those_of_the_regular_expression(texts):
     text, text_ends = encoded(texts)
-    starts, stops, hashes, ends = scan_words(text, text_ends, IS_WORD)
+    starts, stops, hashes, ends = scan_words(text, text_ends, IS_WORD, 2)
     found = by_document(text, starts, stops, ends)
     assert found == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
     words = [word for words in found for word in words]
@@ -52,7 +52,7 @@ def test_words_are_those_of_the_regular_expression(texts):
 
 def test_ascii_text_needs_the_first_128_characters_only():
     text, text_ends = encoded(["a word_2 - x yz", "", "zz"])
-    starts, stops, _, ends = scan_words(text, text_ends, IS_WORD[:128].copy())
+    starts, stops, _, ends = scan_words(text, text_ends, IS_WORD[:128].copy(), 2)
     assert by_document(text, starts, stops, ends) == [["word_2", "yz"], [], ["zz"]]
 
 

@@ -37,6 +37,7 @@ class Analyzer:
     kind: str = "word"
     min_n: int = 3
     max_n: int = 5
+    shortest: int = 2  # characters in the shortest word
 
     def spans(self, texts: Sequence[str]) -> Spans:
         """Find the words or character n-grams of some texts."""
@@ -46,7 +47,7 @@ class Analyzer:
             texts = [" ".join(["", *text.split(), ""]) for text in texts]
         text, text_ends, is_word = _encoded(texts)
         if self.kind == "word":
-            return Spans(text, *scan_words(text, text_ends, is_word))
+            return Spans(text, *scan_words(text, text_ends, is_word, self.shortest))
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
 
 

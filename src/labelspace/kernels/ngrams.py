@@ -120,7 +120,8 @@ def index_keys(keys: Offsets, places: Ids) -> Offsets:
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _find(table: Offsets, key: int) -> int:
+def find_key(table: Offsets, key: int) -> int:
+    """The place of a key in a table of ``index_keys``, or -1."""
     mask = table.shape[0] - 1
     slot = _slot(key, mask)
     while table[slot, 0] != 0:
@@ -147,7 +148,7 @@ def ngram_places(words: Ids, ends: Offsets, length: int, n_words: int, table: Of
                     break
                 key = key * (n_words + 1) + word + 1
             if key > 0:
-                places[at] = _find(table, key)
+                places[at] = find_key(table, key)
         begin = ends[doc]
     return places
 
@@ -179,7 +180,7 @@ def ngram_columns(words: Ids, ends: Offsets, longest: int, word_columns: Ids, ta
                 if words[i] < 0:
                     break
                 key, scale = key * base + words[i] + 1, scale - 1
-                column = _find(table, key * base**scale)
+                column = find_key(table, key * base**scale)
                 if column >= 0:
                     columns[n] = column
                     n += 1

@@ -35,6 +35,15 @@ def mixed(h: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True, inline="always")
+def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
+    """The hash of a span, as ``scan_words`` gives it."""
+    h = _SEED
+    for i in range(start, stop):
+        h = (h ^ np.uint64(text[i])) * _PRIME
+    return mixed(h)
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _code_point(text: Bytes, at: int) -> tuple[int, int]:
     """Decode a character, and give its size in bytes; Python wrote this UTF-8, so it needs no checks."""
     b = int(text[at])
@@ -48,15 +57,16 @@ def _code_point(text: Bytes, at: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags) -> Spans:
-    r"""Find what ``\b\w\w+\b`` finds: the longest runs of word characters, of two characters or more.
+def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, shortest: int) -> Spans:
+    r"""Find the longest runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
 
     Args:
         text: UTF-8 of all documents, one after the other.
         text_ends: where each document ends in ``text``.
         is_word: whether a code point is of a word; 128 of them are enough for ASCII text.
+        shortest: characters in the shortest word.
     """
-    room = (text.size + text_ends.size) // 3 + 1
+    room = (text.size + text_ends.size) // (shortest + 1) + 1
     starts, stops, hashes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64)
     ends = np.empty(text_ends.size, np.int64)
     n, at = 0, 0
@@ -69,12 +79,12 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags) -> Spans:
                     h = (h ^ np.uint64(text[i])) * _PRIME
                 at, chars = at + size, chars + 1
                 continue
-            if chars > 1:
+            if chars >= shortest:
                 starts[n], stops[n], hashes[n] = start, at, mixed(h)
                 n += 1
             at += size
             start, chars, h = at, 0, _SEED
-        if chars > 1:
+        if chars >= shortest:
             starts[n], stops[n], hashes[n] = start, at, mixed(h)
             n += 1
         ends[doc] = n
@@ -216,10 +226,7 @@ def index_words(word_bytes: Bytes, offsets: Offsets) -> Hashes:
         size *= 2
     slots, hashes = np.zeros(size, np.uint64), np.empty(n, np.uint64)
     for word in range(n):
-        h = _SEED
-        for i in range(offsets[word], offsets[word + 1]):
-            h = (h ^ np.uint64(word_bytes[i])) * _PRIME
-        hashes[word] = mixed(h)
+        hashes[word] = hash_bytes(word_bytes, offsets[word], offsets[word + 1])
     _place(slots, hashes, n)
     return slots
 

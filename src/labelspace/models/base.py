@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -46,6 +46,8 @@ class Model(Estimator):
     choose_when: ClassVar[str]
     """One line: when to choose it."""
     reads_text: ClassVar[bool] = False
+    needs_names: ClassVar[bool] = False
+    """Whether ``fit`` must be given ``labels``."""
     uses_validation: ClassVar[bool] = False
     text_features: ClassVar[Mapping[str, Any]] = {}
     """Settings of the tf-idf features that suit the method better than their own defaults."""
@@ -87,6 +89,11 @@ class Model(Estimator):
             raise DataError("fit needs at least one label on a document, but Y has none; give labelled documents")
         if labels is not None and not isinstance(labels, LabelSpace):
             raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
+        if labels is None and self.needs_names:
+            raise DataError(
+                f"{self.name} must know the names of the labels, but labels is None; "
+                "give fit(..., labels=LabelSpace(names))"
+            )
         if labels is not None and len(labels) != Y.shape[1]:
             raise DataError(
                 f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "
@@ -104,6 +111,23 @@ class Model(Estimator):
             self._forget()
             raise
         return self
+
+    def fit_labels(self, labels: LabelSpace) -> Self:
+        """Make ready from the names and synonyms of the labels alone, for methods that can: zero-shot tagging."""
+        self.check_params()
+        if not self.needs_names:
+            raise DataError(f"{self.name} must be trained on documents, but there are only labels; use method lexical")
+        if not len(labels):
+            raise DataError("there must be at least one label, but there are 0; give some labels")
+        self._forget()
+        self.n_features_, self.n_labels_ = 0, len(labels)
+        self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
+        self._fit_labels(self.labels_)
+        return self
+
+    def _fit_labels(self, labels: LabelSpace) -> None:
+        """What ``fit_labels`` does for a method that needs names."""
+        raise NotImplementedError
 
     def _forget(self) -> None:
         for key in (*self.state, "n_features_", "n_labels_", "labels_"):

@@ -15,6 +15,7 @@ METHODS = {
     "neighbours": "labelspace.models.neighbours:Neighbours",
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
     "label_tree": "labelspace.models.label_tree:LabelTree",
+    "lexical": "labelspace.models.lexical:Lexical",
 }
 """Registry name -> where its class lives."""
 
