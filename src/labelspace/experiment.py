@@ -77,11 +77,13 @@ class Recipe:
 
 
 def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
-    """Fit a tagger on the training documents of a source."""
+    """Fit a tagger on the training documents of a source, or on its labels where it has nothing else."""
     tagger = recipe.tagger()
     for part in (tagger.model, tagger.features):
         if part is not None:
             part.check_params()  # before the data are read: a typo should not cost minutes
+    if source.labels_only:
+        return tagger.fit_labels(source.labels())
     documents, validation = with_validation(labelled(source), source, recipe)
     return tagger.fit_dataset(documents, validation, progress)
 
@@ -127,6 +129,8 @@ def evaluate(
     with timed() as taken:
         top = tagger.predict_topk(inputs, max(ks))
     known = tagger.labels_
+    if not known.n_documents:  # made of labels alone: there are no training counts
+        propensity_from = "test"
     figures: dict[str, Any] = metrics.evaluate(
         documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
     )

@@ -71,6 +71,16 @@ class Tagger:
         self.labels_ = train.labels.counted(train.Y)
         return self
 
+    def fit_labels(self, labels: LabelSpace) -> Self:
+        """Make ready from the names and synonyms of the labels alone, for a method that can: zero-shot tagging.
+
+        >>> Tagger("lexical").fit_labels(LabelSpace(["sourdough", "fish"])).tag("A sourdough starter")[0][0]
+        'sourdough'
+        """
+        self.model.fit_labels(labels)
+        self.features, self.labels_ = None, self.model.labels_ or labels
+        return self
+
     def predict_topk(self, inputs: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best label ids of each document; texts, or rows of features where the model was trained on those."""
         self._check_fitted()

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from labelspace.data.assemble import assemble
 from labelspace.data.csvfile import iter_csv, write_csv
 from labelspace.data.jsonl import iter_jsonl, parse_object, write_jsonl
-from labelspace.data.labels import labels_beside
+from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, read_labels
 from labelspace.data.parquet import iter_parquet, write_parquet
 from labelspace.data.plain import iter_lines
 from labelspace.data.records import Place, Record, to_record
@@ -133,6 +133,7 @@ class Source:
     train_path: Path
     dev_path: Path | None = None
     test_path: Path | None = None
+    labels_only: bool = False  # train_path is a labels.jsonl, and there are no training documents
 
     @property
     def has_dev(self) -> bool:
@@ -146,7 +147,16 @@ class Source:
 
     def train(self) -> Dataset:
         """The training documents."""
+        if self.labels_only:
+            raise DataError(
+                f"there must be training documents, but {self.path} holds labels alone; add train.* ({_KNOWN}), or tag "
+                "by the names of the labels: labelspace train --method lexical"
+            )
         return read_dataset(self.train_path)
+
+    def labels(self) -> LabelSpace:
+        """The labels of a source that has nothing else, with the hierarchy beside them."""
+        return hierarchy_beside(self.train_path, read_labels(self.train_path))
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The validation documents, or None; ``labels`` are those of the training documents."""
@@ -158,7 +168,7 @@ class Source:
 
 
 def open_source(path: str | Path) -> Source:
-    r"""Find the splits of a folder; a single file is a training split.
+    r"""Find the splits of a folder; a single file is a training split, or the labels if it is a ``labels.jsonl``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -172,8 +182,10 @@ def open_source(path: str | Path) -> Source:
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the name")
     if not path.is_dir():
         _checked_format(path)
-        return Source(path, path)
+        return Source(path, path, labels_only=path.name == LABELS)
     train = split_file(path, "train")
+    if train is None and (path / LABELS).is_file():
+        return Source(path, path / LABELS, split_file(path, "dev"), split_file(path, "test"), labels_only=True)
     if train is None:
         raise DataError(f"a data folder must hold train.* ({_KNOWN}), but {path} holds none; add it, or give a file")
     return Source(path, train, split_file(path, "dev"), split_file(path, "test"))

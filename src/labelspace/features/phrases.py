@@ -21,6 +21,7 @@ CODED = 0.9  # share of names that begin with a code, from which on these are co
 UNIT = 100  # weights of words are whole numbers, a logarithm of one being so many
 
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]")
+_HYPHENED = re.compile(r"\w+-\w+")
 _PARTS = re.compile(r"[,;:/]|\s-\s")
 
 
@@ -46,9 +47,11 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
 
 
 def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]]:
-    """The text; without what stands in brackets; and its parts between commas and the like."""
+    """The text; two words with a hyphen as one; without what stands in brackets; its parts between commas."""
     text = text.replace("_", " ")
     yield text, label, kind
+    if _HYPHENED.fullmatch(text):
+        yield text.replace("-", ""), label, kind
     if "(" in text or "[" in text:
         text = _ASIDE.sub("", text)
         yield text, label, kind
@@ -89,6 +92,7 @@ def index_phrases(labels: LabelSpace, stemmed: bool) -> Phrases:
         np.array(label, np.int32)[kept],
         np.array(kind, np.int32)[kept],
         phrase_ends,
+        words[at].astype(np.int32),
         forms[at],
         *_postings(words[at], phrase_ends, known.size),
     )
@@ -111,7 +115,8 @@ def _trie(words: Longs, begins: Longs, ends: Longs, n_words: int) -> tuple[Longs
 def _kept(node: Longs, label: Longs, kind: Longs, n_nodes: int) -> Longs:
     """The phrases to keep, in order of their labels; of equal ones of a label the best kind."""
     order = np.lexsort((kind, node, label))
-    first = np.append(True, (np.diff(label[order]) != 0) | (np.diff(node[order]) != 0))
+    first = np.ones(order.size, bool)
+    first[1:] = (np.diff(label[order]) != 0) | (np.diff(node[order]) != 0)
     order = order[first & (node[order] > 0)]
     sharing = np.bincount(node[order], minlength=n_nodes)
     return order[sharing[node[order]] <= MOST_SHARING]
@@ -119,16 +124,15 @@ def _kept(node: Longs, label: Longs, kind: Longs, n_nodes: int) -> Longs:
 
 def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Ints, Ints]:
     """Weight of each phrase; ends and phrases of the words' postings; weight of each word."""
-    phrase = np.repeat(np.arange(ends.size - 1), np.diff(ends))
-    last = np.zeros(words.size, np.int64)
-    last[ends[1:] - 1] = 1
-    order = np.lexsort((-last, phrase, words))
-    once = order[np.append(True, (np.diff(words[order]) != 0) | (np.diff(phrase[order]) != 0))[: order.size]]
-    words, phrase, last = words[once], phrase[once], last[once]
-    df = np.bincount(words, minlength=n_words)
-    weights = (UNIT * (1 + np.log((ends.size - 1) / np.maximum(df, 1)))).astype(np.int32)
-    totals = np.bincount(phrase, weights=weights[words], minlength=ends.size - 1).astype(np.int32)
-    several = np.bincount(phrase, minlength=ends.size - 1)[phrase] > 1
-    posted = several & (df[words] <= MOST_POSTS)
-    post_ends = np.append(0, np.cumsum(np.bincount(words[posted], minlength=n_words)))
-    return totals, post_ends, (2 * phrase + last)[posted].astype(np.int32), weights
+    n_phrases, lengths = ends.size - 1, np.diff(ends)
+    phrase = np.repeat(np.arange(n_phrases), lengths)
+    order = np.lexsort((phrase, words))
+    first = np.ones(order.size, bool)
+    first[1:] = (np.diff(words[order]) != 0) | (np.diff(phrase[order]) != 0)
+    posts = order[first]  # each word once a phrase
+    df = np.bincount(words[posts], minlength=n_words)
+    weights = (UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
+    totals = np.bincount(phrase, weights=weights[words], minlength=n_phrases).astype(np.int32)
+    posts = posts[(df[words[posts]] <= MOST_POSTS) & (lengths[phrase[posts]] > 1)]
+    post_ends = np.append(0, np.cumsum(np.bincount(words[posts], minlength=n_words)))
+    return totals, post_ends, phrase[posts].astype(np.int32), weights

@@ -47,29 +47,31 @@ class Phrases(NamedTuple):
     owners: Ids  # (n_phrases,) the label of each
     kinds: Ids  # (n_phrases,) 0 name, 1 synonym, 2 part of one
     ends: Offsets  # (n_phrases + 1,) words up to each phrase
-    forms: Offsets  # of the words of all phrases
+    words: Ids  # of all phrases
+    forms: Offsets  # of these words
     totals: Ids  # (n_phrases,) sum of the weights of the words
     post_ends: Offsets  # (n_words + 1,)
-    posts: Ids  # phrases of several words by word, times two, plus one where the word is the last
+    posts: Ids  # phrases of several words, by word
     weights: Ids  # (n_words,) the rarer among phrases, the heavier
 
 
 class Scratch(NamedTuple):
-    """Room for one document; the slots are 0 before and after each."""
+    """Room for one document; slots and weights are 0 before and after each."""
 
-    label_slot: Ids  # (n_labels,)
-    phrase_slot: Ids  # (n_phrases,)
-    word_slot: Ids  # (n_words,)
+    label_slot: Ids  # (n_labels,) the row of a label in ``found``, plus one
+    word_slot: Ids  # (n_words,) the row of a word in ``heard``, plus one
+    shared: Ids  # (n_phrases,) weight of the words that a phrase and the document share
     found: Ids  # (n_labels, 13) evidence
-    shared: Ids  # (n_phrases, 5) phrase, weight, last, hits, heaviest word
     heard: Ids  # (n_words, 3) word, times, place
+    touched: Ids  # (n_phrases,) phrases that share a word
 
 
 def scratch(phrases: Phrases, n_labels: int) -> Scratch:
     """Fresh room; memory is taken by what is touched of it."""
-    sizes = n_labels, phrases.owners.size, phrases.weights.size
-    slots = (np.zeros(size, np.int32) for size in sizes)
-    return Scratch(*slots, *(np.empty((size, n), np.int32) for size, n in zip(sizes, (13, 5, 3), strict=True)))
+    n_phrases, n_words = phrases.owners.size, phrases.weights.size
+    zeros = (np.zeros(n, np.int32) for n in (n_labels, n_words, n_phrases))
+    rows = (np.empty((n, width), np.int32) for n, width in ((n_labels, 13), (n_words, 3)))
+    return Scratch(*zeros, *rows, np.empty(n_phrases, np.int32))
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -174,10 +176,10 @@ def _find_whole(words: Ids, forms: Offsets, begin: int, end: int, phrases: Phras
 @njit(cache=True, nogil=True)
 def _find_some(words: Ids, begin: int, end: int, phrases: Phrases, room: Scratch, n: int) -> int:
     """Add the evidence of phrases of which some words stand in words begin..end, in any order."""
-    n_heard, n_shared = 0, 0
+    n_heard, n_touched = 0, 0
     for at in range(begin, end):
         word = words[at]
-        if word < 0 or phrases.post_ends[word + 1] == phrases.post_ends[word]:
+        if word < 0:
             continue
         slot = room.word_slot[word]
         if slot == 0:
@@ -188,34 +190,40 @@ def _find_some(words: Ids, begin: int, end: int, phrases: Phrases, room: Scratch
             room.heard[slot - 1, 1] += 1
     for i in range(n_heard):
         word = room.heard[i, 0]
-        room.word_slot[word] = 0
         weight = phrases.weights[word]
         for j in range(phrases.post_ends[word], phrases.post_ends[word + 1]):
-            phrase = phrases.posts[j] >> 1
-            slot = room.phrase_slot[phrase]
-            if slot == 0:
-                n_shared += 1
-                slot = n_shared
-                room.phrase_slot[phrase] = slot
-                new = room.shared[slot - 1]
-                new[0], new[1], new[2], new[3], new[4] = phrase, 0, 0, 0, i
-            have = room.shared[slot - 1]
-            have[1] += weight
-            have[2] |= phrases.posts[j] & 1
-            have[3] += 1
-            if weight > phrases.weights[room.heard[have[4], 0]]:
-                have[4] = i
-    for i in range(n_shared):
-        have = room.shared[i]
-        room.phrase_slot[have[0]] = 0
-        share = 1000 * have[1] // phrases.totals[have[0]]
-        if share >= 1000 * LEAST_SHARE:
-            row, n = _row_of(phrases.owners[have[0]], room, n)
-            seen = room.found[row]
-            if share > seen[_SHARE] or (share == seen[_SHARE] and have[2] > seen[_LAST]):
-                seen[_SHARE], seen[_LAST], seen[_HITS] = share, have[2], have[3]
-                seen[_SOME_TIMES], seen[_SOME_PLACE] = room.heard[have[4], 1], room.heard[have[4], 2]
+            phrase = phrases.posts[j]
+            if room.shared[phrase] == 0:
+                room.touched[n_touched] = phrase
+                n_touched += 1
+            room.shared[phrase] += weight
+    for i in range(n_touched):
+        phrase = room.touched[i]
+        if room.shared[phrase] >= LEAST_SHARE * phrases.totals[phrase]:
+            row, n = _row_of(phrases.owners[phrase], room, n)
+            if room.found[row, _TIMES] == 0:  # whole phrases say more
+                _grade_some(phrase, phrases, room, room.found[row])
+        room.shared[phrase] = 0
+    for i in range(n_heard):
+        room.word_slot[room.heard[i, 0]] = 0
     return n
+
+
+@njit(cache=True, nogil=True)
+def _grade_some(phrase: int, phrases: Phrases, room: Scratch, seen: Ids) -> None:
+    """Take the shared words of a phrase as the evidence, if their share is larger than what was seen so far."""
+    weight, hits, heaviest, slot = 0, 0, 0, 0
+    for i in range(phrases.ends[phrase], phrases.ends[phrase + 1]):
+        word = phrases.words[i]
+        slot = room.word_slot[word]
+        if slot:
+            weight, hits = weight + phrases.weights[word], hits + 1
+            if heaviest == 0 or phrases.weights[word] > phrases.weights[room.heard[heaviest - 1, 0]]:
+                heaviest = slot
+    share = 1000 * weight // phrases.totals[phrase]
+    if share > seen[_SHARE]:
+        seen[_SHARE], seen[_LAST], seen[_HITS] = share, slot > 0, hits
+        seen[_SOME_TIMES], seen[_SOME_PLACE] = room.heard[heaviest - 1, 1], room.heard[heaviest - 1, 2]
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -70,11 +70,11 @@ WHOLE_WEIGHTS = np.array(
 )
 SOME_WEIGHTS = np.array(
     [
-        *(-3.9,),  # base
-        *(-2.1, -1.0, 1.1, 1.8),  # share of the phrase's weight up to 0.45, 0.6, 0.8, 1
+        *(-4.0,),  # base
+        *(-2.2, -1.1, 1.0, 2.1),  # share of the phrase's weight up to 0.45, 0.6, 0.8, 1
         *(0.0, -0.2),  # last word missing, there
-        *(0.1, -0.2),  # one word, more
-        *(-0.3, -0.1, 0.3, 0.0),  # as above
+        *(0.3, -0.5),  # one word, more
+        *(-0.3, -0.1, 0.2, 0.0),  # as above
         *(0.5, 0.3, 0.0, -0.9),
     ]
 )
