@@ -97,6 +97,10 @@ def place_grade(place):
     return int(np.searchsorted([4, 12, 32], place, side="right"))
 
 
+def inside_longer(at, stop, spots):
+    return any(a <= at and stop <= b and b - a > stop - at for _, a, b, _, _ in spots)
+
+
 def plain_buckets(text, labels, weights, words):
     """Label -> bucket of one document."""
     phrases = plain_phrases(labels)
@@ -130,9 +134,8 @@ def plain_buckets(text, labels, weights, words):
                 np.searchsorted([450, 600, 800], share, side="right"), hits[-1], sum(hits) > 1,
                 times_grade(stems.count(heaviest)), place_grade(stems.index(heaviest)),
             )  # fmt: skip
-            some.setdefault(label, []).append(
-                (share, N_WHOLE + int(np.ravel_multi_index(tuple(map(int, grade)), SOME)))
-            )
+            bucket = N_WHOLE + int(np.ravel_multi_index(tuple(map(int, grade)), SOME))
+            some.setdefault(label, []).append((share, bucket))
     return found, some
 
 
@@ -158,7 +161,8 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
                 find_stems(stems[here], phrases), forms[here], np.array([ends[row] - here.start]),
-                np.array([label], np.int32), np.array([0, 1]), phrases, room, np.full(N_BUCKETS, ONE), by_bucket, by_label,
+                np.array([label], np.int32), np.array([0, 1]), phrases, room, np.full(N_BUCKETS, ONE),
+                by_bucket, by_label,
             )  # fmt: skip
             right = np.flatnonzero(by_bucket[:, 1]).tolist()
             if label in whole:

@@ -152,9 +152,7 @@ def test_a_folder_with_labels_alone_makes_a_tagger(tmp_path):
 
 def test_labels_alone_are_refused_where_documents_are_needed(tmp_path):
     write_labels(tmp_path / "labels.jsonl", ["bread"])
-    with pytest.raises(
-        DataError, match="popular must be trained on documents, but there are only labels; use method lex"
-    ):
+    with pytest.raises(DataError, match="popular must be trained on documents, but there are only labels"):
         train(open_source(tmp_path), Recipe("popular"))
     with pytest.raises(DataError, match="holds labels alone; add train"):
         open_source(tmp_path).train()

@@ -69,9 +69,14 @@ class Scratch(NamedTuple):
 def scratch(phrases: Phrases, n_labels: int) -> Scratch:
     """Fresh room; memory is taken by what is touched of it."""
     n_phrases, n_words = phrases.owners.size, phrases.weights.size
-    zeros = (np.zeros(n, np.int32) for n in (n_labels, n_words, n_phrases))
-    rows = (np.empty((n, width), np.int32) for n, width in ((n_labels, 13), (n_words, 3)))
-    return Scratch(*zeros, *rows, np.empty(n_phrases, np.int32))
+    return Scratch(
+        np.zeros(n_labels, np.int32),
+        np.zeros(n_words, np.int32),
+        np.zeros(n_phrases, np.int32),
+        np.empty((n_labels, 13), np.int32),
+        np.empty((n_words, 3), np.int32),
+        np.empty(n_phrases, np.int32),
+    )
 
 
 @njit(cache=True, nogil=True, inline="always")
