@@ -114,10 +114,8 @@ class Lexical(Model):
         texts: Sequence[str] = X
         phrases = self._index(aids.labels)  # step 1
         sample = np.arange(0, len(texts), -(-len(texts) // SAMPLE))
-        promised = np.zeros(N_BUCKETS)
-        by_bucket, _ = self._count(
-            phrases, [texts[i] for i in sample.tolist()], Y[sample], promised, 0
-        )  # steps 2 and 3
+        some = [texts[i] for i in sample.tolist()]
+        by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
         promised = chances(by_bucket)  # step 4
         self.log_odds_ = _log_odds(promised).astype(np.float32)
         _, by_label = self._count(phrases, texts, Y, promised, self.n_labels_)
@@ -141,13 +139,13 @@ class Lexical(Model):
         truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
 
         def count(start: int, stop: int) -> None:
-            own = tallies.setdefault(
-                threading.get_ident(), (np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64))
-            )
+            thread = threading.get_ident()
+            if thread not in tallies:
+                tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
             count_matches(
                 find_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
-                scratch(phrases, Y.shape[1]), expected, *own,
+                scratch(phrases, Y.shape[1]), expected, *tallies[thread],
             )  # fmt: skip
 
         in_blocks(count, list(map(len, texts)))
