@@ -1,9 +1,10 @@
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
 from labelspace.kernels.dual import descend, squared_norms
-from labelspace.kernels.tree import beam_search, first_at_least, local_rows, train_children
+from labelspace.kernels.tree import beam_search, first_at_least, local_rows, log_step, sort_by_node, train_children
 from labelspace.types import TopK
 
 
@@ -47,6 +48,20 @@ def test_first_at_least_is_searchsorted():
     assert [first_at_least(values, 0, 4, goal) for goal in range(10)] == np.searchsorted(values, range(10)).tolist()
 
 
+def test_a_larger_margin_is_always_a_better_step():
+    margins = np.linspace(-30, 8, 400)
+    steps = [log_step(np.float32(m), 3.0) for m in margins]
+    assert (np.diff(steps) > 0).all()
+    assert steps == pytest.approx(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3), rel=1e-5)
+
+
+def test_a_beam_is_sorted_by_node_with_its_scores():
+    nodes, scores = np.array([5, 2, 9, 1, 0], np.int32), np.array([0.5, 0.2, 0.9, 0.1, 7.0], np.float32)
+    sort_by_node(nodes, scores, 4)
+    assert nodes.tolist() == [1, 2, 5, 9, 0]
+    assert scores == pytest.approx([0.1, 0.2, 0.5, 0.9, 7.0])
+
+
 def forest(rng, trees, fan, n_features):
     """Random trees of two levels: a root, ``fan`` nodes, ``fan`` leaves below each."""
     first, last, label, roots = [], [], [], []
@@ -66,7 +81,7 @@ def forest(rng, trees, fan, n_features):
 def exhaustive(X, W, bias, first, last, label, roots, power):
     """The NumPy twin: the mean over trees of the product along every path, no beam."""
     margins = X.toarray() @ W.toarray() + bias
-    steps = np.exp(-(np.maximum(0, 1 - margins) ** power))
+    steps = np.exp(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** power))
     scores = np.zeros((X.shape[0], label.max() + 1))
     for root in roots:
         for inner in range(first[root], last[root]):
@@ -97,7 +112,7 @@ def test_a_narrow_beam_follows_the_best_node_only():
         1, 3.0, out.labels, out.scores,
     )  # fmt: skip
     margins = X.toarray() @ W.toarray() + bias
-    best = 1 + np.minimum(margins, 1)[:, 1:5].argmax(axis=1)  # a margin above 1 is no better than 1: the first wins
+    best = 1 + margins[:, 1:5].argmax(axis=1)
     for row in range(20):
         below = label[first[best[row]] : last[best[row]]]
         assert set(out.labels[row]) <= set(below)

@@ -7,10 +7,11 @@
    on the documents that reach the node: those that reach the child against the others.
 4. Set weights below ``threshold`` in size to zero.
 5. To tag a document, walk down from the root and keep the ``beam`` best nodes of each level; a step multiplies the
-   score by exp(-max(0, 1 - margin) ** power). Several trees are averaged.
+   score by exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed. Several trees are averaged.
 
 Where we differ, and why: all nodes are columns of one matrix, a node's children side by side, so that the search reads
-one stretch of memory a feature and needs no index of its own.
+one stretch of memory a feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
+equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import scipy.sparse as sp
 
 from labelspace.estimator import above, at_least, one_of, whole
 from labelspace.features.scaling import unit_rows
+from labelspace.kernels.scaling import unit_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree import beam_search, train_children
 from labelspace.labels.clustering import balanced_tree, instance_features
@@ -138,13 +140,13 @@ class LabelTree(Model):
         return by_features(kept, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X) if self.normalize else X
+        values = unit_values(X.data, X.indptr) if self.normalize else X.data
         out = TopK.empty(X.shape[0], k)
         W = self.weights_
 
         def search(start: int, stop: int) -> None:
             beam_search(
-                X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, self.bias_, self.first_child_,
+                values, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, self.bias_, self.first_child_,
                 self.last_child_, self.label_, self.roots_, self.beam, float(self.power), out.labels, out.scores,
             )  # fmt: skip  # step 5
 
