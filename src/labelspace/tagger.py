@@ -67,7 +67,12 @@ class Tagger:
         else:
             inputs = self._fit_features(train.texts or [], progress) if X is None else X
         held = None if validation is None else (self._inputs(validation.inputs), validation.Y)
-        self.model.fit(inputs, train.Y, labels=train.labels, validation=held, progress=progress)
+        of_labels = None
+        if self.model.label_text and self.features is not None:
+            of_labels = self.features.transform(train.labels.texts())
+        self.model.fit(
+            inputs, train.Y, labels=train.labels, validation=held, progress=progress, label_features=of_labels
+        )
         self.labels_ = train.labels.counted(train.Y)
         return self
 

@@ -211,6 +211,12 @@ class LabelSpace:
             raise DataError(f"label names must be unique, but {twice!r} stands twice; rename or merge the two")
         return index
 
+    def texts(self) -> list[str]:
+        """Each label's name and synonyms as one text."""
+        return [
+            ". ".join([name, *also]) for name, also in zip(self.names, self.synonyms or [[]] * len(self), strict=True)
+        ]
+
     @staticmethod
     def numbered(n_labels: int) -> LabelSpace:
         """Labels known by id alone: their names are '0', '1', ..."""

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.cluster import bisect
+from labelspace.kernels.cluster import bisect, kmeans
 
 
 def rows(rng, n, d=60, density=0.15):
@@ -51,3 +51,18 @@ def test_two_rows_and_empty_rows_are_no_trouble():
     one, other = halves(Z, [0, 1, 2, 3], 2, 1)
     assert sorted([*one, *other]) == [0, 1, 2, 3]
     assert len(halves(Z, [2, 3], 1, 1)[0]) == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_kmeans_ends_where_every_row_is_with_its_nearest_centre(seed):
+    Z = rows(np.random.default_rng(seed), 80)
+    members = np.arange(10, 80, dtype=np.int32)
+    sizes = kmeans(Z.data, Z.indices, Z.indptr, members, 6, 200, seed, Z.shape[1])
+    assert sorted(members) == list(range(10, 80))
+    assert sizes.sum() == 70
+    dense = Z.toarray().astype(np.float64)
+    parts = np.split(members, np.cumsum(sizes)[:-1])
+    centres = np.stack([dense[part].sum(axis=0) for part in parts])
+    products = dense @ (centres / np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-9)).T
+    for c, part in enumerate(parts):
+        assert (products[part, c] >= products[part].max(axis=1) - 1e-5).all()

@@ -1,16 +1,17 @@
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.dual import descend, squared_norms
+from labelspace.kernels.dual import descend, descend_logistic, squared_norms
 
 
-def fit(X, positive, C, tolerance=1e-6, passes=1000, seed=0):
+def fit(X, positive, C, tolerance=1e-6, passes=1000, seed=0, solve=descend):
     w = np.zeros(X.shape[1] + 1, np.float32)
     norms = squared_norms(X.data, X.indptr, 1.0)
     alpha, order = np.empty(X.shape[0], np.float32), np.empty(X.shape[0], np.int32)
-    made = descend(X.data, X.indices, X.indptr, norms, positive, 1.0, C, tolerance, passes, seed, w, alpha, order)
+    made = solve(X.data, X.indices, X.indptr, norms, positive, 1.0, C, tolerance, passes, seed, w, alpha, order)
     return w, made
 
 
@@ -29,6 +30,22 @@ def test_it_reaches_the_optimum_of_liblinear(C):
     best = np.append(svc.coef_.ravel(), svc.intercept_)
     assert objective(w, data.X, positive, C) == pytest.approx(objective(best, data.X, positive, C), rel=1e-4)
     assert np.allclose(w, best, atol=2e-3)
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_the_logistic_one_reaches_the_optimum_of_scikit_learn(C):
+    data = planted(n=400, d=200, l=8, seed=2)
+    positive = data.Y[:, 2].toarray().ravel() > 0
+    w, _ = fit(data.X, positive, C, solve=descend_logistic)
+    with_bias = np.hstack([data.X.toarray(), np.ones((400, 1))])
+    best = LogisticRegression(C=C, tol=1e-8, max_iter=5000, fit_intercept=False).fit(with_bias, positive).coef_.ravel()
+
+    def loss(w):
+        margins = np.where(positive, 1.0, -1.0) * (with_bias @ w)
+        return 0.5 * np.square(w.astype(np.float64)).sum() + C * np.logaddexp(0, -margins).sum()
+
+    assert loss(w) == pytest.approx(loss(best), rel=1e-3)
+    assert np.allclose(w, best, atol=1e-2 * np.abs(best).max())
 
 
 def test_no_small_step_leads_lower():

@@ -1,11 +1,21 @@
-"""Balanced spherical 2-means of sparse rows: the step that grows a label tree."""
+"""Spherical k-means of sparse rows, the step that grows a label tree: balanced in two, or in many as they fall."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from labelspace.types import Floats, Ints
+from labelspace.kernels.tree import local_rows
+from labelspace.types import Floats, Ints, Longs
+
+
+@njit(cache=True, nogil=True)
+def shuffled(state: np.uint64) -> np.uint64:
+    """The next number of a xorshift generator: the same draws on every platform."""
+    state ^= state << np.uint64(13)
+    state ^= state >> np.uint64(7)
+    state ^= state << np.uint64(17)
+    return state
 
 
 @njit(cache=True, nogil=True)
@@ -26,10 +36,8 @@ def bisect(
     """
     n = len(members)
     state = np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
-    for _ in range(4):  # xorshift: the same draw on every platform
-        state ^= state << np.uint64(13)
-        state ^= state >> np.uint64(7)
-        state ^= state << np.uint64(17)
+    for _ in range(4):
+        state = shuffled(state)
     one = np.int64(state % np.uint64(n))
     other = (one + 1 + np.int64((state >> np.uint64(20)) % np.uint64(n - 1))) % n
     side = np.full(n, -1, np.int8)  # -1: on no side yet
@@ -67,3 +75,63 @@ def bisect(
     for i in range(n):
         members[places[side[i]]] = kept[i]
         places[side[i]] += 1
+
+
+@njit(cache=True, nogil=True)
+def kmeans(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    members: Ints,
+    k: int,
+    max_rounds: int,
+    seed: int,
+    n_columns: int,
+) -> Longs:
+    """Reorder ``members`` (numbers of unit rows of a CSR matrix) cluster by cluster; the clusters' sizes are returned.
+
+    The first centres are k of the rows; each round gives every row to the centre it has the largest product with.
+    """
+    values, columns, ends, names = local_rows(data, indices, indptr, members, np.full(n_columns, -1, np.int32))
+    n = len(members)
+    k = min(k, n)
+    state = shuffled(np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15))
+    drawn = np.arange(n)
+    cluster = np.full(n, -1, np.int32)
+    for c in range(k):
+        state = shuffled(state)
+        other = c + np.int64(state % np.uint64(n - c))
+        drawn[c], drawn[other] = drawn[other], drawn[c]
+        cluster[drawn[c]] = c
+    centres = np.empty((len(names), k), np.float32)  # a column's values side by side: one row adds to k sums at once
+    products, squares, sizes = np.empty(k, np.float32), np.empty(k, np.float64), np.zeros(k, np.int64)
+    for _ in range(max_rounds):
+        centres[:] = 0.0
+        for i in range(n):
+            if cluster[i] >= 0:
+                for j in range(ends[i], ends[i + 1]):
+                    centres[columns[j], cluster[i]] += values[j]
+        squares[:] = 0.0
+        for column in range(len(names)):
+            for c in range(k):
+                squares[c] += centres[column, c] * centres[column, c]
+        lengths = np.sqrt(np.maximum(squares, 1e-12))
+        changed = False
+        for i in range(n):
+            products[:] = 0.0
+            for j in range(ends[i], ends[i + 1]):
+                value, centre = values[j], centres[columns[j]]
+                for c in range(k):
+                    products[c] += value * centre[c]
+            best = 0
+            for c in range(1, k):
+                if products[c] / lengths[c] > products[best] / lengths[best]:
+                    best = c
+            changed |= cluster[i] != best
+            cluster[i] = best
+        if not changed:
+            break
+    for i in range(n):
+        sizes[cluster[i]] += 1
+    members[:] = members[np.argsort(cluster, kind="mergesort")]
+    return sizes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from labelspace.kernels.dual import descend, squared_norms
+from labelspace.kernels.dual import descend, descend_logistic, squared_norms
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
@@ -43,6 +43,49 @@ def local_rows(data: Floats, indices: Ints, indptr: Ints, rows: Ints, place: Int
 
 
 @njit(cache=True, nogil=True)
+def reached(
+    indices: Ints, indptr: Ints, cuts: Longs, everything: bool, others: Ints, mark: Ints
+) -> tuple[Ints, Ints, Longs]:
+    """The documents that reach a node, and which of them reach each of its children.
+
+    Column l of a CSC matrix lists the documents of label l; child c has the labels cuts[c]..cuts[c + 1]. Further
+    documents, negatives all, are ``others``, or ``everything`` there is. ``mark`` (n) is scratch, all -1 before and
+    after. Returns documents in order, then as train_children takes them the positives and where each child's end.
+    """
+    below = indices[indptr[cuts[0]] : indptr[cuts[-1]]]
+    size = len(mark) if everything else len(below) + len(others)
+    rows = np.empty(size, np.int32)
+    known = 0
+    if everything:
+        rows[:] = np.arange(size)
+        known = size
+    else:
+        for listed in (below, others):
+            for document in listed:
+                if mark[document] < 0:
+                    mark[document] = 0
+                    rows[known] = document
+                    known += 1
+    rows = np.sort(rows[:known])
+    for i, document in enumerate(rows):
+        mark[document] = i
+    positives, ends = np.empty(len(below), np.int32), np.zeros(len(cuts), np.int64)
+    last_child = np.full(known, -1, np.int32)
+    at = 0
+    for child in range(len(cuts) - 1):
+        for document in indices[indptr[cuts[child]] : indptr[cuts[child + 1]]]:
+            place = mark[document]
+            if last_child[place] != child:
+                last_child[place] = child
+                positives[at] = place
+                at += 1
+        ends[child + 1] = at
+    for document in rows:
+        mark[document] = -1
+    return rows, positives[:at], ends
+
+
+@njit(cache=True, nogil=True)
 def train_children(
     data: Floats,
     indices: Ints,
@@ -50,6 +93,7 @@ def train_children(
     rows: Ints,
     positives: Ints,
     positive_ends: Longs,
+    logistic: bool,
     bias: float,
     C: float,
     tolerance: float,
@@ -77,7 +121,14 @@ def train_children(
         for i in mine:
             positive[i] = True
         w[:] = 0.0
-        descend(values, columns, ends, norms, positive, bias, C, tolerance, max_passes, seed + child, w, alpha, order)
+        if logistic:
+            descend_logistic(
+                values, columns, ends, norms, positive, bias, C, tolerance, max_passes, seed + child, w, alpha, order
+            )
+        else:
+            descend(
+                values, columns, ends, norms, positive, bias, C, tolerance, max_passes, seed + child, w, alpha, order
+            )
         for i in mine:
             positive[i] = False
         if size + d > capacity:
@@ -96,14 +147,131 @@ def train_children(
 
 @njit(cache=True, nogil=True)
 def first_at_least(values: Ints, low: int, high: int, goal: int) -> int:
-    """The first place in sorted values[low:high] that holds the goal or more."""
-    while low < high:
-        middle = (low + high) // 2
-        if values[middle] < goal:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """The first place in sorted values[low:high] that holds the goal or more, quickest where that is the first.
+
+    The search narrows by a conditional move, not a branch: a branch would be foretold wrongly every other time.
+    """
+    if low >= high or values[low] >= goal:
+        return low
+    size = high - low
+    while size > 1:
+        half = size >> 1
+        low = low + half if values[low + half - 1] < goal else low
+        size -= half
+    return low + 1 if values[low] < goal else low
+
+
+@njit(cache=True, nogil=True)
+def log_step(margin: float, power: float) -> np.float32:
+    """The logarithm of what a step down multiplies a score by: -gap ** power, gap = log(1 + exp(2 - 2 margin)) / 2.
+
+    The gap is max(0, 1 - margin) with its corner rounded, so that a larger margin is always better. With a power of 0
+    the step is the logistic 1 / (1 + exp(-margin)).
+    """
+    if power == 0.0:
+        return np.float32(-np.log1p(np.exp(-margin)) if margin > -20.0 else margin)
+    gap = np.log1p(np.exp(2.0 - 2.0 * margin)) / 2.0 if margin > -20.0 else 1.0 - margin
+    return np.float32(-(gap**power))
+
+
+@njit(cache=True, nogil=True)
+def log_step_at_best(margin: float, power: float) -> float:
+    """What ``log_step`` does not exceed, and cheaper: the same with the corner left on."""
+    if power == 0.0:
+        return min(margin, 0.0)
+    return -((1.0 - margin) ** power) if margin < 1.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def sort_by_node(nodes: Ints, scores: Floats, size: int) -> None:
+    """Order a beam by node number, in place: it is short, so one entry is moved down at a time."""
+    for i in range(1, size):
+        node, score, at = nodes[i], scores[i], i
+        while at > 0 and nodes[at - 1] > node:
+            nodes[at], scores[at] = nodes[at - 1], scores[at - 1]
+            at -= 1
+        nodes[at], scores[at] = node, score
+
+
+@njit(cache=True, nogil=True)
+def child_margins(
+    data: Floats,
+    indices: Ints,
+    w_data: Floats,
+    w_indices: Ints,
+    w_indptr: Ints,
+    bias: Floats,
+    first_child: Ints,
+    last_child: Ints,
+    nodes: Ints,
+    shift: Longs,
+    margins: Floats,
+) -> Floats:
+    """The margins of the children of some nodes, sorted by number, for one document.
+
+    Child c of nodes[i] stands at shift[i] + c of what is returned: ``margins``, or a larger array where that is short.
+    """
+    count = 0
+    for place, node in enumerate(nodes):
+        shift[place] = count - first_child[node]
+        count += last_child[node] - first_child[node]
+    if count > len(margins):
+        margins = np.empty(2 * count, np.float32)
+    for place, node in enumerate(nodes):
+        for child in range(first_child[node], last_child[node]):
+            margins[shift[place] + child] = bias[child]
+    for j in range(len(indices)):
+        value, at, end = data[j], w_indptr[indices[j]], w_indptr[indices[j] + 1]
+        for place, node in enumerate(nodes):
+            at = first_at_least(w_indices, at, end, first_child[node])
+            last, move = last_child[node], shift[place]
+            while at < end and w_indices[at] < last:
+                margins[w_indices[at] + move] += value * w_data[at]
+                at += 1
+    return margins
+
+
+@njit(cache=True, nogil=True)
+def advance(
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    start: int,
+    stop: int,
+    w_data: Floats,
+    w_indices: Ints,
+    w_indptr: Ints,
+    bias: Floats,
+    first_child: Ints,
+    last_child: Ints,
+    label: Ints,
+    power: float,
+    beams: Ints,
+    beam_scores: Floats,
+) -> None:
+    """Move the beams of rows start..stop of X one level down, in place; leaves are left out.
+
+    ``beams`` and ``beam_scores`` (n, beam) hold nodes and logarithms of scores, -1 and -inf where there are fewer.
+    """
+    beam = beams.shape[1]
+    shift, margins = np.empty(beam, np.int64), np.empty(1024, np.float32)
+    for row in range(start, stop):
+        width = 0
+        while width < beam and beams[row, width] >= 0:
+            width += 1
+        nodes, scores = beams[row, :width].copy(), beam_scores[row, :width].copy()
+        sort_by_node(nodes, scores, width)
+        mine = slice(indptr[row], indptr[row + 1])
+        margins = child_margins(
+            data[mine], indices[mine], w_data, w_indices, w_indptr, bias, first_child, last_child, nodes, shift, margins
+        )
+        size = 0
+        for place in range(width):
+            for child in range(first_child[nodes[place]], last_child[nodes[place]]):
+                if label[child] < 0:
+                    score = scores[place] + log_step(margins[shift[place] + child], power)
+                    size = push(beam_scores[row], beams[row], size, score, child)
+        sort_best_first(beam_scores[row], beams[row], size)
 
 
 @njit(cache=True, nogil=True)
@@ -128,58 +296,67 @@ def beam_search(
 ) -> None:
     """The best labels of rows start..stop of X over all trees; a label's score is the mean of its path's products.
 
-    A step down multiplies the score by exp(-max(0, 1 - margin) ** power). ``first_child`` and ``last_child`` give the
-    stretch of a node's children, ``label`` the label of a leaf or -1; a root is the node above the first level.
+    ``first_child`` and ``last_child`` give the stretch of a node's children, which have larger numbers than the node;
+    ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores are kept as logarithms on the way down.
     """
-    widest = 0
-    for node in range(len(first_child)):
-        widest = max(widest, last_child[node] - first_child[node])
     trees, k = len(roots), out_labels.shape[1]
-    keep = max(beam, 2 * k)  # leaves kept of each tree, so that trees can disagree on the last places
-    nodes, scores = np.empty(keep, np.int32), np.empty(keep, np.float32)
-    margins = np.empty((beam, widest), np.float32)
-    next_nodes, next_scores = np.empty(keep, np.int32), np.empty(keep, np.float32)
-    found, found_scores = np.empty(trees * keep, np.int32), np.empty(trees * keep, np.float32)
+    keep = k if trees == 1 else max(beam, 2 * k)  # leaves kept of each tree, so that trees can disagree on the last
+    nodes, scores, shift = np.empty(beam, np.int32), np.empty(beam, np.float32), np.empty(beam, np.int64)
+    next_nodes, next_scores = np.empty(beam, np.int32), np.empty(beam, np.float32)
+    found, found_scores = np.empty((trees, keep), np.int32), np.empty((trees, keep), np.float32)
+    leaves = np.zeros(trees, np.int64)
+    margins = np.empty(1024, np.float32)
     for row in range(start, stop):
-        total = 0
+        mine = slice(indptr[row], indptr[row + 1])
         for tree in range(trees):
-            nodes[0], scores[0], width = roots[tree], 1.0, 1
-            while label[nodes[0]] < 0:
-                order = np.argsort(nodes[:width])
+            nodes[0], scores[0], width = roots[tree], 0.0, 1
+            leaves[tree] = 0
+            while width > 0:
+                sort_by_node(nodes, scores, width)
+                margins = child_margins(
+                    data[mine], indices[mine], w_data, w_indices, w_indptr, bias, first_child, last_child,
+                    nodes[:width], shift, margins,
+                )  # fmt: skip
+                size = 0
                 for place in range(width):
-                    node = nodes[order[place]]
-                    for child in range(first_child[node], last_child[node]):
-                        margins[place, child - first_child[node]] = bias[child]
-                for j in range(indptr[row], indptr[row + 1]):
-                    value, at, end = data[j], w_indptr[indices[j]], w_indptr[indices[j] + 1]
-                    for place in range(width):
-                        node = nodes[order[place]]
-                        at = first_at_least(w_indices, at, end, first_child[node])
-                        while at < end and w_indices[at] < last_child[node]:
-                            margins[place, w_indices[at] - first_child[node]] += value * w_data[at]
-                            at += 1
-                below_are_leaves = label[first_child[nodes[0]]] >= 0
-                room = keep if below_are_leaves else beam
-                heap, heap_nodes, size = next_scores[:room], next_nodes[:room], 0
-                for place in range(width):
-                    node, above = nodes[order[place]], scores[order[place]]
-                    for child in range(first_child[node], last_child[node]):
-                        gap = max(np.float32(0.0), np.float32(1.0) - margins[place, child - first_child[node]])
-                        score = above * np.exp(-(gap ** np.float32(power)))
-                        if size < room or score >= heap[0]:
-                            size = push(heap, heap_nodes, size, score, child)
+                    for child in range(first_child[nodes[place]], last_child[nodes[place]]):
+                        margin, leaf = margins[shift[place] + child], label[child] >= 0
+                        full = leaves[tree] == keep if leaf else size == beam
+                        worst = found_scores[tree, 0] if leaf else next_scores[0]
+                        if full and scores[place] + log_step_at_best(margin, power) < worst:
+                            continue
+                        score = scores[place] + log_step(margin, power)
+                        if leaf:
+                            leaves[tree] = push(found_scores[tree], found[tree], leaves[tree], score, label[child])
+                        else:
+                            size = push(next_scores, next_nodes, size, score, child)
                 nodes[:size], scores[:size], width = next_nodes[:size], next_scores[:size], size
-            for i in range(width):
-                found[total], found_scores[total] = label[nodes[i]], scores[i] / trees
-                total += 1
-        order = np.argsort(found[:total])
         best, ids = out_scores[row], out_labels[row]
-        size, i = 0, 0
-        while i < total:
-            name, score = found[order[i]], found_scores[order[i]]
-            i += 1
-            while i < total and found[order[i]] == name:
-                score += found_scores[order[i]]
-                i += 1
-            size = push(best, ids, size, score, name)
+        size = mean_of_trees(found, found_scores, leaves, best, ids)
         sort_best_first(best, ids, size)
+
+
+@njit(cache=True, nogil=True)
+def mean_of_trees(found: Ints, log_scores: Floats, leaves: Longs, best: Floats, ids: Ints) -> int:
+    """Put the labels of the best mean score over all trees into a heap; the size of the heap is returned.
+
+    ``leaves`` says how many labels each tree found. A label that a tree has not found scores 0 there.
+    """
+    trees, size = len(leaves), 0
+    total = leaves.sum()
+    names, scores = np.empty(total, np.int32), np.empty(total, np.float32)
+    at = 0
+    for tree in range(trees):
+        for i in range(leaves[tree]):
+            names[at], scores[at] = found[tree, i], np.exp(log_scores[tree, i]) / np.float32(trees)
+            at += 1
+    sort_by_node(names, scores, total)
+    i = 0
+    while i < total:
+        name, score = names[i], scores[i]
+        i += 1
+        while i < total and names[i] == name:
+            score += scores[i]
+            i += 1
+        size = push(best, ids, size, score, name)
+    return size

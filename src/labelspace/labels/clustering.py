@@ -1,11 +1,11 @@
-"""Trees over labels by balanced clustering of what is known of them."""
+"""Trees over labels by clustering what is known of them: balanced by halving, or by k-means as the clusters fall."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.cluster import bisect
+from labelspace.kernels.cluster import bisect, kmeans
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
@@ -44,4 +44,31 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         depths.append(np.unique(np.concatenate([bounds, middles])))
+    return order, depths
+
+
+def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int) -> tuple[Ints, list[Longs]]:
+    """Part the rows of Z by k-means with ``branching`` centres, ``max_depth`` times or until a part has ``max_leaf``.
+
+    Returns what ``balanced_tree`` does. Parts are as large as they fall; rows that are all alike are not parted.
+    """
+    order: Ints = np.arange(Z.shape[0], dtype=np.int32)
+    depths: list[Longs] = [np.array([0, Z.shape[0]], np.int64)]
+    while len(depths) <= max_depth and np.diff(depths[-1]).max(initial=0) > max_leaf:
+        bounds = depths[-1]
+        cuts: list[Longs] = [np.zeros(0, np.int64)] * (len(bounds) - 1)
+        large = np.flatnonzero(np.diff(bounds) > max_leaf)
+
+        def part(start: int, stop: int, bounds: Longs = bounds, cuts: list[Longs] = cuts, large: Longs = large) -> None:
+            for at in large[start:stop]:
+                members = order[bounds[at] : bounds[at + 1]]
+                number = seed * 1_000_003 + len(bounds) + int(at)
+                sizes = kmeans(Z.data, Z.indices, Z.indptr, members, branching, MAX_ROUNDS, number, Z.shape[1])
+                cuts[at] = bounds[at] + np.cumsum(sizes)
+
+        run_blocks(part, len(large), 1)
+        finer = np.unique(np.concatenate([bounds, *cuts]))
+        if len(finer) == len(bounds):
+            break
+        depths.append(finer)
     return order, depths

@@ -32,6 +32,7 @@ class Aids:
     labels: LabelSpace | None = None
     validation: tuple[Csr, Csr] | None = None  # (X, Y), checked
     progress: Progress = silent
+    label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
 
 
 class Model(Estimator):
@@ -49,6 +50,8 @@ class Model(Estimator):
     needs_names: ClassVar[bool] = False
     """Whether ``fit`` must be given ``labels``."""
     uses_validation: ClassVar[bool] = False
+    label_text: float = 0.0
+    """A method with a parameter of this name is given ``label_features`` where it is not 0."""
     text_features: ClassVar[Mapping[str, Any]] = {}
     """Settings of the tf-idf features that suit the method better than their own defaults."""
 
@@ -71,10 +74,12 @@ class Model(Estimator):
         labels: LabelSpace | None = None,
         validation: tuple[Inputs, Csr] | None = None,
         progress: Progress | None = None,
+        label_features: Inputs | None = None,
     ) -> Self:
         """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
 
-        ``validation`` holds documents for early stopping and calibration; methods without a use for it ignore it.
+        ``validation`` holds documents for early stopping and calibration, ``label_features`` (n_labels, n_features) the
+        texts of the labels made into features as the documents were; methods without a use for them ignore them.
         """
         self.check_params()
         X, Y = self._checked_inputs(X), checked_labels(Y)
@@ -101,12 +106,18 @@ class Model(Estimator):
             )
         if validation is not None:
             validation = (self._checked_inputs(validation[0]), checked_labels(validation[1]))
+        of_labels = None if label_features is None else checked_features(label_features)
+        if of_labels is not None and of_labels.shape != (Y.shape[1], X.shape[1]):
+            raise DataError(
+                f"label_features must have a row a label and the columns of X, so {(Y.shape[1], X.shape[1])}, but "
+                f"have {of_labels.shape}; make them of the labels' texts as the documents' features were made"
+            )
         self._forget()
         self.n_features_ = 0 if self.reads_text else X.shape[1]
         self.n_labels_ = Y.shape[1]
         self.labels_ = None if labels is None else labels.counted(Y)
         try:
-            self._fit(X, Y, Aids(self.labels_, validation, progress or silent))
+            self._fit(X, Y, Aids(self.labels_, validation, progress or silent, of_labels))
         except BaseException:  # an interrupt too: half a model must not answer
             self._forget()
             raise

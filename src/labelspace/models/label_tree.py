@@ -1,34 +1,53 @@
 """Label trees: Parabel (Prabhu et al., WWW 2018), Bonsai (Khandagale et al., 2020) and PLT as settings of one trainer.
 
-1. Describe each label by the sum of its documents' features.
-2. Halve the labels by balanced 2-means until a part holds at most ``max_leaf``; keep every depth that makes
-   ``branching`` children a node. The labels hang below the last.
+1. Describe each label by the sum of its documents' features, and where ``label_text`` is not 0 by its own text.
+2. Put the labels into a tree: halve them by balanced 2-means until a part holds at most ``max_leaf`` and keep every
+   depth that makes ``branching`` children a node (Parabel); or part them by k-means as the clusters fall, ``depth``
+   times at most (Bonsai); or take the hierarchy that the user brings. The labels hang below the last nodes.
 3. A document reaches a node if it carries a label below it. For every node, fit one linear classifier for each child
-   on the documents that reach the node: those that reach the child against the others.
+   on the documents that reach the node: those that reach the child against the others. With ``hard_negatives`` those
+   that a beam of that width brings there by mistake are negatives too; levels are then trained from the top down.
 4. Set weights below ``threshold`` in size to zero.
 5. To tag a document, walk down from the root and keep the ``beam`` best nodes of each level; a step multiplies the
-   score by exp(-max(0, 1 - margin) ** power). Several trees are averaged.
+   score by exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
+   1 / (1 + exp(-margin)). Several trees are averaged.
 
 Where we differ, and why: all nodes are columns of one matrix, a node's children side by side, so that the search reads
-one stretch of memory a feature and needs no index of its own.
+one stretch of memory a feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
+equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FEW`` labels the tree is one flat level by
+default: it costs little there and no document can go astray.
 """
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from functools import partial
+from typing import TypeAlias
+
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.estimator import above, at_least, one_of, whole
+from labelspace.errors import DataError
+from labelspace.estimator import above, at_least, one_of, optional, whole
 from labelspace.features.scaling import unit_rows
+from labelspace.kernels.scaling import unit_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree import beam_search, train_children
-from labelspace.labels.clustering import balanced_tree, instance_features
+from labelspace.kernels.tree import advance, beam_search, reached, train_children
+from labelspace.labels.clustering import balanced_tree, instance_features, kmeans_tree
+from labelspace.labels.tree import Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model
-from labelspace.training.weights import NOTHING, by_features
+from labelspace.training.weights import by_features
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents a task
 BIAS = 1.0
+FEW = 1000  # labels below which one flat level is the default, with FLAT_C
+FLAT_C, TREE_C, LEAF = 0.35, 1.0, 100
+NOBODY: Ints = np.zeros(0, np.int32)
+
+Task: TypeAlias = tuple[int, int, Ints]
+"""A node to train: the number of its tree, its own, and documents that are negatives beside those that reach it."""
 
 
 class LabelTree(Model):
@@ -47,10 +66,15 @@ class LabelTree(Model):
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
     rules = {
+        "tree": one_of("balanced", "kmeans", "hierarchy"),
         "branching": whole(2),
-        "max_leaf": whole(2),
+        "max_leaf": optional(whole(2)),
+        "depth": whole(1),
+        "label_text": at_least(0),
         "trees": whole(1),
-        "C": above(0),
+        "loss": one_of("squared_hinge", "logistic"),
+        "C": optional(above(0)),
+        "hard_negatives": whole(0),
         "threshold": at_least(0),
         "tolerance": above(0),
         "max_passes": whole(1),
@@ -59,9 +83,11 @@ class LabelTree(Model):
         "normalize": one_of(True, False),
         "seed": whole(0),
     }
-    state = ("weights_", "bias_", "first_child_", "last_child_", "label_", "roots_")
+    state = ("values_", "nodes_", "starts_", "bias_", "first_child_", "last_child_", "label_", "roots_")
 
-    weights_: Csr  # (n_features, n_nodes), by features
+    values_: Floats  # the weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
+    nodes_: Ints  # 16 bits where there are few nodes: a quarter of the model is saved
+    starts_: Ints  # (n_features + 1,)
     bias_: Floats  # (n_nodes,)
     first_child_: Ints  # (n_nodes,) the children of node i are the nodes first_child_[i] to last_child_[i] - 1
     last_child_: Ints
@@ -70,10 +96,15 @@ class LabelTree(Model):
 
     def __init__(
         self,
+        tree: str = "balanced",
         branching: int = 16,
-        max_leaf: int = 100,
+        max_leaf: int | None = None,
+        depth: int = 3,
+        label_text: float = 0.0,
         trees: int = 1,
-        C: float = 1.0,
+        loss: str = "squared_hinge",
+        C: float | None = None,
+        hard_negatives: int = 0,
         threshold: float = 0.1,
         tolerance: float = 0.1,
         max_passes: int = 20,
@@ -82,10 +113,15 @@ class LabelTree(Model):
         normalize: bool = True,
         seed: int = 0,
     ) -> None:
+        self.tree = tree
         self.branching = branching
         self.max_leaf = max_leaf
+        self.depth = depth
+        self.label_text = label_text
         self.trees = trees
+        self.loss = loss
         self.C = C
+        self.hard_negatives = hard_negatives
         self.threshold = threshold
         self.tolerance = tolerance
         self.max_passes = max_passes
@@ -98,95 +134,138 @@ class LabelTree(Model):
         X = unit_rows(X) if self.normalize else X
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
-        Z = instance_features(X, documents)  # step 1
-        forest = [self._grow(Z, tree) for tree in range(self.trees)]  # step 2
-        offsets = np.cumsum([0, *(tree.size for tree in forest)]).astype(np.int32)
+        Z = self._describe(X, documents, seen, aids)  # step 1
+        forest = [Tree(*self._grow(Z, seen, aids, number)) for number in range(self.trees)]  # step 2
+        offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
-        self.label_ = np.concatenate([tree.named(seen) for tree in forest])
+        self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         self.bias_ = np.zeros(offsets[-1], np.float32)
-        self.weights_ = self._train(X, documents, forest, offsets, aids)  # steps 3 and 4
+        self._train(X, documents, forest, aids)  # steps 3 and 4
 
-    def _grow(self, Z: Csr, number: int) -> Tree:
-        order, depths = balanced_tree(Z, self.max_leaf, self.seed * 1009 + number)
+    def _describe(self, X: Csr, documents: sp.csc_matrix, seen: Ints, aids: Aids) -> Csr:
+        if self.tree == "hierarchy":
+            return sp.csr_matrix((len(seen), 0), dtype=np.float32)
+        Z = instance_features(X, documents)
+        if not self.label_text:
+            return Z
+        if aids.label_features is None:
+            raise DataError(
+                f"label_text={self.label_text} needs features of the labels' texts, but there are none; train on texts "
+                "with named labels, give fit(..., label_features=...), or set label_text=0"
+            )
+        return unit_rows((Z + self.label_text * unit_rows(aids.label_features[seen])).tocsr())
+
+    def _grow(self, Z: Csr, seen: Ints, aids: Aids, number: int) -> tuple[Ints, list[Longs]]:
+        """The labels in the order of the leaves, and where the parts of each depth begin."""
+        seed = self.seed * 1009 + number
+        max_leaf = self.max_leaf or (FEW if len(seen) <= FEW else LEAF)
+        if self.tree == "kmeans":
+            return kmeans_tree(Z, self.branching, max_leaf, self.depth, seed)
+        if self.tree == "hierarchy":
+            if aids.labels is None or aids.labels.hierarchy is None:
+                raise DataError(
+                    "tree='hierarchy' needs a hierarchy of the labels, but there is none; put a hierarchy.tsv beside "
+                    "the data, give labels=LabelSpace(..., hierarchy=...), or set tree='balanced'"
+                )
+            return hierarchy_tree(aids.labels.hierarchy, seen)
+        order, depths = balanced_tree(Z, max_leaf, seed)
         skip = max(1, round(np.log2(self.branching)))
-        return Tree(order, depths[len(depths) - 1 :: -skip][::-1] if len(depths) > 1 else depths)
+        return order, depths[len(depths) - 1 :: -skip][::-1]
 
-    def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], offsets: Ints, aids: Aids) -> Csr:
+    def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], aids: Aids) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
-        kept = [NOTHING] * int(offsets[-1])
-        tasks = [(t, node) for t, tree in enumerate(forest) for node in tree.by_size()]
+        flat = all(tree.level[-1] == 1 for tree in forest)
+        C = self.C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
+        kept: dict[int, tuple[Ints, Floats]] = {}  # by node: the weights of its children, one after the other
+        sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
+        scratch = threading.local()
 
-        def train(start: int, stop: int) -> None:
-            place = np.full(X.shape[1], -1, np.int32)
-            for t, node in tasks[start:stop]:
-                tree = forest[t]
-                rows, positives, ends = tree.reached(columns[t], node)
+        def train(tasks: list[Task], start: int, stop: int) -> None:
+            if not hasattr(scratch, "place"):
+                scratch.place, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
+            for number, node, others in tasks[start:stop]:
+                below, cuts = columns[number], forest[number].cuts(node)
+                rows, positives, ends = reached(below.indices, below.indptr, cuts, node == 0, others, scratch.mark)
+                at = int(self.roots_[number]) + node
                 features, weights, stops, biases = train_children(
-                    X.data, X.indices, X.indptr, rows, positives, ends, BIAS, float(self.C), float(self.tolerance),
-                    self.max_passes, float(self.threshold), self.seed + int(offsets[t]) + node, place,
+                    X.data, X.indices, X.indptr, rows, positives, ends, self.loss == "logistic", BIAS, float(C),
+                    float(self.tolerance), self.max_passes, float(self.threshold), self.seed + at, scratch.place,
                 )  # fmt: skip
-                first = int(offsets[t] + tree.first_child[node])
-                self.bias_[first : first + len(biases)] = biases
-                for child in range(len(biases)):
-                    span = slice(stops[child], stops[child + 1])
-                    kept[first + child] = (features[span], weights[span])
+                children = slice(self.first_child_[at], self.last_child_[at])
+                self.bias_[children], sizes[children] = biases, np.diff(stops)
+                kept[at] = (features, weights)
 
-        run_blocks(train, len(tasks), 1, lambda done, total: aids.progress("nodes", done, total))
-        return by_features(kept, X.shape[1])
+        done, total = 0, int((self.label_ < 0).sum())
+        for tasks in self._stages(X, forest):
+            tell = partial(lambda before, now, _: aids.progress("nodes", before + now, total), done)
+            run_blocks(partial(train, tasks), len(tasks), 1, tell)
+            done += len(tasks)
+            W = by_features([kept[node] for node in sorted(kept)], X.shape[1], sizes)
+            self.values_, self.starts_ = W.data, W.indptr
+            self.nodes_ = W.indices.astype(np.uint16) if len(sizes) <= 2**16 else W.indices
+
+    @property
+    def weights_(self) -> Csr:
+        """The classifiers as a matrix (n_features, n_nodes), made when asked for."""
+        shape = (self.n_features_, len(self.label_))
+        return sp.csr_matrix((self.values_, self.nodes_.astype(np.int32), self.starts_), shape=shape)
+
+    def _stages(self, X: Csr, forest: list[Tree]) -> Iterator[list[Task]]:
+        """Nodes to train at one time; with hard negatives a level, since the levels above bring its negatives."""
+        if not self.hard_negatives:
+            tasks = [(number, node, NOBODY) for number, tree in enumerate(forest) for node in tree.inner]
+            yield sorted(tasks, key=lambda task: forest[task[0]].largest_first(task[1]))
+            return
+        beams = [np.full((X.shape[0], self.hard_negatives), -1, np.int32) for _ in forest]
+        scores = [np.full(beam.shape, -np.inf, np.float32) for beam in beams]
+        for beam, score, root in zip(beams, scores, self.roots_, strict=True):
+            beam[:, 0], score[:, 0] = root, 0.0
+        for level in range(max(int(tree.level[-1]) for tree in forest)):
+            tasks = []
+            for number, tree in enumerate(forest):
+                brought = _documents_of(beams[number] - self.roots_[number], len(tree))
+                inner = [node for node in tree.inner if tree.level[node] == level]
+                tasks += [(number, node, brought[node]) for node in sorted(inner, key=tree.largest_first)]
+            yield tasks
+            for beam, score in zip(beams, scores, strict=True):
+
+                def move(start: int, stop: int, beam: Ints = beam, score: Floats = score) -> None:
+                    advance(
+                        X.data, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
+                        self.first_child_, self.last_child_, self.label_, self._link, beam, score,
+                    )  # fmt: skip
+
+                run_blocks(move, X.shape[0], ROW_BLOCK)
+
+    @property
+    def _link(self) -> float:
+        """What the kernels take for ``power``: 0 is the logistic step."""
+        return float(self.power) if self.loss == "squared_hinge" else 0.0
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X) if self.normalize else X
+        values = unit_values(X.data, X.indptr) if self.normalize else X.data
         out = TopK.empty(X.shape[0], k)
-        W = self.weights_
 
         def search(start: int, stop: int) -> None:
             beam_search(
-                X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, self.bias_, self.first_child_,
-                self.last_child_, self.label_, self.roots_, self.beam, float(self.power), out.labels, out.scores,
+                values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
+                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam, self._link, out.labels,
+                out.scores,
             )  # fmt: skip  # step 5
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return out
 
 
-class Tree:
-    """A tree over labels in the order of its leaves; node 0 is the root, the leaves are the last nodes."""
+def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:
+    """For each node, the rows of ``beams`` (n, width) that hold it; -1 is nobody.
 
-    def __init__(self, order: Ints, levels: list[Longs]) -> None:
-        self.order = order
-        n = len(order)
-        bounds = [np.array([0, n]), *(level for level in levels if len(level) > 2), np.arange(n + 1)]
-        offsets = np.cumsum([0, *(len(level) - 1 for level in bounds)])
-        self.size = int(offsets[-1])
-        self.first_label = np.concatenate([level[:-1] for level in bounds])
-        self.last_label = np.concatenate([level[1:] for level in bounds])
-        below = [offsets[i + 1] + np.searchsorted(bounds[i + 1], bounds[i]) for i in range(len(bounds) - 1)]
-        none = np.zeros(n, np.int64)
-        self.first_child = np.concatenate([*(children[:-1] for children in below), none]).astype(np.int32)
-        self.last_child = np.concatenate([*(children[1:] for children in below), none]).astype(np.int32)
-
-    def named(self, seen: Ints) -> Ints:
-        """The label of each node, -1 for an inner one."""
-        return np.concatenate([np.full(self.size - len(self.order), -1, np.int32), seen[self.order]])
-
-    def by_size(self) -> list[int]:
-        """Inner nodes, those with the most labels first: a long task begun last would keep one thread waiting."""
-        inner = self.size - len(self.order)
-        order = np.argsort(self.first_label[:inner] - self.last_label[:inner], kind="stable")
-        return [int(node) for node in order]
-
-    def reached(self, documents: sp.csc_matrix, node: int) -> tuple[Ints, Ints, Longs]:
-        """The documents that reach a node, and which of them reach each of its children."""
-
-        def below(at: int) -> Ints:
-            start, stop = documents.indptr[self.first_label[at]], documents.indptr[self.last_label[at]]
-            found = documents.indices[start:stop]
-            return found if self.last_label[at] - self.first_label[at] == 1 else np.unique(found)
-
-        rows = np.arange(documents.shape[0], dtype=np.int32) if node == 0 else below(node)
-        parts = [np.searchsorted(rows, below(child)) for child in range(self.first_child[node], self.last_child[node])]
-        ends = np.cumsum([0, *map(len, parts)]).astype(np.int64)
-        return rows, np.concatenate(parts).astype(np.int32), ends
+    >>> [rows.tolist() for rows in _documents_of(np.array([[1, 0], [1, -1]]), n_nodes=2)]
+    [[0], [0, 1]]
+    """
+    rows = np.argsort(beams.ravel(), kind="stable") // beams.shape[1]
+    starts = np.searchsorted(np.sort(beams.ravel()), np.arange(n_nodes + 1))
+    return [rows[start:stop].astype(np.int32) for start, stop in zip(starts, starts[1:], strict=False)]

@@ -5,19 +5,22 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, Longs
 
 NOTHING: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
 """The weights of a classifier that has none."""
 
 
-def by_features(kept: list[tuple[Ints, Floats]], n_features: int) -> Csr:
+def by_features(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
     """Features and weights of each classifier as a matrix (n_features, n_classifiers) stored by features.
+
+    Where an entry holds several classifiers one after the other, ``sizes`` gives the weights of each of all.
 
     >>> by_features([(np.array([2], np.int32), np.array([0.5], np.float32)), NOTHING], n_features=3).toarray().tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
     """
-    indptr = np.cumsum([0, *(len(features) for features, _ in kept)], dtype=np.int64)
+    sizes = np.array([len(features) for features, _ in kept], np.int64) if sizes is None else sizes
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
     features = np.concatenate([features for features, _ in kept])
     values = np.concatenate([values for _, values in kept])
-    return sp.csc_matrix((values, features, indptr), shape=(n_features, len(kept))).tocsr()
+    return sp.csc_matrix((values, features, indptr), shape=(n_features, len(sizes))).tocsr()

@@ -1,0 +1,111 @@
+"""A tree over labels, in the numbering that training and searching use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.types import Hierarchy, Ints, Longs
+
+
+class Tree:
+    """A tree made of nested partitions: the labels in the order of the leaves, and for each depth where parts begin.
+
+    Node 0 is the root. The children of a node are neighbours, have larger numbers than the node, and stand in the order
+    of their parents. A part that a depth leaves whole is no node of its own; a part of one label is a leaf, and so is
+    each label of a part that is cut no more.
+
+    >>> tree = Tree(np.array([2, 0, 1, 3], np.int32), [np.array([0, 3, 4])])
+    >>> tree.first_child.tolist(), tree.last_child.tolist(), tree.label.tolist()
+    ([1, 3, 0, 0, 0, 0], [3, 6, 0, 0, 0, 0], [-1, -1, 3, 2, 0, 1])
+    """
+
+    order: Ints  # (n_labels,)
+    bounds: Longs  # (n_nodes, 2) the labels below node i are order[bounds[i, 0] : bounds[i, 1]]
+    first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
+    last_child: Ints
+    label: Ints  # (n_nodes,) -1 for an inner node
+    level: Ints  # (n_nodes,) steps from the root
+
+    def __init__(self, order: Ints, depths: list[Longs]) -> None:
+        self.order = order
+        root = np.array([[0, len(order)]])
+        bounds, children, levels = [root], [], [np.zeros(1, np.int32)]
+        size, now, depth = 1, root, np.zeros(1, np.int64)
+        while len(now):  # a level at a time
+            inner = np.flatnonzero((now[:, 1] - now[:, 0] > 1) | (size == 1))
+            cut = [self._cut(int(now[i, 0]), int(now[i, 1]), int(depth[i]), depths) for i in inner]
+            counts = np.zeros(len(now), np.int64)
+            counts[inner] = [len(cuts) - 1 for cuts, _ in cut]
+            ends = size + np.cumsum(counts)
+            children.append(np.where(counts > 0, [ends - counts, ends], 0).T)
+            now = np.concatenate([np.zeros((0, 2), np.int64), *(np.stack([c[:-1], c[1:]], 1) for c, _ in cut)])
+            depth = np.concatenate([np.zeros(0, np.int64), *(np.full(len(c) - 1, at) for c, at in cut)])
+            bounds.append(now)
+            levels.append(np.full(len(now), len(levels), np.int32))
+            size += len(now)
+        self.bounds, self.level = np.concatenate(bounds), np.concatenate(levels)
+        self.first_child, self.last_child = np.concatenate(children).astype(np.int32).T.copy()
+        self.label = np.where(self.last_child > 0, -1, order[self.bounds[:, 0]]).astype(np.int32)
+
+    @staticmethod
+    def _cut(first: int, last: int, depth: int, depths: list[Longs]) -> tuple[Longs, int]:
+        """Where the children of the part first..last begin, and the first depth that may cut them."""
+        for at in range(depth, len(depths)):
+            start, stop = np.searchsorted(depths[at], [first, last])
+            if stop - start > 1:
+                return depths[at][start : stop + 1], at + 1
+        return np.arange(first, last + 1), len(depths)
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def inner(self) -> list[int]:
+        """The nodes with children."""
+        return np.flatnonzero(self.label < 0).tolist()
+
+    def largest_first(self, node: int) -> int:
+        """The key that sorts nodes by their labels, most first: a long task begun last would keep a thread waiting."""
+        return int(self.bounds[node, 0] - self.bounds[node, 1])
+
+    def cuts(self, node: int) -> Longs:
+        """Where the labels of each child of a node begin, and those of the last end."""
+        first, last = self.first_child[node], self.last_child[node]
+        return np.append(self.bounds[first:last, 0], self.bounds[last - 1, 1])
+
+
+def hierarchy_tree(hierarchy: Hierarchy, seen: Ints) -> tuple[Ints, list[Longs]]:
+    """The labels ``seen`` as leaves of a hierarchy: numbers into ``seen`` in the order of the leaves, and nested parts.
+
+    A label with several parents goes to the first; a seen label with children is a leaf beside them.
+
+    >>> tree = Hierarchy.from_edges(np.array([[1, 0], [2, 0], [3, 2]]), n_labels=5)
+    >>> order, depths = hierarchy_tree(tree, np.array([0, 1, 3, 4], np.int32))
+    >>> order.tolist(), [depth.tolist() for depth in depths]
+    ([0, 1, 2, 3], [[0, 3, 4], [0, 1, 2, 3, 4]])
+    """
+    n = hierarchy.parents.shape[0]
+    place = np.full(n, -1, np.int64)
+    place[seen] = np.arange(len(seen))
+    children: list[list[int]] = [[] for _ in range(n)]
+    roots = []
+    starts, parents = hierarchy.parents.indptr.tolist(), hierarchy.parents.indices
+    for label in range(n):
+        if starts[label] == starts[label + 1]:
+            roots.append(label)
+        else:
+            children[parents[starts[label] : starts[label + 1]].min()].append(label)
+    order, turns = [], []
+    turn = 0  # the lowest depth entered since the last leaf: at this depth the next one is in another part
+    stack = [(label, 0) for label in reversed(roots)]
+    while stack:
+        label, depth = stack.pop()
+        turn = min(turn, depth)
+        if place[label] >= 0:
+            order.append(place[label])
+            turns.append(turn)
+            turn = n
+        stack.extend((child, depth + 1) for child in reversed(children[label]))
+    parts, last = np.array(turns), len(order)
+    depths = [np.append(np.flatnonzero(parts <= depth), last) for depth in range(int(parts[1:].max(initial=-1)) + 1)]
+    return np.array(order, np.int32), depths
