@@ -48,7 +48,14 @@ def test_a_flat_tree_is_one_vs_rest(data):
 def test_few_labels_make_a_flat_tree_and_many_a_deep_one():
     few, many = planted(n=300, d=300, l=30, seed=0), planted(n=3000, d=2000, l=3000, seed=0)
     assert LabelTree().fit(few.X, few.Y).last_child_[0] == 1 + (few.Y.sum(axis=0) > 0).sum()
+    assert LabelTree(tree="kmeans", branching=5, max_leaf=10).fit(few.X, few.Y).last_child_[0] <= 6
     assert LabelTree().fit(many.X, many.Y).last_child_[0] < 40
+
+
+def test_with_several_trees_k_only_cuts_the_list(data):
+    train, test = data
+    model = LabelTree(**SETTINGS["parabel"]).fit(train.X, train.Y)
+    assert np.array_equal(model.predict_topk(test.X, 20).labels[:, :3], model.predict_topk(test.X, 3).labels)
 
 
 def test_hard_negatives_are_added_to_the_documents_that_reach_a_node(monkeypatch):

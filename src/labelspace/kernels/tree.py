@@ -300,7 +300,7 @@ def beam_search(
     ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores are kept as logarithms on the way down.
     """
     trees, k = len(roots), out_labels.shape[1]
-    keep = k if trees == 1 else max(beam, 2 * k)  # leaves kept of each tree, so that trees can disagree on the last
+    keep = k if trees == 1 else max(5 * beam, 2 * k)  # leaves kept of each tree: their means may reorder them
     nodes, scores, shift = np.empty(beam, np.int32), np.empty(beam, np.float32), np.empty(beam, np.int64)
     next_nodes, next_scores = np.empty(beam, np.int32), np.empty(beam, np.float32)
     found, found_scores = np.empty((trees, keep), np.int32), np.empty((trees, keep), np.float32)

@@ -14,7 +14,7 @@
 
 Where we differ, and why: all nodes are columns of one matrix, a node's children side by side, so that the search reads
 one stretch of memory a feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
-equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FEW`` labels the tree is one flat level by
+equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FEW`` labels one tree is one flat level by
 default: it costs little there and no document can go astray.
 """
 
@@ -160,7 +160,8 @@ class LabelTree(Model):
     def _grow(self, Z: Csr, seen: Ints, aids: Aids, number: int) -> tuple[Ints, list[Longs]]:
         """The labels in the order of the leaves, and where the parts of each depth begin."""
         seed = self.seed * 1009 + number
-        max_leaf = self.max_leaf or (FEW if len(seen) <= FEW else LEAF)
+        flat = len(seen) <= FEW and self.tree == "balanced" and self.trees == 1
+        max_leaf = self.max_leaf or (FEW if flat else LEAF)
         if self.tree == "kmeans":
             return kmeans_tree(Z, self.branching, max_leaf, self.depth, seed)
         if self.tree == "hierarchy":
