@@ -3,7 +3,7 @@
 With unit rows x, features' vectors E, and z = W relu(E'x + c) + b, a label's score is 1 / (1 + exp(-z)).
 
 1. Begin with random E and W, c = 0, and b at the log-odds of each label's frequency.
-2. Where the number of epochs is not given, choose it so that about ``STEPS`` batches are learned from.
+2. Where the number of epochs is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
 3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
 4. Minimise the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``rate``, the vectors of the
    batch's features by row-wise Adagrad at ``feature_rate``. Both rates fall to 0 in a straight line.
@@ -40,8 +40,9 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
 from labelspace.types import Csr, Floats, Ints, TopK
 
-STEPS = 1000  # batches to learn from
-EPOCHS = (5, 20)  # fewest and most that are chosen
+STEPS = 500  # batches that suffice to learn
+EPOCHS = (6, 15)  # fewest and most that are chosen
+BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
 FEATURE_BLOCK = 2048  # features a task
@@ -93,10 +94,10 @@ class Network(Model):
         hidden: int = 256,
         epochs: int | None = None,
         batch: int = 256,
-        rate: float = 0.005,
-        feature_rate: float = 0.2,
-        dropout: float = 0.3,
-        input_dropout: float = 0.2,
+        rate: float = 0.003,
+        feature_rate: float = 0.1,
+        dropout: float = 0.1,
+        input_dropout: float = 0.0,
         seed: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -112,14 +113,15 @@ class Network(Model):
         X = unit_rows(X)
         rng = np.random.default_rng(self.seed)
         layers = Layers.random(X, Y, self.hidden, rng)  # step 1
-        starts = range(0, X.shape[0], self.batch)
+        batch = min(self.batch, -(-X.shape[0] // BATCHES))
+        starts = range(0, X.shape[0], batch)
         epochs = self.epochs or int(np.clip(round(STEPS / len(starts)), *EPOCHS))  # step 2
         done, total = 0, epochs * len(starts)
         with threadpool_limits(1, user_api="blas"):
             for epoch in range(epochs):
                 order = rng.permutation(X.shape[0]).astype(np.int32)
                 for start in starts:
-                    self._learn(layers, X, Y, order[start : start + self.batch], 1.0 - done / total, rng)
+                    self._learn(layers, X, Y, order[start : start + batch], 1.0 - done / total, rng)
                     done += 1
                 aids.progress("epochs", epoch + 1, epochs)
         self.vectors_, self.vector_scales_ = in_bytes(layers.vectors)  # step 5
