@@ -127,6 +127,14 @@ def test_progress_is_told_by_epoch(data):
     assert told == [("epochs", 1, 3), ("epochs", 2, 3), ("epochs", 3, 3)]
 
 
+@pytest.mark.parametrize(("steps", "epochs"), [(1, 6), (160, 10), (10**6, 15)])
+def test_epochs_are_chosen_within_bounds(data, monkeypatch, steps, epochs):
+    monkeypatch.setattr(network, "STEPS", steps)
+    train, told = data[0].rows(range(64)), []
+    Network(hidden=4).fit(train.X, train.Y, progress=lambda *news: told.append(news))
+    assert told[-1] == ("epochs", epochs, epochs)
+
+
 @pytest.mark.parametrize(("key", "value"), [("dropout", 1.0), ("input_dropout", -0.1), ("dropout", float("nan"))])
 def test_a_dropout_lies_below_one(key, value):
     with pytest.raises(ParameterError, match=f"{key} of network must be at least 0 and below 1, but is"):

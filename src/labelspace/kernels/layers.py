@@ -119,11 +119,9 @@ def descend_features(
         total = np.float32(0.0)
         for m in range(hidden):
             total += own[m] * own[m]
-        if total == 0.0:
-            continue
         feature = features[i]
         squares[feature] += total / np.float32(hidden)
-        length = np.float32(rate) / np.sqrt(squares[feature])
+        length = np.float32(rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
         vector = vectors[feature]
         for m in range(hidden):
             vector[m] -= length * own[m]
