@@ -16,6 +16,7 @@ METHODS = {
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
     "label_tree": "labelspace.models.label_tree:LabelTree",
     "lexical": "labelspace.models.lexical:Lexical",
+    "network": "labelspace.models.network:Network",
 }
 """Registry name -> where its class lives."""
 

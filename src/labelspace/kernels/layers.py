@@ -1,0 +1,175 @@
+"""A network with one hidden layer on sparse rows: only the vectors of a document's own features are read and changed.
+
+The features' vectors are float32 while they are learned and int8 with a scale each where they are only read: the same
+kernel serves both, the scales of the former being 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from labelspace.kernels.topk import push, sort_best_first
+from labelspace.types import Floats, Ints
+
+Table = Floats | npt.NDArray[np.int8]
+
+
+@njit(cache=True, nogil=True)
+def take_rows(
+    data: Floats, indices: Ints, indptr: Ints, rows: Ints, chance: Floats, dropout: float
+) -> tuple[Floats, Ints, Ints]:
+    """Some rows of X (CSR) without the values that lose: ``chance`` has a number in 0..1 for each, in order.
+
+    What stays is divided by 1 - dropout, so that a row keeps its sum on average.
+    """
+    kept_data, kept_indices = np.empty(len(chance), np.float32), np.empty(len(chance), np.int32)
+    kept_indptr = np.zeros(len(rows) + 1, np.int32)
+    share = np.float32(1.0 / (1.0 - dropout))
+    size = seen = 0
+    for i, row in enumerate(rows):
+        for j in range(indptr[row], indptr[row + 1]):
+            if chance[seen] >= dropout:
+                kept_data[size], kept_indices[size] = data[j] * share, indices[j]
+                size += 1
+            seen += 1
+        kept_indptr[i + 1] = size
+    return kept_data[:size], kept_indices[:size], kept_indptr
+
+
+@njit(cache=True, nogil=True)
+def by_feature(data: Floats, indices: Ints, indptr: Ints, ends_of: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+    """A batch (CSR) by its features: those it has, where each ends, and the row and value of every entry.
+
+    Entries of feature ``features[i]`` stand at ``ends[i]:ends[i + 1]``. ``ends_of`` is (n_features,) zeros to work in,
+    and is left so: the cost does not depend on the number of features.
+    """
+    features = np.empty(len(indices), np.int32)
+    n = 0
+    for feature in indices:
+        if ends_of[feature] == 0:
+            features[n] = feature
+            n += 1
+        ends_of[feature] += 1
+    features = features[:n]
+    ends = np.zeros(n + 1, np.int32)
+    for i, feature in enumerate(features):
+        ends[i + 1] = ends[i] + ends_of[feature]
+        ends_of[feature] = ends[i]
+    rows, values = np.empty(len(indices), np.int32), np.empty(len(indices), np.float32)
+    for row in range(len(indptr) - 1):
+        for j in range(indptr[row], indptr[row + 1]):
+            at = ends_of[indices[j]]
+            rows[at], values[at] = row, data[j]
+            ends_of[indices[j]] += 1
+    ends_of[features] = 0
+    return features, ends, rows, values
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias: Floats, out: Floats) -> None:
+    """The vectors of a row's features times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
+    out[:] = bias
+    for j in range(len(features)):
+        feature = features[j]
+        vector, value = vectors[feature], data[j] * scales[feature]
+        for m in range(len(out)):
+            out[m] += value * vector[m]
+
+
+@njit(cache=True, nogil=True)
+def embed_rows(
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, scales: Floats, bias: Floats,
+    out: Floats,
+) -> None:  # fmt: skip
+    """``embed_row`` for the rows start..stop of X (CSR); ``out`` is (n, hidden)."""
+    for row in range(start, stop):
+        entries = slice(indptr[row], indptr[row + 1])
+        embed_row(data[entries], indices[entries], vectors, scales, bias, out[row])
+
+
+@njit(cache=True, nogil=True)
+def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Floats) -> None:
+    """Take 1 from the places of the labels that some rows of Y (CSR) carry; ``out`` (len(rows), n) begins at start."""
+    for i, row in enumerate(rows):
+        for j in range(indptr[row], indptr[row + 1]):
+            if start <= indices[j] < start + out.shape[1]:
+                out[i, indices[j] - start] -= np.float32(1.0)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def descend_features(
+    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, rate: float,
+    vectors: Floats, squares: Floats,
+) -> None:  # fmt: skip
+    """One step of row-wise Adagrad on the vectors of features start..stop of a batch that ``by_feature`` arranged.
+
+    ``gradient`` (batch, hidden) is that of the loss by the layer's output. ``squares`` (n_features,) sums the mean
+    square of each vector's gradients so far, and is all that is remembered of it.
+    """
+    hidden = vectors.shape[1]
+    own = np.empty(hidden, np.float32)
+    for i in range(start, stop):
+        own[:] = 0.0
+        for j in range(ends[i], ends[i + 1]):
+            value, of_row = values[j], gradient[rows[j]]
+            for m in range(hidden):
+                own[m] += value * of_row[m]
+        total = np.float32(0.0)
+        for m in range(hidden):
+            total += own[m] * own[m]
+        feature = features[i]
+        squares[feature] += total / np.float32(hidden)
+        length = np.float32(rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
+        vector = vectors[feature]
+        for m in range(hidden):
+            vector[m] -= length * own[m]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def adam(weights: Floats, gradient: Floats, mean: Floats, square: Floats, rate: float, step: int) -> None:
+    """Step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with its usual constants, on flat arrays."""
+    one, a, b, tiny = np.float32(1.0), np.float32(0.9), np.float32(0.999), np.float32(1e-8)
+    length = np.float32(rate * np.sqrt(1.0 - 0.999**step) / (1.0 - 0.9**step))
+    for i in range(len(weights)):
+        g = gradient[i]
+        mean[i] = a * mean[i] + (one - a) * g
+        square[i] = b * square[i] + (one - b) * g * g
+        weights[i] -= length * mean[i] / (np.sqrt(square[i]) + tiny)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def add_units(activity: Floats, weights: Table, out: Floats) -> None:
+    """Add to ``out`` (n_labels,) the weights (hidden, n_labels) of the units that are active, times their activity."""
+    for unit in range(len(activity)):
+        value, of_unit = activity[unit], weights[unit]
+        if value > 0.0:
+            for label in range(len(out)):
+                out[label] += value * of_unit[label]
+
+
+@njit(cache=True, nogil=True)
+def network_topk(
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, vector_scales: Floats,
+    hidden_bias: Floats, weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_],
+    out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
+    """The best of the allowed labels for the rows start..stop of X (CSR), by their log-odds.
+
+    ``vectors`` is (n_features, hidden) with a scale a feature, ``weights`` (hidden, n_labels) with a scale a label.
+    ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
+    """
+    activity, scores = np.empty(len(hidden_bias), np.float32), np.empty(len(bias), np.float32)
+    for row in range(start, stop):
+        entries = slice(indptr[row], indptr[row + 1])
+        embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
+        scores[:] = 0.0
+        add_units(activity, weights, scores)
+        best, ids = out_scores[row], out_labels[row]
+        size = 0
+        for label in range(len(scores)):
+            score = scores[label] * weight_scales[label] + bias[label]
+            if allowed[label] and (size < len(best) or score > best[0]):
+                size = push(best, ids, size, score, label)
+        sort_best_first(best, ids, size)

@@ -1,0 +1,271 @@
+"""Network: one hidden layer on sparse features, learned on every label of every document at once.
+
+With unit rows x, features' vectors E, and z = W relu(E'x + c) + b, a label's score is 1 / (1 + exp(-z)).
+
+1. Begin with random E and W, c = 0, and b at the log-odds of each label's frequency.
+2. Where the number of epochs is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
+3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
+4. Minimise the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``rate``, the vectors of the
+   batch's features by row-wise Adagrad at ``feature_rate``. Both rates fall to 0 in a straight line.
+5. Store E and W in 8 bits, with one scale a feature and one a label.
+6. Rank the labels of a document by z.
+
+Where we differ from a textbook network, and why: a feature's vector is touched by the few documents that have it, so
+it gets Adagrad's step of its own, one number of memory in place of Adam's two vectors, and nothing is done for
+features a batch does not have. The output layer is done in blocks of labels, each from its scores to its Adam step
+while it is in the cache; the blocks are spread over threads and BLAS is held to one thread: on two busy cores, BLAS'
+own threads took 1.6 to 25 times the CPU time. A label without training documents is never suggested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace.estimator import Rule, above, at_least, optional, whole
+from labelspace.features.scaling import unit_rows
+from labelspace.kernels.layers import (
+    adam,
+    by_feature,
+    descend_features,
+    embed_rows,
+    network_topk,
+    subtract_labels,
+    take_rows,
+)
+from labelspace.kernels.threads import run_blocks
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, Floats, Ints, TopK
+
+STEPS = 500  # batches that suffice to learn
+EPOCHS = (6, 15)  # fewest and most that are chosen
+BATCHES = 16  # an epoch has at least so many, where there are as many documents
+LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
+ROW_BLOCK = 64  # documents a task
+FEATURE_BLOCK = 2048  # features a task
+SPREAD = 0.1  # of the features' vectors at the start
+LARGEST_BYTE = 127  # of an int8 in size
+
+Bytes = npt.NDArray[np.int8]
+share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
+
+
+class Network(Model):
+    """A hidden layer that all labels share, so that frequent ones help the rare.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = Network().fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "network"
+    title = "one hidden layer, binary cross-entropy over all labels"
+    choose_when = "a document has many labels, and the labels are at most some tens of thousands"
+    text_features = {"ngrams": 1}
+    rules = {
+        "hidden": whole(1),
+        "epochs": optional(whole(1)),
+        "batch": whole(1),
+        "rate": above(0),
+        "feature_rate": above(0),
+        "dropout": share,
+        "input_dropout": share,
+        "seed": whole(0),
+    }
+    state = ("vectors_", "vector_scales_", "hidden_bias_", "weights_", "weight_scales_", "bias_", "seen_")
+
+    vectors_: Bytes  # (n_features, hidden)
+    vector_scales_: Floats  # (n_features,)
+    hidden_bias_: Floats  # (hidden,)
+    weights_: Bytes  # (hidden, n_labels): prediction reads the rows of active units
+    weight_scales_: Floats  # (n_labels,)
+    bias_: Floats  # (n_labels,)
+    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+
+    def __init__(
+        self,
+        hidden: int = 256,
+        epochs: int | None = None,
+        batch: int = 256,
+        rate: float = 0.003,
+        feature_rate: float = 0.1,
+        dropout: float = 0.1,
+        input_dropout: float = 0.0,
+        seed: int = 0,
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.feature_rate = feature_rate
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        X = unit_rows(X)
+        rng = np.random.default_rng(self.seed)
+        layers = Layers.random(X, Y, self.hidden, rng)  # step 1
+        batch = min(self.batch, -(-X.shape[0] // BATCHES))
+        starts = range(0, X.shape[0], batch)
+        epochs = self.epochs or int(np.clip(round(STEPS / len(starts)), *EPOCHS))  # step 2
+        done, total = 0, epochs * len(starts)
+        with threadpool_limits(1, user_api="blas"):
+            for epoch in range(epochs):
+                order = rng.permutation(X.shape[0]).astype(np.int32)
+                for start in starts:
+                    self._learn(layers, X, Y, order[start : start + batch], 1.0 - done / total, rng)
+                    done += 1
+                aids.progress("epochs", epoch + 1, epochs)
+        self.vectors_, self.vector_scales_ = in_bytes(layers.vectors)  # step 5
+        weights, self.weight_scales_ = in_bytes(layers.weights.value)
+        self.weights_ = np.ascontiguousarray(weights.T)
+        self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.bias.value
+        self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+
+    def _learn(self, layers: Layers, X: Csr, Y: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
+        """One step on some rows; ``left`` is the share of the rates that is left."""
+        chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
+        given = take_rows(X.data, X.indices, X.indptr, rows, chance, float(self.input_dropout))  # step 3
+        activity = layers.embed(*given)  # (batch, hidden)
+        gate = (rng.random(activity.shape, np.float32) >= self.dropout) / np.float32(1 - self.dropout)
+        gate *= activity > 0
+        activity *= gate
+        gradient = layers.descend_output(activity, Y, rows, self.rate * left)  # step 4
+        gradient *= gate
+        layers.descend_input(*given, gradient, self.rate * left, self.feature_rate * left)
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        X = unit_rows(X)
+        out = TopK.empty(X.shape[0], k)
+
+        def score(start: int, stop: int) -> None:
+            network_topk(
+                X.data, X.indices, X.indptr, start, stop, self.vectors_, self.vector_scales_, self.hidden_bias_,
+                self.weights_, self.weight_scales_, self.bias_, self.seen_, out.labels, out.scores,
+            )  # fmt: skip  # step 6
+
+        run_blocks(score, X.shape[0], ROW_BLOCK)
+        with np.errstate(over="ignore"):  # exp of a lot is infinite, and the score 0
+            np.divide(1.0, 1.0 + np.exp(-out.scores), out=out.scores, where=out.labels >= 0)
+        return out
+
+
+@dataclass
+class Moving:
+    """Weights that Adam moves, with what it remembers of their gradients."""
+
+    value: Floats
+    mean: Floats = field(init=False)
+    square: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.mean, self.square = np.zeros_like(self.value), np.zeros_like(self.value)
+
+    def step(self, gradient: Floats, rate: float, number: int, part: slice = slice(None)) -> None:
+        """Move the rows of a part, whose gradient this is."""
+        value, mean, square = (array[part].reshape(-1) for array in (self.value, self.mean, self.square))
+        adam(value, gradient.reshape(-1), mean, square, rate, number)
+
+
+@dataclass
+class Layers:
+    """The network while it learns."""
+
+    vectors: Floats  # E (n_features, hidden)
+    hidden_bias: Moving  # c (hidden,)
+    weights: Moving  # W (n_labels, hidden)
+    bias: Moving  # b (n_labels,)
+    number: int = 0  # steps begun
+
+    def __post_init__(self) -> None:
+        n_features = len(self.vectors)
+        self.squares = np.zeros(n_features, np.float32)  # Adagrad's memory
+        self.ones, self.workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
+
+    @classmethod
+    def random(cls, X: Csr, Y: Csr, hidden: int, rng: np.random.Generator) -> Layers:
+        """Random vectors and weights; 0 for a feature without documents, and labels at their frequency."""
+        vectors = rng.standard_normal((X.shape[1], hidden), np.float32) * np.float32(SPREAD)
+        vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
+        weights = rng.standard_normal((Y.shape[1], hidden), np.float32) * np.float32(hidden**-0.5)
+        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        odds = (counts + 0.5) / (Y.shape[0] - counts + 0.5)
+        bias = np.log(odds).astype(np.float32)
+        return cls(vectors, Moving(np.zeros(hidden, np.float32)), Moving(weights), Moving(bias))
+
+    def embed(self, data: Floats, indices: Ints, indptr: Ints) -> Floats:
+        """E'x + c for each row x: (batch, hidden)."""
+        out = np.empty((len(indptr) - 1, self.vectors.shape[1]), np.float32)
+
+        def embed(start: int, stop: int) -> None:
+            embed_rows(
+                data, indices, indptr, start, stop, self.vectors, self.ones, self.hidden_bias.value, out
+            )  # fmt: skip
+
+        run_blocks(embed, len(out), ROW_BLOCK)
+        return out
+
+    def descend_output(self, activity: Floats, Y: Csr, rows: Ints, rate: float) -> Floats:
+        """Move W and b on the rows of Y; the gradient by their activity (batch, hidden) is returned."""
+        self.number += 1
+        n_labels = len(self.bias.value)
+        gradients = np.empty((-(-n_labels // LABEL_BLOCK), *activity.shape), np.float32)
+
+        def descend(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            weights = self.weights.value[part]
+            error = label_errors(activity, weights, self.bias.value[part], Y, rows, start)  # (batch, stop - start)
+            np.matmul(error, weights, out=gradients[start // LABEL_BLOCK])
+            self.weights.step(error.T @ activity, rate, self.number, part)
+            self.bias.step(error.sum(axis=0), rate, self.number, part)
+
+        run_blocks(descend, n_labels, LABEL_BLOCK)
+        gradient: Floats = gradients.sum(axis=0)  # in one order, whatever the threads did
+        return gradient
+
+    def descend_input(
+        self, data: Floats, indices: Ints, indptr: Ints, gradient: Floats, rate: float, feature_rate: float
+    ) -> None:
+        """Move c and the rows of E that a batch has; ``gradient`` (batch, hidden) is that by E'x + c."""
+        self.hidden_bias.step(gradient.sum(axis=0), rate, self.number)
+        features, ends, rows, values = by_feature(data, indices, indptr, self.workspace)
+
+        def descend(start: int, stop: int) -> None:
+            descend_features(
+                values, rows, ends, features, start, stop, gradient, feature_rate, self.vectors, self.squares
+            )
+
+        run_blocks(descend, len(features), FEATURE_BLOCK)
+
+
+def label_errors(activity: Floats, weights: Floats, bias: Floats, Y: Csr, rows: Ints, start: int) -> Floats:
+    """Score minus truth, over the size of the batch: the loss' gradient by z. For the labels from start on."""
+    error: Floats = activity @ weights.T
+    error += bias
+    with np.errstate(over="ignore"):  # exp of a lot is infinite, and the score 0
+        np.exp(np.negative(error, out=error), out=error)
+    error += 1.0
+    np.reciprocal(error, out=error)
+    subtract_labels(Y.indices, Y.indptr, rows, start, error)
+    error /= np.float32(len(rows))
+    return error
+
+
+def in_bytes(table: Floats) -> tuple[Bytes, Floats]:
+    """The rows of a table as int8 and a scale each: at most half a scale from where they were.
+
+    >>> in_bytes(np.array([[0.5, -1.0]], np.float32))[0].tolist()
+    [[64, -127]]
+    """
+    largest = np.maximum(table.max(axis=1), -table.min(axis=1))
+    scales = np.maximum(largest, np.float32(1e-30)) / np.float32(LARGEST_BYTE)
+    steps = table / scales[:, None]
+    return np.rint(steps, out=steps).astype(np.int8), scales

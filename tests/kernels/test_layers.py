@@ -1,0 +1,152 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.kernels.layers import (
+    adam,
+    add_units,
+    by_feature,
+    descend_features,
+    embed_rows,
+    network_topk,
+    subtract_labels,
+    take_rows,
+)
+from labelspace.types import TopK
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.fixture(name="X")
+def some_rows(rng):
+    dense = np.where(rng.random((30, 50)) < 0.2, rng.standard_normal((30, 50)), 0)
+    dense[1] = 0  # an empty row
+    return sp.csr_matrix(dense, dtype=np.float32)
+
+
+def parts(X):
+    return X.data, X.indices, X.indptr
+
+
+def normal(rng, *shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_taken_rows_lose_the_values_that_chance_takes(X, rng):
+    rows = rng.permutation(30)[:11].astype(np.int32)
+    expected = X[rows]
+    chance = rng.random(expected.nnz).astype(np.float32)
+    data, indices, indptr = take_rows(*parts(X), rows, chance, 0.25)
+    expected.data *= (chance >= 0.25) / np.float32(0.75)
+    taken = sp.csr_matrix((data, indices, indptr), shape=expected.shape)
+    assert np.allclose(taken.toarray(), expected.toarray())
+    assert len(data) == (chance >= 0.25).sum()
+
+
+def test_by_feature_is_the_batch_by_columns(X):
+    workspace = np.zeros(50, np.int32)
+    features, ends, rows, values = by_feature(*parts(X), workspace)
+    assert sorted(features) == sorted(set(X.indices))
+    dense = np.zeros(X.shape, np.float32)
+    dense[rows, np.repeat(features, np.diff(ends))] = values
+    assert np.array_equal(dense, X.toarray())
+    assert not workspace.any(), "left as it was found"
+
+
+def test_a_batch_without_features_has_none():
+    features, ends, rows, _ = by_feature(*parts(sp.csr_matrix((3, 5), dtype=np.float32)), np.zeros(5, np.int32))
+    assert len(features) == len(rows) == 0
+    assert ends.tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_embedding_equals_a_dense_product(X, rng, dtype):
+    vectors = (normal(rng, 50, 8) * 20).astype(dtype)
+    scales, bias = normal(rng, 50), normal(rng, 8)
+    out = np.full((30, 8), 7, np.float32)
+    embed_rows(*parts(X), 5, 20, vectors, scales, bias, out)
+    expected = X.toarray() @ (vectors * scales[:, None]) + bias
+    assert np.allclose(out[5:20], expected[5:20], atol=1e-4)
+    assert (out[:5] == 7).all()
+    assert (out[20:] == 7).all()
+
+
+def test_labels_are_subtracted_where_they_stand(rng):
+    Y = sp.random(20, 12, 0.3, "csr", np.float32, rng=rng)
+    rows = np.array([3, 0, 19], np.int32)
+    out = np.zeros((3, 5), np.float32)
+    subtract_labels(Y.indices, Y.indptr, rows, 4, out)
+    assert np.array_equal(out, -(Y[rows].toarray()[:, 4:9] != 0).astype(np.float32))
+
+
+def test_features_descend_by_row_wise_adagrad(X, rng):
+    gradient, vectors = normal(rng, 30, 8), normal(rng, 50, 8)
+    squares = rng.random(50).astype(np.float32)
+    own = X.T.toarray() @ gradient
+    summed = squares + np.square(own).mean(axis=1)
+    expected = vectors - 0.1 * own / np.sqrt(summed)[:, None]
+    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    for start in range(0, len(features), 7):
+        stop = min(start + 7, len(features))
+        descend_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares)
+    assert np.allclose(vectors, expected, atol=1e-5)
+    assert np.allclose(squares, summed, atol=1e-5)
+
+
+def test_features_without_a_gradient_stay(X, rng):
+    vectors, squares = normal(rng, 50, 8), np.zeros(50, np.float32)
+    before = vectors.copy()
+    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    zeros = np.zeros((30, 8), np.float32)
+    descend_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares)
+    assert np.array_equal(vectors, before)
+
+
+def test_adam_is_the_paper_s(rng):
+    weights, mean, square = normal(rng, 9), np.zeros(9, np.float32), np.zeros(9, np.float32)
+    w, m, v = (array.astype(np.float64) for array in (weights, mean, square))
+    for step in range(1, 6):
+        g = normal(rng, 9)
+        adam(weights, g, mean, square, 0.01, step)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g.astype(np.float64) ** 2
+        w -= 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
+    assert np.allclose(weights, w, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_only_active_units_are_added(rng, dtype):
+    activity, weights = normal(rng, 6), (normal(rng, 6, 9) * 20).astype(dtype)
+    out = normal(rng, 9)
+    expected = out + np.maximum(activity, 0) @ weights.astype(np.float32)
+    add_units(activity, weights, out)
+    assert np.allclose(out, expected, atol=1e-4)
+
+
+def test_the_best_labels_are_those_of_dense_layers(X, rng):
+    vectors, weights = (normal(rng, 50, 8) * 30).astype(np.int8), (normal(rng, 8, 20) * 30).astype(np.int8)
+    vector_scales, weight_scales = rng.random(50).astype(np.float32), rng.random(20).astype(np.float32)
+    hidden_bias, bias, allowed = normal(rng, 8), normal(rng, 20), rng.random(20) > 0.2
+    out = TopK.empty(30, 6)
+    network_topk(
+        *parts(X), 0, 25, vectors, vector_scales, hidden_bias, weights, weight_scales, bias, allowed,
+        out.labels, out.scores,
+    )  # fmt: skip
+    activity = np.maximum(X.toarray() @ (vectors * vector_scales[:, None]) + hidden_bias, 0)
+    scores = np.where(allowed, activity @ (weights * weight_scales) + bias, -np.inf)
+    expected = TopK.from_scores(scores, 6)
+    assert np.array_equal(out.labels[:25], expected.labels[:25])
+    assert np.allclose(out.scores[:25], expected.scores[:25], rtol=1e-4, atol=1e-3)
+    assert (out.labels[25:] == -1).all(), "only the asked rows are written"
+
+
+def test_equal_scores_go_to_the_smaller_label():
+    X = sp.csr_matrix(np.ones((1, 1), np.float32))
+    ones, out = np.ones(9, np.float32), TopK.empty(1, 3)
+    network_topk(
+        *parts(X), 0, 1, np.ones((1, 1), np.int8), ones[:1], ones[:1], np.ones((1, 9), np.int8), ones, ones,
+        np.ones(9, bool), out.labels, out.scores,
+    )  # fmt: skip
+    assert out.labels.tolist() == [[0, 1, 2]]
