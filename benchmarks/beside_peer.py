@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 HARNESS = Path(__file__).resolve().parents[2] / "shared" / "peers" / "bench.py"
-FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@3", "PSP@5")
+FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
     """Our figures, in this process: compile first on a handful of rows, as a user's second run finds it."""
     from labelspace.data.source import open_source
-    from labelspace.experiment import evaluate, megabytes, timed
+    from labelspace.experiment import evaluate, megabytes, timed, with_validation
     from labelspace.options import make_recipe
 
     source = open_source(data)
@@ -36,9 +36,10 @@ def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
     with timed() as compiling:
         warm = recipe.tagger().fit_dataset(train.rows(range(min(50, len(train)))))
         warm.predict_topk(train.rows(range(3)).inputs, 5)
+    documents, validation = with_validation(train, source, recipe)
     tagger = recipe.tagger()
     with timed() as training:
-        tagger.fit_dataset(train)
+        tagger.fit_dataset(documents, validation)
     test = source.test(train.labels)
     assert test is not None
     figures = evaluate(tagger, test)

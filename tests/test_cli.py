@@ -83,15 +83,14 @@ def test_train_says_what_it_did_and_shows_progress_on_stderr(run, texts):
 def test_train_has_a_default_method_and_place(run, texts):
     code, out, _ = run("train", texts, "--json")
     assert code == 0
-    assert json.loads(out)["model"] == "runs/texts-neighbours"
+    assert json.loads(out)["model"] == "runs/texts-blend"
 
 
 def test_settings_reach_the_features(run, texts):
-    assert (
-        run("train", texts, "--out", "m", "--set", "features.ngrams=2", "--set", "features.max_features=none")[0] == 0
-    )
+    by = ("--method", "neighbours", "--out", "m")
+    assert run("train", texts, *by, "--set", "features.ngrams=2", "--set", "features.max_features=none")[0] == 0
     assert json.loads(Path("m/model.json").read_text())["features"]["params"]["ngrams"] == 2
-    assert run("train", texts, "--out", "m", "--features", "hashing", "--set", "features.bits=12")[0] == 0
+    assert run("train", texts, *by, "--features", "hashing", "--set", "features.bits=12")[0] == 0
     assert json.loads(Path("m/model.json").read_text())["features"]["name"] == "hashing"
 
 
@@ -118,6 +117,30 @@ def test_evaluate_prints_a_table_and_takes_other_ks(run, texts, model):
     assert "200 documents, 40 labels" in out
     assert "@10" in out
     assert "at most 25" in out
+
+
+def test_a_blend_gives_probabilities_and_abstains_where_they_are_low(run, texts, model):
+    members = "members=neighbours,label_tree"
+    assert run("train", texts, "--set", members, "--set", "folds=2", "--out", "blend")[0] == 0
+    assert 0 <= json.loads(run("evaluate", "blend", texts, "--json")[1])["ECE@5"] < 20
+    text = "w1 w2 w3"
+    every = json.loads(run("predict", "blend", text, "--json")[1])["results"][0]["labels"]
+    bound = every[1]["score"] - 1e-6  # what is printed is rounded
+    least = ("--min-probability", str(bound))
+    some = json.loads(run("predict", "blend", text, *least, "--json")[1])["results"][0]["labels"]
+    assert some == [tag for tag in every if tag["score"] >= bound]
+    Path("lines.txt").write_text(text + "\n")
+    streamed = json.loads(run("predict", "blend", "--input", "lines.txt", *least)[1])
+    assert streamed["labels"] == some
+    wrong = one_line(run("predict", "blend", text, "--min-probability", "1.5")[2])
+    assert "between 0 and 1, but min_probability is 1.5" in wrong
+    assert "one_vs_rest has none" in one_line(run("predict", model, text, "--min-probability", "0.5")[2])
+
+
+def test_compare_tells_no_features_to_a_method_that_reads_texts(run, texts):
+    settings = ("--set", "features.ngrams=2", "--set", "blend.members=neighbours", "--set", "blend.folds=1")
+    rows = json.loads(run("compare", texts, "--methods", "popular,blend", *settings, "--json")[1])["rows"]
+    assert all("error" not in row for row in rows)
 
 
 def test_predict_prints_names_synonyms_and_scores(run, data, model):
@@ -221,7 +244,7 @@ def test_the_version_is_told(run):
 def test_methods_lists_every_method(run):
     code, out, _ = run("methods")
     assert code == 0
-    assert "neighbours (default)" in out
+    assert "blend (default)" in out
     listed = json.loads(run("methods", "--json")[1])
     assert {m["name"] for m in listed["methods"]} >= {"popular", "random", "neighbours", "one_vs_rest"}
     assert next(m for m in listed["methods"] if m["name"] == "one_vs_rest")["defaults"]["C"] == 0.5
@@ -257,10 +280,11 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
     [
         (("train", "nowhere"), "nowhere does not exist"),
         (("train", "texts", "--method", "magic"), "there is no method 'magic'"),
-        (("train", "texts", "--set", "colour=1"), "neighbours has no parameter 'colour'"),
+        (("train", "texts", "--set", "colour=1"), "blend has no parameter 'colour'"),
         (("train", "texts", "--set", "colour"), "--set must be KEY=VALUE"),
-        (("train", "texts", "--set", "features.colour=1"), "tfidf has no parameter 'colour'"),
-        (("train", "texts", "--features", "magic"), "one of tfidf, hashing"),
+        (("train", "texts", "--set", "features.ngrams=1"), "blend reads texts itself, but features.ngrams is set"),
+        (("train", "texts", "--method", "popular", "--set", "features.colour=1"), "tfidf has no parameter 'colour'"),
+        (("train", "texts", "--method", "popular", "--features", "magic"), "one of tfidf, hashing"),
         (("train", "texts", "--out", "texts"), "holds other files"),
         (("train", "--bogus"), "No such option: --bogus"),
         (("train",), "Missing argument 'DATA'"),

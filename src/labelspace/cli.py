@@ -37,7 +37,7 @@ DEMO_TEXTS = (
     "burn of the right hand, second degree",
     "allergic to peanuts",
 )
-DEMO_FEATURES = ["features.analyzer=char_wb", "features.max_n=4"]  # medical words share stems more often than forms
+DEMO_MEMBERS = "members=neighbours:pieces,label_tree,lexical"  # medical words share pieces more often than forms
 
 DataPath = Annotated[
     Path, typer.Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or one file.")
@@ -160,6 +160,10 @@ def predict(
         ),
     ] = None,
     k: Places = 5,
+    least: Annotated[
+        float | None,
+        typer.Option("--min-probability", metavar="P", help="Leave labels out that are right less often than this."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Tag texts from the command line, or a file of any size as JSON lines that keep the ids."""
@@ -172,9 +176,9 @@ def predict(
     tagger = Tagger.load(model)
     k = min(k, len(tagger.labels_))  # places beyond the labels would only be filled to be left out again
     if file is not None:
-        predict_stream(tagger, file, k)
+        predict_stream(tagger, file, k, least)
         return
-    top = tagger.predict_topk(texts or [], k)
+    top = tagger.confident(texts or [], k, least)
     if as_json:
         pairs = zip(texts or [], tagger.named(top), strict=True)
         print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
@@ -200,7 +204,7 @@ def compare(
     from labelspace import experiment
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
-    from labelspace.options import make_recipe, parse_ks, settings_of
+    from labelspace.options import compared_recipes, parse_ks
     from labelspace.report.page import comparison_page
     from labelspace.report.tables import compare_table
 
@@ -209,7 +213,7 @@ def compare(
         raise ParameterError(
             "--methods must name at least one method, but is empty; write --methods neighbours,popular"
         )
-    recipes = [make_recipe(name, settings_of(name, names, settings), features, seed) for name in names]
+    recipes = compared_recipes(names, settings, features, seed)
     out = out or Path("runs") / f"{source_name(data)}-compare"
     with progress(quiet=as_json) as report:
         results = experiment.compare(open_source(data), recipes, out, parse_ks(k), seed, report)
@@ -258,8 +262,8 @@ def demo(
     say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
     train_set, test_set = icd10(seed)
     say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
-    recipe = make_recipe(None, DEMO_FEATURES, "tfidf", seed)
-    say(f"2. training: {recipe.method} on tf-idf of 3- and 4-letter pieces of words")
+    recipe = make_recipe(None, [DEMO_MEMBERS], "tfidf", seed)
+    say(f"2. training: {recipe.method} of neighbours on pieces of words, a label tree on words, and label names")
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)
@@ -318,13 +322,13 @@ def convert(
         say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")
 
 
-def predict_stream(tagger: Tagger, file: str, k: int) -> None:
+def predict_stream(tagger: Tagger, file: str, k: int, least: float | None) -> None:
     """One JSON line a document, in order, a batch in memory at a time."""
     from labelspace.data.source import iter_records
     from labelspace.experiment import predict_records
 
     records = iter_records(file, ready_made=not tagger.takes_texts)
-    for record, tags in predict_records(tagger, records, k, file):
+    for record, tags in predict_records(tagger, records, k, file, least):
         sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

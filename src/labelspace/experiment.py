@@ -73,6 +73,12 @@ class Recipe:
         seeded = self.seed is not None and "seed" in method(self.method).defaults()
         params = {**({"seed": self.seed} if seeded else {}), **self.params}
         model = create(self.method, **params)
+        if model.reads_text and (self.feature_params or self.features != "tfidf"):
+            given = next(iter(self.feature_params), None)
+            raise ParameterError(
+                f"{self.method} reads texts itself, but {f'features.{given}' if given else 'features'} is set; "
+                "leave it out, or choose a method that is given features"
+            )
         return Tagger(model, features_for(model, self.features, **self.feature_params))
 
 
@@ -103,7 +109,9 @@ def with_validation(documents: Dataset, source: Source, recipe: Recipe) -> tuple
     if not method(recipe.method).uses_validation:
         return documents, None
     dev = source.dev(documents.labels)
-    return (documents, dev) if dev is not None else hold_out(documents, VALIDATION_SHARE, recipe.seed or 0)
+    if dev is not None or method(recipe.method).holds_out:
+        return documents, dev
+    return hold_out(documents, VALIDATION_SHARE, recipe.seed or 0)
 
 
 def evaluate(
@@ -134,6 +142,9 @@ def evaluate(
     figures: dict[str, Any] = metrics.evaluate(
         documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
     )
+    if tagger.model.gives_probabilities:
+        error = metrics.expected_calibration_error(documents.Y, top, max(ks))
+        figures[f"ECE@{max(ks)}"] = round(100 * error, 4)
     assert known.counts is not None  # fit_dataset counts
     figures["by_frequency"] = _percent(metrics.by_frequency(documents.Y, top, known.counts, max(ks)))
     if documents.labels.hierarchy is not None:
@@ -172,15 +183,20 @@ def latency(predict: Callable[[Inputs], object], inputs: Inputs, seed: int = 0) 
     return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}
 
 
-def predict_records(tagger: Tagger, records: Iterator[Record], k: int, name: str) -> Iterator[tuple[Record, Tags]]:
-    """Tag a stream of records, a batch in memory at a time; ``name`` is where they come from, for messages."""
+def predict_records(
+    tagger: Tagger, records: Iterator[Record], k: int, name: str, least: float | None = None
+) -> Iterator[tuple[Record, Tags]]:
+    """Tag a stream of records, a batch in memory at a time; ``name`` is where they come from, for messages.
+
+    Labels of a probability below ``least`` are left out.
+    """
     while batch := list(islice(records, BATCH)):
         if tagger.takes_texts:
             inputs: Inputs = [_field(record, record.text, "text", name) for record in batch]
         else:
             rows = [_field(record, record.features, "features", name) for record in batch]
             inputs = parse_features(rows, tagger.model.n_features_, lambda row: f"{name}:{batch[row].line}")  # noqa: B023
-        yield from zip(batch, tagger.named(tagger.predict_topk(inputs, k)), strict=True)
+        yield from zip(batch, tagger.named(tagger.confident(inputs, k, least)), strict=True)
 
 
 def _field(record: Record, value: str | None, field: str, name: str) -> str:

@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from labelspace.errors import ParameterError
 from labelspace.experiment import Recipe
-from labelspace.models.registry import DEFAULT
+from labelspace.models.registry import DEFAULT, METHODS, method
 
 
-def make_recipe(method: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
+def make_recipe(name: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
     """What the options ask to train."""
     given = parse_settings(settings or [])
     prefix = "features."
     return Recipe(
-        method or DEFAULT,
+        name or DEFAULT,
         {key: value for key, value in given.items() if not key.startswith(prefix)},
         features,
         {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)},
         seed,
     )
+
+
+def compared_recipes(names: list[str], settings: list[str] | None, features: str, seed: int) -> list[Recipe]:
+    """One recipe a method of `compare`; a method that reads texts itself is not told of the features of the others."""
+    recipes = []
+    for name in names:
+        recipe = make_recipe(name, settings_of(name, names, settings), features, seed)
+        itself = name in METHODS and method(name).reads_text
+        recipes.append(replace(recipe, features="tfidf", feature_params={}) if itself else recipe)
+    return recipes
 
 
 def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:

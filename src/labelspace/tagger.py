@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
-from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError
+from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.features import FEATURES, Features, create_features
 from labelspace.features.base import check_texts
 from labelspace.models.base import Inputs, Model, silent
@@ -31,7 +31,7 @@ class Tagger:
     ``features`` is a registry name or a Features object; it stays unused where features come ready-made.
 
     >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
-    >>> tagger = Tagger().fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
+    >>> tagger = Tagger(method="neighbours").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
     >>> tagger.tag("how to bake bread", k=1)
     [('baking', 1.0)]
     """
@@ -91,13 +91,23 @@ class Tagger:
         self._check_fitted()
         return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
 
-    def tag(self, text: str, k: int = 5) -> Tags:
-        """The k best labels of one text as (name, score), best first."""
-        return self.tag_batch([text], k)[0]
+    def confident(self, inputs: Inputs, k: int = 5, min_probability: float | None = None) -> TopK:
+        """The k best label ids of each document, of those only that are right with this probability or more."""
+        if min_probability is None:
+            return self.predict_topk(inputs, k)
+        if not 0 <= min_probability <= 1:
+            raise ParameterError(
+                f"a probability must lie between 0 and 1, but min_probability is {min_probability}; give such a number"
+            )
+        return self.predict_topk(inputs, k, calibrated=True).at_least(min_probability)
 
-    def tag_batch(self, texts: Sequence[str], k: int = 5) -> list[Tags]:
+    def tag(self, text: str, k: int = 5, min_probability: float | None = None) -> Tags:
+        """The k best labels of one text as (name, score), best first; none of a lower probability than asked."""
+        return self.tag_batch([text], k, min_probability)[0]
+
+    def tag_batch(self, texts: Sequence[str], k: int = 5, min_probability: float | None = None) -> list[Tags]:
         """The k best labels of each text."""
-        return self.named(self.predict_topk(texts, k))
+        return self.named(self.confident(texts, k, min_probability))
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
@@ -127,7 +137,7 @@ class Tagger:
     @property
     def takes_texts(self) -> bool:
         """Whether the fitted tagger reads texts; else it takes rows of features."""
-        return self.features is not None or self.model.reads_text
+        return self.features is not None or self.model.takes_texts
 
     def _fit_features(self, texts: Sequence[str], progress: Progress) -> Csr:
         assert self.features is not None
@@ -142,7 +152,7 @@ class Tagger:
         if sp.issparse(inputs) or (isinstance(inputs, np.ndarray) and not of_texts):
             return inputs
         texts = check_texts(inputs)
-        if self.model.reads_text:
+        if self.model.reads_text and (not self.model.is_fitted or self.model.takes_texts):
             return texts
         if self.features is None:
             raise DataError(

@@ -74,6 +74,15 @@ class TopK:
         out.scores[:, : self.k] = self.scores
         return out
 
+    def at_least(self, score: float) -> TopK:
+        """The same without the places whose score is smaller.
+
+        >>> TopK.from_scores([[0.9, 0.1]], k=2).at_least(0.5).labels.tolist()
+        [[0, -1]]
+        """
+        low = self.scores < score
+        return TopK(np.where(low, -1, self.labels), np.where(low, -np.inf, self.scores))
+
     def to_csr(self, n_labels: int) -> Csr:
         """As a 0/1 matrix (n, n_labels) that marks the listed labels."""
         listed = self.labels >= 0
@@ -210,6 +219,15 @@ class LabelSpace:
             twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
             raise DataError(f"label names must be unique, but {twice!r} stands twice; rename or merge the two")
         return index
+
+    @property
+    def are_named(self) -> bool:
+        """Whether the names say something: some of the first thousand hold a letter.
+
+        >>> LabelSpace(["cat", "dog"]).are_named, LabelSpace.numbered(2).are_named
+        (True, False)
+        """
+        return any(any(map(str.isalpha, name)) for name in self.names[:1000])
 
     def texts(self) -> list[str]:
         """Each label's name and synonyms as one text."""

@@ -1,6 +1,7 @@
 """Metrics: (true labels Y, TopK) -> numbers. Functions give fractions; ``evaluate`` gives the table in percent."""
 
 from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
+from labelspace.metrics.calibration import expected_calibration_error
 from labelspace.metrics.evaluation import PropensityFrom, evaluate
 from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.frequency import by_frequency
@@ -15,6 +16,7 @@ __all__ = [
     "coverage_at_k",
     "evaluate",
     "evaluate_baselines",
+    "expected_calibration_error",
     "f1_by_level",
     "inverse_propensity",
     "macro_f1",

@@ -47,6 +47,12 @@ class Model(Estimator):
     choose_when: ClassVar[str]
     """One line: when to choose it."""
     reads_text: ClassVar[bool] = False
+    reads_features: ClassVar[bool] = False
+    """Whether a method that reads text takes ready-made features as well."""
+    gives_probabilities: ClassVar[bool] = False
+    """Whether scores are chances of being right, fitted on documents that were held out."""
+    holds_out: ClassVar[bool] = False
+    """Whether a method that uses validation documents parts some from train itself where it is given none."""
     needs_names: ClassVar[bool] = False
     """Whether ``fit`` must be given ``labels``."""
     uses_validation: ClassVar[bool] = False
@@ -113,7 +119,7 @@ class Model(Estimator):
                 f"have {of_labels.shape}; make them of the labels' texts as the documents' features were made"
             )
         self._forget()
-        self.n_features_ = 0 if self.reads_text else X.shape[1]
+        self.n_features_ = X.shape[1] if sp.issparse(X) else 0
         self.n_labels_ = Y.shape[1]
         self.labels_ = None if labels is None else labels.counted(Y)
         try:
@@ -149,10 +155,15 @@ class Model(Estimator):
         self.check_fitted()
         if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
             raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
-        if calibrated:
+        if calibrated and not self.gives_probabilities:
             raise ParameterError(f"calibrated=True needs a fitted calibration, but {self.name} has none; leave it out")
         X = self._checked_inputs(X)
-        if not self.reads_text and X.shape[1] != self.n_features_:
+        if not sp.issparse(X) and not self.takes_texts:
+            raise DataError(
+                f"X must hold the {self.n_features_} features the model was trained on, but holds texts; "
+                "give features made in the same way"
+            )
+        if sp.issparse(X) and X.shape[1] != self.n_features_:
             raise DataError(
                 f"X must have the {self.n_features_} features the model was trained on, but has {X.shape[1]}; "
                 "give features made in the same way"
@@ -164,6 +175,11 @@ class Model(Estimator):
     def predict(self, X: Inputs, k: int = 5) -> Csr:
         """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""
         return self.predict_topk(X, k).to_csr(self.n_labels_)
+
+    @property
+    def takes_texts(self) -> bool:
+        """Whether the fitted model is to be given texts; else rows of features."""
+        return self.reads_text and self.n_features_ == 0
 
     @property
     def is_fitted(self) -> bool:
@@ -198,7 +214,12 @@ class Model(Estimator):
         return model
 
     def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr for most, texts for a method that reads text
-        return list(check_texts(X)) if self.reads_text else checked_features(X)
+        ready_made = sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+        return (
+            list(check_texts(X))
+            if self.reads_text and not (self.reads_features and ready_made)
+            else checked_features(X)
+        )
 
 
 def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave

@@ -18,7 +18,6 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace.estimator import at_least, optional, whole
 from labelspace.features.scaling import unit_rows
@@ -52,9 +51,11 @@ class Neighbours(Model):
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
     text_features = {"ngrams": 1}
     rules = {"neighbours": optional(whole(1)), "power": optional(at_least(0)), "seed": whole(0)}
-    state = ("index_", "place_", "common_", "reach_", "Y_", "neighbours_", "power_")
+    state = ("values_", "holders_", "starts_", "place_", "common_", "reach_", "Y_", "neighbours_", "power_")
 
-    index_: sp.csc_matrix  # (n_documents, n_features) by columns: the rare features of rows of length 1
+    values_: Floats  # the rare features of rows of length 1, feature after feature
+    holders_: Ints  # the document of each value, in 16 bits where they suffice
+    starts_: Ints  # (n_features + 1,) where each feature begins
     place_: Ints  # (n_features,) the column of a common feature in common_, or -1
     common_: Floats  # (n_documents, n_common)
     reach_: Floats  # (n_documents,) length of a row of common_
@@ -87,7 +88,9 @@ class Neighbours(Model):
         rare = X.copy()
         rare.data[self.place_[rare.indices] >= 0] = 0.0
         rare.eliminate_zeros()
-        self.index_ = rare.tocsc()
+        index = rare.tocsc()
+        self.values_, self.starts_ = index.data, index.indptr
+        self.holders_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
 
     def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
         """The choices by how well they rank the labels of a sample of the training documents, each left out itself."""
@@ -114,11 +117,10 @@ class Neighbours(Model):
         """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
         m = min(m, self.Y_.shape[0])
         near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
-        index = self.index_
 
         def find(start: int, stop: int) -> None:
             nearest_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, index.data, index.indices, index.indptr,
+                Q.data, Q.indices, Q.indptr, start, stop, self.values_, self.holders_, self.starts_,
                 self.place_, self.common_, self.reach_, near[start:stop], similarity[start:stop],
             )  # fmt: skip
 

@@ -17,10 +17,11 @@ METHODS = {
     "label_tree": "labelspace.models.label_tree:LabelTree",
     "lexical": "labelspace.models.lexical:Lexical",
     "network": "labelspace.models.network:Network",
+    "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""
 
-DEFAULT = "neighbours"
+DEFAULT = "blend"
 """What ``train`` and ``Tagger`` use when no method is named."""
 
 

@@ -1,0 +1,352 @@
+"""Blend: several methods, put together by a small learned combiner; better than each, and the default.
+
+1. Make the features that the members need, each kind ("view") once: single words; words and their pairs, or pieces of
+   words where texts are short.
+2. Tag documents that the members have not seen: those given for validation; else every training document by members
+   trained on the other folds; else, where documents are many, a sample held out once.
+3. A document's shortlist is what any member ranks among its first ``shortlist``. For each label on it note every
+   member's score, rank, score relative to its best, and that best; the label's count in training, the sum of the
+   scores, and how many members list the label.
+4. Learn from these numbers whether a label is right: gradient-boosted trees with a logistic loss.
+5. Train the members on all training documents (with validation documents: that was step 2 already).
+6. To tag, ask every member, look the shortlist up in the trees, and rank by the chance of being right.
+
+The trees are fitted by log-loss on documents no member was trained on, so their chances are probabilities that can be
+acted on (``calibrated=True``, ``--min-probability``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace import store
+from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.estimator import Rule, optional, whole
+from labelspace.features import Features, Tfidf, create_features
+from labelspace.kernels.shortlist import OF_A_MEMBER, OF_ALL, best_of_table, count_candidates, fill_table
+from labelspace.kernels.threads import run_blocks
+from labelspace.models.base import Aids, Model
+from labelspace.models.registry import create, method
+from labelspace.training.boosting import Forest, boost
+from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
+
+TEXT, GIVEN = "text", "given"
+VIEWS: dict[str, dict[str, Any]] = {
+    "words": {"ngrams": 1},
+    "pairs": {"ngrams": 2},
+    "pieces": {"analyzer": "char", "min_n": 3, "max_n": 5},
+}
+"""Kinds of features made of texts, by name."""
+SETTINGS: dict[str, dict[str, Any]] = {"label_tree": {"tolerance": 0.3}}
+"""Of members, where they differ from the method's own defaults: as good for the combiner, and quicker."""
+SHORT_TEXT = 300  # mean characters up to which pieces of words say more than pairs of words
+MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
+NETWORK_WORK = 4e8  # documents x labels up to which the network is trained
+FOLDED_DOCUMENTS = 20_000  # up to here all documents are tagged out of fold, above a sample is held out once
+FOLDS = 5
+SAMPLE_SHARE, SAMPLE_DOCUMENTS = 0.1, 6_000
+FEW_DOCUMENTS = 10  # below, nothing can be held out: the combiner learns from what the members were trained on
+FEW_TEXTS = 50  # below, a term that occurs once is a feature too
+LEAVES = 16  # of a tree of the combiner
+ROW_BLOCK = 256
+
+Tables = dict[str, Any]  # view -> csr, or texts
+
+
+@dataclass(frozen=True)
+class Member:
+    """A method and the view of the documents that it is given."""
+
+    method: str
+    view: str
+
+    def __str__(self) -> str:
+        return self.method if self.view in (TEXT, GIVEN) else f"{self.method}:{self.view}"
+
+
+def parse_members(text: str) -> list[Member]:
+    """Members written as ``method`` or ``method:view``, with commas between.
+
+    >>> [str(member) for member in parse_members("label_tree:pairs, neighbours, lexical")]
+    ['label_tree:pairs', 'neighbours:words', 'lexical']
+    """
+    members = []
+    for part in text.split(","):
+        name, _, view = part.strip().partition(":")
+        cls = method(name)
+        if cls.reads_features:
+            raise ParameterError(f"a member of blend must be a single method, but is {name!r}; leave it out")
+        view = TEXT if cls.reads_text else view or "words"
+        if view not in (*VIEWS, TEXT):
+            raise ParameterError(f"the view of a member must be one of {', '.join(VIEWS)}, but is {view!r}; choose one")
+        members.append(Member(name, view))
+    return members
+
+
+def _are_members(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(parse_members(value))
+    except ParameterError:
+        return False
+
+
+MEMBERS = Rule(
+    f"methods with commas between, each perhaps with :view ({', '.join(VIEWS)}), such as label_tree:pairs,neighbours",
+    _are_members,
+)
+
+
+class Blend(Model):
+    """The best of several methods, with probabilities.
+
+    >>> texts = [f"{a} {b}" for a in ("bread", "fish", "rice") for b in ("hot", "cold", "old", "new", "raw")]
+    >>> Y = np.repeat(np.eye(3), 5, axis=0)
+    >>> model = Blend(members="neighbours,label_tree").fit(texts, Y)
+    >>> model.predict_topk(["cold fish"], k=1).labels.tolist()
+    [[1]]
+    """
+
+    name = "blend"
+    title = "several methods, weighed by boosted trees on held-out documents"
+    choose_when = "labels should be as good as they get: the default"
+    reads_text = True
+    reads_features = True
+    uses_validation = True
+    holds_out = True
+    gives_probabilities = True
+    rules = {
+        "members": optional(MEMBERS),
+        "folds": optional(whole(1)),
+        "shortlist": whole(1),
+        "rounds": whole(1),
+        "seed": whole(0),
+    }
+    state = ("member_views_", "log_counts_", *(f"forest_{part}_" for part in Forest.state))
+
+    member_views_: list[str]  # the view of each member
+    log_counts_: Floats  # (n_labels,) log(1 + training documents)
+    members_: list[Model]
+    views_: dict[str, Features]
+
+    def __init__(
+        self,
+        members: str | None = None,
+        folds: int | None = None,
+        shortlist: int = 20,
+        rounds: int = 150,
+        seed: int = 0,
+    ) -> None:
+        self.members = members
+        self.folds = folds
+        self.shortlist = shortlist
+        self.rounds = rounds
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        plan = self._plan(X, Y, aids.labels)
+        self.member_views_ = [member.view for member in plan]
+        self.log_counts_ = _log_counts(Y)
+        self.views_ = {
+            view: Tfidf(**VIEWS[view], min_df=_least_texts(view, Y.shape[0]))
+            for view in dict.fromkeys(self.member_views_)
+            if view in VIEWS
+        }
+        tables = {view: _made(features, X, aids.progress) for view, features in self.views_.items()}  # step 1
+        tables |= {TEXT: X, GIVEN: X}
+        if aids.validation is not None and aids.validation[1].nnz:
+            unseen, truth = aids.validation
+            self.members_ = self._train(plan, tables, Y, aids)
+            table, right = self._lesson(self._looked_at(unseen), truth[:, : Y.shape[1]], self.log_counts_)
+        else:
+            table, right = self._out_of_fold(plan, tables, Y, aids)
+            self.members_ = self._train(plan, tables, Y, aids)  # step 5
+        forest = boost(table, right, self.rounds, leaves=LEAVES, seed=self.seed, progress=aids.progress)  # step 4
+        for part in Forest.state:
+            setattr(self, f"forest_{part}_", getattr(forest, part))
+
+    def _plan(self, X: Csr, Y: Csr, labels: LabelSpace | None) -> list[Member]:
+        """The members that suit the data, or those the user named."""
+        texts = None if sp.issparse(X) else X
+        if self.members is not None:
+            plan = parse_members(self.members)
+        else:
+            plan = [Member("neighbours", "words"), Member("label_tree", _wide_view(texts))]
+            if Y.shape[0] * Y.shape[1] <= NETWORK_WORK:
+                plan.append(Member("network", "words"))
+            if texts is not None and labels is not None and labels.are_named:
+                plan.append(Member("lexical", TEXT))
+        if texts is None:
+            reading = [member.method for member in plan if member.view == TEXT]
+            if reading:
+                raise DataError(f"{reading[0]} reads texts, but there are only features; leave it out of members")
+            return [Member(name, GIVEN) for name in dict.fromkeys(member.method for member in plan)]
+        return plan
+
+    def _train(self, plan: Sequence[Member], tables: Tables, Y: Csr, aids: Aids, part: str = "") -> list[Model]:
+        trained = []
+        for member in plan:
+            cls = method(member.method)
+            seed = {"seed": self.seed} if "seed" in cls.defaults() else {}
+            model = create(member.method, **seed, **SETTINGS.get(member.method, {}))
+            report = _named(aids.progress, f"{member}{part}")
+            trained.append(model.fit(tables[member.view], Y, labels=aids.labels, progress=report))
+        return trained
+
+    def _out_of_fold(self, plan: Sequence[Member], tables: Tables, Y: Csr, aids: Aids) -> tuple[Floats, Floats]:
+        """What members trained on the other documents say of each document held out, and what is right."""
+        n, lessons = Y.shape[0], []
+        parts = self._held_out(n)
+        for number, part in enumerate(parts):
+            rest = np.setdiff1d(np.arange(n), part)
+            if not len(rest) or Y[rest].nnz == 0:
+                rest = np.arange(n)
+            chosen = {view: _rows(table, rest) for view, table in tables.items()}
+            self.members_ = self._train(plan, chosen, Y[rest], aids, f" (part {number + 1} of {len(parts)})")
+            chosen = {view: _rows(table, part) for view, table in tables.items()}
+            lessons.append(self._lesson(chosen, Y[part], _log_counts(Y[rest])))
+        return np.concatenate([table for table, _ in lessons]), np.concatenate([right for _, right in lessons])
+
+    def _held_out(self, n: int) -> list[Longs]:
+        """The documents held out, in parts: one sample, or a fold each."""
+        order = np.random.default_rng(self.seed).permutation(n)
+        folds = self.folds or (FOLDS if n <= FOLDED_DOCUMENTS else 1)
+        if n < FEW_DOCUMENTS:
+            return [order]
+        if folds == 1:
+            return [np.sort(order[: min(round(SAMPLE_SHARE * n), SAMPLE_DOCUMENTS)])]
+        return [np.sort(part) for part in np.array_split(order, min(folds, n))]
+
+    def _lesson(self, tables: Tables, truth: Csr, log_counts: Floats) -> tuple[Floats, Floats]:
+        """What the members say of unseen documents (step 2) as the combiner's table (step 3), and what is right.
+
+        ``log_counts`` are those of the documents the members saw: a label is as rare here as it was for them.
+        """
+        listed, scores = self._ask(tables, truth.shape[0])
+        labels, table, ends = self._table(listed, scores, self.shortlist, log_counts)
+        rows = np.repeat(np.arange(truth.shape[0]), np.diff(ends))
+        return table, np.asarray(truth[rows, labels], np.float32).ravel()
+
+    def _ask(self, tables: Tables, n: int, places: int = 0) -> tuple[Ints, Floats]:
+        """The labels and scores that every member lists, in twice the places of a shortlist. Shape (members, n, k)."""
+        k = min(max(2 * self.shortlist, places), self.n_labels_)
+        listed, scores = (
+            np.empty((len(self.members_), n, k), np.int32),
+            np.empty((len(self.members_), n, k), np.float32),
+        )
+        for at, (member, view) in enumerate(zip(self.members_, self.member_views_, strict=True)):
+            top = member._predict(tables[view], k)  # what goes in was checked
+            listed[at], scores[at] = top.labels, top.scores
+        return listed, scores
+
+    def _table(self, listed: Ints, scores: Floats, depth: int, log_counts: Floats) -> tuple[Ints, Floats, Longs]:
+        """Candidate labels, what is known of each, and where each document's end."""
+        n, counts = listed.shape[1], np.zeros(listed.shape[1], np.int64)
+        run_blocks(lambda start, stop: count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        labels = np.empty(ends[-1], np.int32)
+        table = np.empty((ends[-1], OF_A_MEMBER * len(listed) + OF_ALL), np.float32)
+
+        def fill(start: int, stop: int) -> None:
+            fill_table(listed, scores, start, stop, depth, log_counts, ends, labels, table)
+
+        run_blocks(fill, n, ROW_BLOCK)
+        return labels, table, ends
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        n = X.shape[0] if sp.issparse(X) else len(X)
+        depth = max(self.shortlist, k)
+        labels, table, ends = self._table(*self._ask(self._looked_at(X), n, depth), depth, self.log_counts_)
+        chances = self._forest.probabilities(table)
+        out = TopK.empty(n, k)
+
+        def rank(start: int, stop: int) -> None:
+            best_of_table(labels, chances, ends, start, stop, out.labels, out.scores)
+
+        run_blocks(rank, n, ROW_BLOCK)  # step 6
+        return out
+
+    @property
+    def _forest(self) -> Forest:
+        return Forest(*(getattr(self, f"forest_{part}_") for part in Forest.state))
+
+    def _looked_at(self, X: Csr) -> Tables:
+        """Documents under every view."""
+        return {TEXT: X, GIVEN: X} | {view: features.transform(X) for view, features in self.views_.items()}
+
+    def _forget(self) -> None:
+        super()._forget()
+        for key in ("members_", "views_"):
+            self.__dict__.pop(key, None)
+
+    def to_store(self) -> tuple[dict[str, Any], store.Arrays]:
+        """The manifest's part on this model, its members and its features, and all their arrays."""
+        manifest, arrays = super().to_store()
+        members, views = [], []
+        for at, member in enumerate(self.members_):
+            packed, theirs = member.to_store()
+            members.append(packed)
+            arrays |= {f"member{at}/{key}": value for key, value in theirs.items()}
+        for view, features in self.views_.items():
+            packed, theirs = store.pack(features)
+            views.append({"view": view, **packed})
+            arrays |= {f"view:{view}/{key}": value for key, value in theirs.items()}
+        return {**manifest, "members": members, "views": views}, arrays
+
+    @classmethod
+    def from_store(cls, manifest: dict[str, Any], arrays: store.Arrays, labels: LabelSpace | None) -> Self:
+        """The fitted model that ``to_store`` took apart."""
+        model = super().from_store(manifest, arrays, labels)
+        model.members_ = [
+            method(packed["method"]).from_store(packed, _below(arrays, f"member{at}/"), labels)
+            for at, packed in enumerate(manifest["members"])
+        ]
+        model.views_ = {}
+        for packed in manifest["views"]:
+            features = create_features(packed["name"], **packed["params"])
+            store.unpack(features, packed, _below(arrays, f"view:{packed['view']}/"))
+            model.views_[packed["view"]] = features
+        if len(model.members_) != len(model.member_views_):
+            raise ModelError(f"a blend must hold {len(model.member_views_)} members, but has others; train it again")
+        return model
+
+
+def _wide_view(texts: Sequence[str] | None) -> str:
+    """The view for linear classifiers: they make use of many features, where time allows."""
+    if texts is None or len(texts) > MANY_DOCUMENTS:
+        return "words"
+    return "pieces" if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else "pairs"
+
+
+def _least_texts(view: str, n: int) -> int:
+    """In how many of n texts a term must occur; rare pairs of words are most of all pairs and teach little."""
+    if n < FEW_TEXTS:
+        return 1
+    return max(2, min(10, n // 4000)) if view == "pairs" else 2
+
+
+def _log_counts(Y: Csr) -> Floats:
+    return np.log1p(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.float32)
+
+
+def _below(arrays: store.Arrays, prefix: str) -> store.Arrays:
+    return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
+
+
+def _made(features: Features, texts: Any, progress: Progress) -> Csr:  # noqa: ANN401 - checked texts
+    progress("features", 0, len(texts))
+    X = features.fit_transform(texts)
+    progress("features", len(texts), len(texts))
+    return X
+
+
+def _rows(table: Any, rows: Longs) -> Any:  # noqa: ANN401 - csr or texts
+    return table[rows] if sp.issparse(table) else [table[row] for row in rows.tolist()]
+
+
+def _named(progress: Progress, name: str) -> Callable[[str, int, int], None]:
+    return lambda step, done, total: progress(f"{name}: {step}", done, total)

@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import pytest
+
+import labelspace
+from labelspace.errors import DataError, ParameterError
+from labelspace.metrics import expected_calibration_error
+from labelspace.models.blend import Blend, parse_members
+from labelspace.models.registry import create
+
+QUICK = "label_tree,neighbours"
+
+
+def precision(model, X, Y):
+    first = model.predict_topk(X, k=1).labels[:, 0]
+    return Y[np.arange(Y.shape[0]), first].mean()
+
+
+def test_it_is_better_than_its_members_on_features(noisy):
+    train, test = noisy
+    blend = Blend(members=QUICK).fit(train.X, train.Y)
+    best = max(precision(create(name).fit(train.X, train.Y), test.X, test.Y) for name in QUICK.split(","))
+    assert precision(blend, test.X, test.Y) >= best - 0.01
+    assert not blend.takes_texts
+
+
+@pytest.fixture
+def noisy():
+    from labelspace.data.synthetic import planted
+
+    data = planted(n=900, d=300, l=30, noise=60, seed=2)
+    return data.rows(range(600)), data.rows(range(600, 900))
+
+
+def test_members_are_chosen_by_what_there_is(data):
+    train, _ = data
+    of_texts = Blend(rounds=5, folds=1).fit(train.texts, train.Y, labels=train.labels)
+    assert [m.name for m in of_texts.members_] == ["neighbours", "label_tree", "network", "lexical"]
+    assert of_texts.member_views_ == ["words", "pieces", "words", "text"]
+    unnamed = Blend(rounds=5, folds=1).fit(train.texts, train.Y)
+    assert "lexical" not in [m.name for m in unnamed.members_]
+    of_features = Blend(rounds=5, folds=1).fit(train.X, train.Y, labels=train.labels)
+    assert [m.name for m in of_features.members_] == ["neighbours", "label_tree", "network"]
+
+
+def test_long_texts_are_seen_as_pairs_of_words(data):
+    train, _ = data
+    texts = [text * 40 for text in train.texts[:100]]
+    assert "pairs" in Blend(rounds=2, folds=1).fit(texts, train.Y[:100]).member_views_
+
+
+def test_probabilities_are_probabilities(noisy):
+    train, test = noisy
+    model = Blend(members=QUICK).fit(train.X, train.Y)
+    top = model.predict_topk(test.X, 5, calibrated=True)
+    assert ((top.scores[top.labels >= 0] > 0) & (top.scores[top.labels >= 0] < 1)).all()
+    assert expected_calibration_error(test.Y, top, 5) < 0.08
+
+
+def test_validation_documents_teach_the_combiner_and_no_member(data):
+    train, test = data
+    blend = Blend(members=QUICK).fit(train.X, train.Y, validation=(test.X, test.Y))
+    alone = create("neighbours").fit(train.X, train.Y)
+    top, expected = blend.members_[1].predict_topk(test.X, 3), alone.predict_topk(test.X, 3)
+    assert np.array_equal(top.labels, expected.labels)
+    folded = Blend(members=QUICK).fit(train.X, train.Y)
+    assert not np.array_equal(folded.forest_value_, blend.forest_value_)
+
+
+def test_a_damaged_list_of_members_is_refused(data, tmp_path):
+    train, _ = data
+    Blend(members=QUICK, rounds=2).fit(train.X, train.Y).save(tmp_path / "model")
+    path = tmp_path / "model" / "model.json"
+    manifest = json.loads(path.read_text())
+    manifest["members"].pop()
+    from labelspace.store import sealed
+
+    path.write_text(json.dumps(sealed(manifest)))
+    with pytest.raises(labelspace.errors.ModelError, match="must hold 2 members"):
+        labelspace.load(tmp_path / "model")
+
+
+def test_texts_for_features_and_the_other_way_round_are_refused(data):
+    train, test = data
+    of_features = Blend(members=QUICK, rounds=2).fit(train.X, train.Y)
+    with pytest.raises(DataError, match="600 features the model was trained on, but holds texts"):
+        of_features.predict_topk(test.texts)
+    of_texts = Blend(members=QUICK, rounds=2).fit(train.texts, train.Y)
+    with pytest.raises(DataError, match="must have the 0 features|holds features"):
+        of_texts.predict_topk(test.X)
+
+
+def test_members_can_be_named():
+    assert [str(member) for member in parse_members("label_tree, network:pieces")] == [
+        "label_tree:words",
+        "network:pieces",
+    ]
+    with pytest.raises(ParameterError, match="there is no method 'label_three'"):
+        parse_members("label_three")
+    with pytest.raises(ParameterError, match="must be one of words, pairs, pieces, but is 'sounds'"):
+        parse_members("neighbours:sounds")
+    with pytest.raises(ParameterError, match="must be a single method"):
+        parse_members("blend")
+
+
+def test_a_member_that_reads_text_needs_texts(data):
+    train, _ = data
+    with pytest.raises(DataError, match="lexical reads texts, but there are only features"):
+        Blend(members="neighbours,lexical").fit(train.X, train.Y, labels=train.labels)
+    with pytest.raises(ParameterError, match="members of blend must be"):
+        Blend(members="neighbours,nothing").fit(train.X, train.Y)
+
+
+def test_few_documents_are_enough():
+    texts, Y = ["red", "green", "red red"], np.array([[1, 0], [0, 1], [1, 0]])
+    model = Blend().fit(texts, Y)
+    assert model.predict_topk(["red"], 2).labels[0].tolist() in ([0, 1], [0, -1])
