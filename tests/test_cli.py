@@ -293,7 +293,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("evaluate", "model", "texts", "--k", "1,5000"), "k must be at most the number of labels, but is 5000"),
         (("evaluate", "model", "features"), "reads texts, but the data holds ready-made features"),
         (("evaluate", "model", "only"), "must hold a test file, but has none"),
-        (("train", "texts", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
+        (("train", "texts", "--method", "popular", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
         (("predict", "model"), "texts or --input FILE, one of the two"),
         (("predict", "model", "x", "--input", "y"), "one of the two"),
         (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),

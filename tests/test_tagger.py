@@ -31,7 +31,7 @@ def test_tag_is_tag_batch_of_one():
 
 
 def test_an_empty_or_unknown_text_gets_no_label_from_neighbours():
-    tagger = Tagger(features=Tfidf(min_df=1)).fit(TEXTS, NAMES)
+    tagger = Tagger("neighbours", features=Tfidf(min_df=1)).fit(TEXTS, NAMES)
     assert tagger.tag_batch(["", "zzz qqq"], k=3) == [[], []]
 
 

@@ -270,7 +270,8 @@ def _attempt(
         tagger.model.check_params()
         documents, validation = with_validation(train_set, source, recipe)
         X, made = None, Seconds()
-        if tagger.features is not None and train_set.X is None and documents is train_set:
+        ready = train_set.X is not None or tagger.model.reads_text
+        if tagger.features is not None and not ready and documents is train_set:
             tagger.features, X, made = shared.get(tagger.features)
         with timed() as taken:
             tagger.fit_dataset(documents, validation, progress, X=X)

@@ -113,6 +113,17 @@ def test_a_member_that_reads_text_needs_texts(data):
 
 
 def test_few_documents_are_enough():
-    texts, Y = ["red", "green", "red red"], np.array([[1, 0], [0, 1], [1, 0]])
+    texts, Y = ["red", "green", "red red", "blue sky"], np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]])
     model = Blend().fit(texts, Y)
-    assert model.predict_topk(["red"], 2).labels[0].tolist() in ([0, 1], [0, -1])
+    asked = model.predict_topk(["red", "green", "a blue one"], 3)
+    assert asked.labels[:, 0].tolist() == [0, 1, 2]
+    assert len(model.forest_roots_) == 0, "nothing to learn from: the mean of the members' scores"
+    assert (asked.scores[:, 0] <= 1).all()
+
+
+def test_labels_that_all_stand_in_one_part_are_no_trouble(data):
+    train, _ = data
+    Y = np.zeros((60, 2))
+    Y[17, 1] = 1
+    model = Blend(members=QUICK, rounds=2).fit(train.X[:60], Y)
+    assert model.predict_topk(train.X[17:18], 1).labels[0, 0] in (1, -1)

@@ -128,9 +128,9 @@ def grow(
 def forest_margins(
     F: Floats, start: int, stop: int, roots: Ints, column: Ints, upto: Floats, left: Ints, value: Floats, out: Floats
 ) -> None:
-    """Add the leaves that rows start..stop of F fall into, over all trees, to ``out``."""
-    for row in range(start, stop):
-        for root in roots:
+    """Add the leaves that rows start..stop of F fall into to ``out``, tree by tree: a tree stays in the cache."""
+    for root in roots:
+        for row in range(start, stop):
             node = root
             while column[node] >= 0:
                 node = left[node] if F[row, column[node]] <= upto[node] else left[node] + 1

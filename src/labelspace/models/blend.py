@@ -50,8 +50,7 @@ NETWORK_WORK = 4e8  # documents x labels up to which the network is trained
 FOLDED_DOCUMENTS = 20_000  # up to here all documents are tagged out of fold, above a sample is held out once
 FOLDS = 5
 SAMPLE_SHARE, SAMPLE_DOCUMENTS = 0.1, 6_000
-FEW_DOCUMENTS = 10  # below, nothing can be held out: the combiner learns from what the members were trained on
-FEW_TEXTS = 50  # below, a term that occurs once is a feature too
+FEW_DOCUMENTS = 50  # below, there is nothing to learn from: the mean of the members' scores is the answer
 LEAVES = 16  # of a tree of the combiner
 ROW_BLOCK = 256
 
@@ -199,24 +198,28 @@ class Blend(Model):
 
     def _out_of_fold(self, plan: Sequence[Member], tables: Tables, Y: Csr, aids: Aids) -> tuple[Floats, Floats]:
         """What members trained on the other documents say of each document held out, and what is right."""
-        n, lessons = Y.shape[0], []
+        n = Y.shape[0]
         parts = self._held_out(n)
+        lessons = [np.zeros((0, OF_A_MEMBER * len(plan) + OF_ALL), np.float32)]
+        answers = [np.zeros(0, np.float32)]
         for number, part in enumerate(parts):
             rest = np.setdiff1d(np.arange(n), part)
-            if not len(rest) or Y[rest].nnz == 0:
-                rest = np.arange(n)
-            chosen = {view: _rows(table, rest) for view, table in tables.items()}
+            if Y[rest].nnz == 0:  # every label is in this part
+                continue
+            chosen = {view: _rows(whole, rest) for view, whole in tables.items()}
             self.members_ = self._train(plan, chosen, Y[rest], aids, f" (part {number + 1} of {len(parts)})")
-            chosen = {view: _rows(table, part) for view, table in tables.items()}
-            lessons.append(self._lesson(chosen, Y[part], _log_counts(Y[rest])))
-        return np.concatenate([table for table, _ in lessons]), np.concatenate([right for _, right in lessons])
+            chosen = {view: _rows(whole, part) for view, whole in tables.items()}
+            table, right = self._lesson(chosen, Y[part], _log_counts(Y[rest]))
+            lessons.append(table)
+            answers.append(right)
+        return np.concatenate(lessons), np.concatenate(answers)
 
     def _held_out(self, n: int) -> list[Longs]:
         """The documents held out, in parts: one sample, or a fold each."""
         order = np.random.default_rng(self.seed).permutation(n)
         folds = self.folds or (FOLDS if n <= FOLDED_DOCUMENTS else 1)
         if n < FEW_DOCUMENTS:
-            return [order]
+            return []
         if folds == 1:
             return [np.sort(order[: min(round(SAMPLE_SHARE * n), SAMPLE_DOCUMENTS)])]
         return [np.sort(part) for part in np.array_split(order, min(folds, n))]
@@ -261,7 +264,10 @@ class Blend(Model):
         n = X.shape[0] if sp.issparse(X) else len(X)
         depth = max(self.shortlist, k)
         labels, table, ends = self._table(*self._ask(self._looked_at(X), n, depth), depth, self.log_counts_)
-        chances = self._forest.probabilities(table)
+        forest = self._forest
+        chances: Floats = table[:, -2] / np.float32(len(self.members_))  # the mean score, where there was no lesson
+        if len(forest.roots):
+            chances = forest.probabilities(table)
         out = TopK.empty(n, k)
 
         def rank(start: int, stop: int) -> None:
@@ -324,7 +330,7 @@ def _wide_view(texts: Sequence[str] | None) -> str:
 
 def _least_texts(view: str, n: int) -> int:
     """In how many of n texts a term must occur; rare pairs of words are most of all pairs and teach little."""
-    if n < FEW_TEXTS:
+    if n < FEW_DOCUMENTS:
         return 1
     return max(2, min(10, n // 4000)) if view == "pairs" else 2
 

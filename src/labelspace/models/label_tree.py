@@ -41,6 +41,7 @@ from labelspace.training.weights import by_features
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents a task
+PART = 64  # children of a node a task: a wide node is work for several threads
 BIAS = 1.0
 FEW = 1000  # labels below which one flat level is the default, with FLAT_C
 FLAT_C, TREE_C, LEAF = 0.35, 1.0, 100
@@ -180,31 +181,36 @@ class LabelTree(Model):
         flat = all(tree.level[-1] == 1 for tree in forest)
         C = self.C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
-        kept: dict[int, tuple[Ints, Floats]] = {}  # by node: the weights of its children, one after the other
+        kept: dict[tuple[int, int], tuple[Ints, Floats]] = {}  # by node and first child: weights, child after child
         sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
         scratch = threading.local()
 
-        def train(tasks: list[Task], start: int, stop: int) -> None:
+        def train(parts: list[tuple[Task, int]], start: int, stop: int) -> None:
             if not hasattr(scratch, "place"):
                 scratch.place, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
-            for number, node, others in tasks[start:stop]:
+            for (number, node, others), first in parts[start:stop]:
                 below, cuts = columns[number], forest[number].cuts(node)
                 rows, positives, ends = reached(below.indices, below.indptr, cuts, node == 0, others, scratch.mark)
                 at = int(self.roots_[number]) + node
+                mine = ends[first : first + PART + 1]
                 features, weights, stops, biases = train_children(
-                    X.data, X.indices, X.indptr, rows, positives, ends, self.loss == "logistic", BIAS, float(C),
-                    float(self.tolerance), self.max_passes, float(self.threshold), self.seed + at, scratch.place,
+                    X.data, X.indices, X.indptr, rows, positives, mine, self.loss == "logistic", BIAS, float(C),
+                    float(self.tolerance), self.max_passes, float(self.threshold), self.seed + at + first,
+                    scratch.place,
                 )  # fmt: skip
-                children = slice(self.first_child_[at], self.last_child_[at])
+                begin = int(self.first_child_[at]) + first
+                children = slice(begin, begin + len(biases))
                 self.bias_[children], sizes[children] = biases, np.diff(stops)
-                kept[at] = (features, weights)
+                kept[at, first] = (features, weights)
 
-        done, total = 0, int((self.label_ < 0).sum())
+        width = self.last_child_ - self.first_child_
+        done, total = 0, int((-(-width // PART)).sum())
         for tasks in self._stages(X, forest):
+            parts = [(task, first) for task in tasks for first in range(0, width[self.roots_[task[0]] + task[1]], PART)]
             tell = partial(lambda before, now, _: aids.progress("nodes", before + now, total), done)
-            run_blocks(partial(train, tasks), len(tasks), 1, tell)
-            done += len(tasks)
-            W = by_features([kept[node] for node in sorted(kept)], X.shape[1], sizes)
+            run_blocks(partial(train, parts), len(parts), 1, tell)
+            done += len(parts)
+            W = by_features([kept[part] for part in sorted(kept)], X.shape[1], sizes)
             self.values_, self.starts_ = W.data, W.indptr
             self.nodes_ = W.indices.astype(np.uint16) if len(sizes) <= 2**16 else W.indices
 
