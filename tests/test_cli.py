@@ -134,7 +134,13 @@ def test_a_blend_gives_probabilities_and_abstains_where_they_are_low(run, texts,
     assert streamed["labels"] == some
     wrong = one_line(run("predict", "blend", text, "--min-probability", "1.5")[2])
     assert "between 0 and 1, but min_probability is 1.5" in wrong
-    assert "one_vs_rest has none" in one_line(run("predict", model, text, "--min-probability", "0.5")[2])
+    assert (
+        "no label is right with a probability of 1 or more"
+        in run("predict", "blend", text, "--min-probability", "1")[1]
+    )
+    assert "but one_vs_rest does not; train blend" in one_line(
+        run("predict", model, text, "--min-probability", "0.5")[2]
+    )
 
 
 def test_compare_tells_no_features_to_a_method_that_reads_texts(run, texts):

@@ -183,8 +183,9 @@ def predict(
         pairs = zip(texts or [], tagger.named(top), strict=True)
         print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
         return
+    why = {} if least is None else {"none": f"no label is right with a probability of {least:g} or more"}
     for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
-        console().print(tags_table(text, labels, scores, tagger.labels_))
+        console().print(tags_table(text, labels, scores, tagger.labels_, **why))
 
 
 @app.command()

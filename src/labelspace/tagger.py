@@ -99,6 +99,10 @@ class Tagger:
             raise ParameterError(
                 f"a probability must lie between 0 and 1, but min_probability is {min_probability}; give such a number"
             )
+        if not self.model.gives_probabilities:
+            raise ParameterError(
+                f"min_probability needs a method that gives probabilities, but {self.model.name} does not; train blend"
+            )
         return self.predict_topk(inputs, k, calibrated=True).at_least(min_probability)
 
     def tag(self, text: str, k: int = 5, min_probability: float | None = None) -> Tags:

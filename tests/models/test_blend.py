@@ -112,13 +112,26 @@ def test_a_member_that_reads_text_needs_texts(data):
         Blend(members="neighbours,nothing").fit(train.X, train.Y)
 
 
-def test_few_documents_are_enough():
+def test_documents_are_asked_about_a_few_at_a_time(data, monkeypatch):
+    train, test = data
+    model = Blend(members=QUICK, rounds=10).fit(train.X, train.Y)
+    whole = model.predict_topk(test.X, 5)
+    monkeypatch.setattr("labelspace.models.blend.AT_ONCE", 7)
+    parts = model.predict_topk(test.X, 5)
+    assert np.array_equal(whole.labels, parts.labels)
+    assert np.array_equal(whole.scores, parts.scores)
+
+
+def test_few_documents_are_enough(tmp_path):
     texts, Y = ["red", "green", "red red", "blue sky"], np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 0, 1]])
     model = Blend().fit(texts, Y)
     asked = model.predict_topk(["red", "green", "a blue one"], 3)
     assert asked.labels[:, 0].tolist() == [0, 1, 2]
     assert len(model.forest_roots_) == 0, "nothing to learn from: the mean of the members' scores"
     assert (asked.scores[:, 0] <= 1).all()
+    model.save(tmp_path / "model")
+    again = labelspace.load(tmp_path / "model").predict_topk(["red", "green", "a blue one"], 3)
+    assert np.array_equal(again.labels, asked.labels)
 
 
 def test_labels_that_all_stand_in_one_part_are_no_trouble(data):

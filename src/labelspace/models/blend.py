@@ -52,7 +52,8 @@ FOLDS = 5
 SAMPLE_SHARE, SAMPLE_DOCUMENTS = 0.1, 6_000
 FEW_DOCUMENTS = 50  # below, there is nothing to learn from: the mean of the members' scores is the answer
 LEAVES = 16  # of a tree of the combiner
-ROW_BLOCK = 256
+ROW_BLOCK = 256  # documents a task
+AT_ONCE = 8192  # documents asked about at a time
 
 Tables = dict[str, Any]  # view -> csr, or texts
 
@@ -237,10 +238,8 @@ class Blend(Model):
     def _ask(self, tables: Tables, n: int, places: int = 0) -> tuple[Ints, Floats]:
         """The labels and scores that every member lists, in twice the places of a shortlist. Shape (members, n, k)."""
         k = min(max(2 * self.shortlist, places), self.n_labels_)
-        listed, scores = (
-            np.empty((len(self.members_), n, k), np.int32),
-            np.empty((len(self.members_), n, k), np.float32),
-        )
+        shape = (len(self.members_), n, k)
+        listed, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
         for at, (member, view) in enumerate(zip(self.members_, self.member_views_, strict=True)):
             top = member._predict(tables[view], k)  # what goes in was checked
             listed[at], scores[at] = top.labels, top.scores
@@ -262,19 +261,25 @@ class Blend(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         n = X.shape[0] if sp.issparse(X) else len(X)
-        depth = max(self.shortlist, k)
+        out = TopK.empty(n, k)
+        for start in range(0, n, AT_ONCE):  # the table of all documents may not fit into memory
+            some = slice(start, start + AT_ONCE)
+            self._rank(X[some], TopK(out.labels[some], out.scores[some]))
+        return out
+
+    def _rank(self, X: Csr, out: TopK) -> None:
+        """Write the best labels of some documents to ``out`` (step 6)."""
+        n, depth = len(out), max(self.shortlist, out.k)
         labels, table, ends = self._table(*self._ask(self._looked_at(X), n, depth), depth, self.log_counts_)
         forest = self._forest
         chances: Floats = table[:, -2] / np.float32(len(self.members_))  # the mean score, where there was no lesson
         if len(forest.roots):
             chances = forest.probabilities(table)
-        out = TopK.empty(n, k)
 
         def rank(start: int, stop: int) -> None:
             best_of_table(labels, chances, ends, start, stop, out.labels, out.scores)
 
-        run_blocks(rank, n, ROW_BLOCK)  # step 6
-        return out
+        run_blocks(rank, n, ROW_BLOCK)
 
     @property
     def _forest(self) -> Forest:

@@ -89,8 +89,17 @@ _HEADINGS = {
 }
 
 
-def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space: LabelSpace) -> Group:
-    """The tags of one document; a label's first synonym stands beside its name, where there are synonyms."""
+def tags_table(
+    text: str,
+    labels: Sequence[int],
+    scores: Sequence[float],
+    space: LabelSpace,
+    none: str = "nothing in this text was seen in training",
+) -> Group:
+    """The tags of one document; a label's first synonym stands beside its name, where there are synonyms.
+
+    ``none`` says why there is no tag, where there is none.
+    """
     described = space.synonyms is not None
     table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
     for label, score in zip(labels, scores, strict=True):
@@ -99,7 +108,7 @@ def tags_table(text: str, labels: Sequence[int], scores: Sequence[float], space:
         also = [] if space.synonyms is None else [escape(_short((space.synonyms[label] or [""])[0], 80))]
         table.add_row(escape(space.names[label]), *also, f"{score:.3f}")
     if not table.rows:
-        table.add_row("(none: nothing in this text was seen in training)")
+        table.add_row(f"(none: {none})")
     return titled(_short(text, 100), table)
 
 
