@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.models import network
@@ -102,6 +103,20 @@ def test_another_seed_is_another_network(data):
     one, again, other = (Network(epochs=1, seed=seed).fit(train.X, train.Y) for seed in (0, 0, 1))
     assert np.array_equal(one.vectors_, again.vectors_)
     assert not np.array_equal(one.vectors_, other.vectors_)
+
+
+def test_blocks_and_threads_change_nothing_but_time(data, monkeypatch):
+    train, _ = data
+    monkeypatch.setattr(network, "LABEL_BLOCK", 16)
+    monkeypatch.setattr(network, "ROW_BLOCK", 8)
+    monkeypatch.setattr(network, "FEATURE_BLOCK", 32)
+    models = []
+    for threads in (1, 2, 3):
+        monkeypatch.setenv("LABELSPACE_THREADS", str(threads))
+        with threadpool_limits(threads, user_api="blas"):
+            models.append(Network(epochs=2).fit(train.X, train.Y))
+    for key in Network.state:
+        assert all(np.array_equal(getattr(models[0], key), getattr(model, key)) for model in models[1:])
 
 
 def test_a_label_without_documents_is_never_suggested(data):
