@@ -37,7 +37,7 @@ def test_members_are_chosen_by_what_there_is(data):
     train, _ = data
     of_texts = Blend(rounds=5, folds=1).fit(train.texts, train.Y, labels=train.labels)
     assert [m.name for m in of_texts.members_] == ["neighbours", "label_tree", "network", "lexical"]
-    assert of_texts.member_views_ == ["words", "pieces", "words", "text"]
+    assert of_texts.member_views_ == ["words", "pieces", "words", "given"]
     unnamed = Blend(rounds=5, folds=1).fit(train.texts, train.Y)
     assert "lexical" not in [m.name for m in unnamed.members_]
     of_features = Blend(rounds=5, folds=1).fit(train.X, train.Y, labels=train.labels)

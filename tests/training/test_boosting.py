@@ -2,7 +2,8 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
-from labelspace.training.boosting import Forest, boost, sigmoid
+from labelspace.training.boosting import Forest, boost
+from labelspace.training.losses import sigmoid
 
 
 def problem(seed, n=3000):

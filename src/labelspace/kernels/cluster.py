@@ -5,17 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from labelspace.kernels.random import advanced, seeded
 from labelspace.kernels.tree import local_rows
 from labelspace.types import Floats, Ints, Longs
-
-
-@njit(cache=True, nogil=True)
-def shuffled(state: np.uint64) -> np.uint64:
-    """The next number of a xorshift generator: the same draws on every platform."""
-    state ^= state << np.uint64(13)
-    state ^= state >> np.uint64(7)
-    state ^= state << np.uint64(17)
-    return state
 
 
 @njit(cache=True, nogil=True)
@@ -35,9 +27,9 @@ def bisect(
     two. ``sums`` (2, n_columns), the sums of the rows of each side, is scratch: all zeros before and after.
     """
     n = len(members)
-    state = np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
+    state = seeded(seed)
     for _ in range(4):
-        state = shuffled(state)
+        state = advanced(state)
     one = np.int64(state % np.uint64(n))
     other = (one + 1 + np.int64((state >> np.uint64(20)) % np.uint64(n - 1))) % n
     side = np.full(n, -1, np.int8)  # -1: on no side yet
@@ -95,11 +87,11 @@ def kmeans(
     values, columns, ends, names = local_rows(data, indices, indptr, members, np.full(n_columns, -1, np.int32))
     n = len(members)
     k = min(k, n)
-    state = shuffled(np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15))
+    state = advanced(seeded(seed))
     drawn = np.arange(n)
     cluster = np.full(n, -1, np.int32)
     for c in range(k):
-        state = shuffled(state)
+        state = advanced(state)
         other = c + np.int64(state % np.uint64(n - c))
         drawn[c], drawn[other] = drawn[other], drawn[c]
         cluster[drawn[c]] = c

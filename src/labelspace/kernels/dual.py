@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from labelspace.kernels.random import seeded, shuffle
 from labelspace.types import Floats, Ints
 
 
@@ -46,7 +47,7 @@ def descend(
     """Fit one label into ``w`` (D + 1, all zeros); ``alpha`` and ``order`` (n) are scratch. Returns the passes made."""
     n = len(norms)
     diagonal = np.float32(0.5 / C)
-    state = np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
+    state = seeded(seed)
     bias_at = len(w) - 1
     for i in range(n):
         alpha[i] = 0.0
@@ -57,12 +58,7 @@ def descend(
     while passes < max_passes:
         passes += 1
         largest, smallest = -np.inf, np.inf
-        for i in range(active - 1, 0, -1):  # Fisher-Yates with a xorshift generator: the same order on every platform
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            drawn = np.int64(state % np.uint64(i + 1))
-            order[i], order[drawn] = order[drawn], order[i]
+        state = shuffle(order, active, state)
         at = 0
         while at < active:
             i = order[at]
@@ -116,7 +112,7 @@ def descend_logistic(
 ) -> int:
     """As ``descend``, for the logistic loss: each alpha lies between 0 and C and is found by a few Newton steps."""
     n, bias_at = len(norms), len(w) - 1
-    state = np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
+    state = seeded(seed)
     least = min(1e-3 * C, 1e-8)
     for i in range(n):
         alpha[i] = least
@@ -130,12 +126,7 @@ def descend_logistic(
     while passes < max_passes:
         passes += 1
         largest, newton_steps = 0.0, 0
-        for i in range(n - 1, 0, -1):
-            state ^= state << np.uint64(13)
-            state ^= state >> np.uint64(7)
-            state ^= state << np.uint64(17)
-            drawn = np.int64(state % np.uint64(i + 1))
-            order[i], order[drawn] = order[drawn], order[i]
+        state = shuffle(order, n, state)
         for i in order[:n]:
             margin = np.float32(bias) * w[bias_at]
             for j in range(indptr[i], indptr[i + 1]):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.topk import push, sort_best_first
+from labelspace.kernels.topk import best_allowed
 from labelspace.types import Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
@@ -166,10 +166,6 @@ def network_topk(
         embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
         scores[:] = 0.0
         add_units(activity, weights, scores)
-        best, ids = out_scores[row], out_labels[row]
-        size = 0
         for label in range(len(scores)):
-            score = scores[label] * weight_scales[label] + bias[label]
-            if allowed[label] and (size < len(best) or score > best[0]):
-                size = push(best, ids, size, score, label)
-        sort_best_first(best, ids, size)
+            scores[label] = scores[label] * weight_scales[label] + bias[label]
+        best_allowed(scores, allowed, out_scores[row], out_labels[row])

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.topk import push, sort_best_first
+from labelspace.kernels.topk import best_allowed
 from labelspace.types import Floats, Ints
 
 
@@ -29,17 +29,11 @@ def linear_topk(
 
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
-    n_labels = len(bias)
-    scores = np.empty(n_labels, np.float32)
+    scores = np.empty(len(bias), np.float32)
     for row in range(start, stop):
         scores[:] = bias
         for j in range(indptr[row], indptr[row + 1]):
             value, feature = data[j], indices[j]
             for m in range(w_indptr[feature], w_indptr[feature + 1]):
                 scores[w_indices[m]] += value * w_data[m]
-        best, ids = out_scores[row], out_labels[row]
-        size = 0
-        for label in range(n_labels):
-            if allowed[label] and (size < len(best) or scores[label] > best[0]):
-                size = push(best, ids, size, scores[label], label)
-        sort_best_first(best, ids, size)
+        best_allowed(scores, allowed, out_scores[row], out_labels[row])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from labelspace.types import Floats, Ints
@@ -66,3 +67,13 @@ def sort_best_first(scores: Floats, ids: Ints, size: int) -> None:
         sift_down(scores, ids, 0, last)
     for at in range(size, len(scores)):
         scores[at], ids[at] = -np.inf, -1
+
+
+@njit(cache=True, nogil=True)
+def best_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
+    """The best of a score for every label, of those allowed only, best first."""
+    size = 0
+    for label in range(len(values)):
+        if allowed[label] and (size < len(scores) or values[label] > scores[0]):
+            size = push(scores, ids, size, values[label], label)
+    sort_best_first(scores, ids, size)

@@ -113,9 +113,10 @@ class Model(Estimator):
         if validation is not None:
             validation = (self._checked_inputs(validation[0]), checked_labels(validation[1]))
         of_labels = None if label_features is None else checked_features(label_features)
-        if of_labels is not None and of_labels.shape != (Y.shape[1], X.shape[1]):
+        expected = (Y.shape[1], X.shape[1] if sp.issparse(X) else 0)
+        if of_labels is not None and of_labels.shape != expected:
             raise DataError(
-                f"label_features must have a row a label and the columns of X, so {(Y.shape[1], X.shape[1])}, but "
+                f"label_features must have a row a label and the columns of X, so {expected}, but "
                 f"have {of_labels.shape}; make them of the labels' texts as the documents' features were made"
             )
         self._forget()

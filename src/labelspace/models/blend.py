@@ -35,7 +35,7 @@ from labelspace.models.registry import create, method
 from labelspace.training.boosting import Forest, boost
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
 
-TEXT, GIVEN = "text", "given"
+GIVEN = "given"  # the view of a member that takes the texts, or the features, as they come
 VIEWS: dict[str, dict[str, Any]] = {
     "words": {"ngrams": 1},
     "pairs": {"ngrams": 2},
@@ -66,7 +66,7 @@ class Member:
     view: str
 
     def __str__(self) -> str:
-        return self.method if self.view in (TEXT, GIVEN) else f"{self.method}:{self.view}"
+        return self.method if self.view == GIVEN else f"{self.method}:{self.view}"
 
 
 def parse_members(text: str) -> list[Member]:
@@ -81,8 +81,8 @@ def parse_members(text: str) -> list[Member]:
         cls = method(name)
         if cls.reads_features:
             raise ParameterError(f"a member of blend must be a single method, but is {name!r}; leave it out")
-        view = TEXT if cls.reads_text else view or "words"
-        if view not in (*VIEWS, TEXT):
+        view = GIVEN if cls.reads_text else view or "words"
+        if view not in (*VIEWS, GIVEN):
             raise ParameterError(f"the view of a member must be one of {', '.join(VIEWS)}, but is {view!r}; choose one")
         members.append(Member(name, view))
     return members
@@ -157,7 +157,7 @@ class Blend(Model):
             if view in VIEWS
         }
         tables = {view: _made(features, X, aids.progress) for view, features in self.views_.items()}  # step 1
-        tables |= {TEXT: X, GIVEN: X}
+        tables[GIVEN] = X
         if aids.validation is not None and aids.validation[1].nnz:
             unseen, truth = aids.validation
             self.members_ = self._train(plan, tables, Y, aids)
@@ -179,9 +179,9 @@ class Blend(Model):
             if Y.shape[0] * Y.shape[1] <= NETWORK_WORK:
                 plan.append(Member("network", "words"))
             if texts is not None and labels is not None and labels.are_named:
-                plan.append(Member("lexical", TEXT))
+                plan.append(Member("lexical", GIVEN))
         if texts is None:
-            reading = [member.method for member in plan if member.view == TEXT]
+            reading = [member.method for member in plan if method(member.method).reads_text]
             if reading:
                 raise DataError(f"{reading[0]} reads texts, but there are only features; leave it out of members")
             return [Member(name, GIVEN) for name in dict.fromkeys(member.method for member in plan)]
@@ -287,7 +287,7 @@ class Blend(Model):
 
     def _looked_at(self, X: Csr) -> Tables:
         """Documents under every view."""
-        return {TEXT: X, GIVEN: X} | {view: features.transform(X) for view, features in self.views_.items()}
+        return {GIVEN: X} | {view: features.transform(X) for view, features in self.views_.items()}
 
     def _forget(self) -> None:
         super()._forget()

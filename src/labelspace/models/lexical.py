@@ -46,6 +46,7 @@ from labelspace.kernels.phrases import (
     scratch,
 )
 from labelspace.models.base import Aids, Model
+from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
@@ -185,11 +186,11 @@ def _graded(found: Weights, right: Weights, sizes: tuple[int, ...], measured: We
     A = indicators(sizes)  # (n_buckets, 1 + n_grades)
     w = measured.copy()
     for _ in range(NEWTON_STEPS):
-        p = 1 / (1 + np.exp(-A @ w))
+        p = sigmoid(A @ w)
         slope = A.T @ (right - found * p) - RIDGE * (w - measured)
         curve = (A * (found * p * (1 - p))[:, None]).T @ A + RIDGE * np.eye(w.size)
         w = w + np.clip(np.linalg.solve(curve, slope), -1, 1)  # a long step may overshoot
-    return np.asarray(1 / (1 + np.exp(-A @ w)))
+    return sigmoid(A @ w)
 
 
 def indicators(sizes: tuple[int, ...]) -> Weights:

@@ -38,6 +38,7 @@ from labelspace.kernels.layers import (
 )
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
+from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -153,8 +154,8 @@ class Network(Model):
             )  # fmt: skip  # step 6
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
-        with np.errstate(over="ignore"):  # exp of a lot is infinite, and the score 0
-            np.divide(1.0, 1.0 + np.exp(-out.scores), out=out.scores, where=out.labels >= 0)
+        listed = out.labels >= 0
+        out.scores[listed] = sigmoid(out.scores[listed])
         return out
 
 

@@ -27,6 +27,7 @@ from labelspace.kernels.dual import descend, squared_norms
 from labelspace.kernels.linear import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
+from labelspace.training.losses import sigmoid
 from labelspace.training.weights import NOTHING, by_features
 from labelspace.types import Csr, Floats, TopK
 
@@ -120,5 +121,5 @@ class OneVsRest(Model):
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         listed = out.labels >= 0
-        out.scores[listed] = 1.0 / (1.0 + np.exp(-2.0 * out.scores[listed]))
+        out.scores[listed] = sigmoid(2 * out.scores[listed])
         return out

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from labelspace.kernels.boost import BINS, forest_margins, grow
 from labelspace.kernels.threads import run_blocks
+from labelspace.training.losses import sigmoid
 from labelspace.types import Floats, Ints, Progress
 
 ROW_BLOCK = 8192
@@ -81,12 +82,6 @@ def boost(
             progress("rounds of the combiner", done + 1, rounds)
     joined = (np.concatenate(columns), np.concatenate(uptos), np.concatenate(lefts), np.concatenate(values))
     return Forest(np.array(roots, np.int32), *joined, np.array([base], np.float32))
-
-
-def sigmoid(margin: Floats) -> Floats:
-    """1 / (1 + exp(-margin)), without overflow."""
-    chance: Floats = (0.5 * (1.0 + np.tanh(0.5 * margin))).astype(np.float32)
-    return chance
 
 
 def _sample(F: Floats, seed: int) -> Floats:
