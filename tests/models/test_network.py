@@ -5,7 +5,7 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.models import network
-from labelspace.models.network import Layers, Moving, Network, in_bytes, label_errors
+from labelspace.models.network import Layers, Moving, Network, label_errors
 from labelspace.models.popular import Popular
 
 
@@ -86,16 +86,6 @@ def test_errors_of_certain_labels_are_zero_and_quiet():
     bias = np.array([500, -500], np.float32)
     error = label_errors(np.zeros((1, 1), np.float32), np.ones((2, 1), np.float32), bias, Y, np.zeros(1, np.int32), 0)
     assert error.tolist() == [[0, 0]]
-
-
-def test_bytes_are_at_most_half_a_scale_away():
-    table = np.random.default_rng(1).standard_normal((20, 30)).astype(np.float32)
-    table[4] = 0
-    small, scales = in_bytes(table)
-    assert small.dtype == np.int8
-    assert (np.abs(small * scales[:, None] - table) <= 0.5001 * scales[:, None]).all()
-    assert np.allclose(scales, np.abs(table).max(axis=1) / 127)
-    assert not small[4].any()
 
 
 def test_another_seed_is_another_network(data):

@@ -36,6 +36,7 @@ from labelspace.kernels.layers import (
     subtract_labels,
     take_rows,
 )
+from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
 from labelspace.training.losses import sigmoid
@@ -48,9 +49,7 @@ LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
 FEATURE_BLOCK = 2048  # features a task
 SPREAD = 0.1  # of the features' vectors at the start
-LARGEST_BYTE = 127  # of an int8 in size
 
-Bytes = npt.NDArray[np.int8]
 share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
 
 
@@ -258,15 +257,3 @@ def label_errors(activity: Floats, weights: Floats, bias: Floats, Y: Csr, rows: 
     subtract_labels(Y.indices, Y.indptr, rows, start, error)
     error /= np.float32(len(rows))
     return error
-
-
-def in_bytes(table: Floats) -> tuple[Bytes, Floats]:
-    """The rows of a table as int8 and a scale each: at most half a scale from where they were.
-
-    >>> in_bytes(np.array([[0.5, -1.0]], np.float32))[0].tolist()
-    [[64, -127]]
-    """
-    largest = np.maximum(table.max(axis=1), -table.min(axis=1))
-    scales = np.maximum(largest, np.float32(1e-30)) / np.float32(LARGEST_BYTE)
-    steps = table / scales[:, None]
-    return np.rint(steps, out=steps).astype(np.int8), scales
