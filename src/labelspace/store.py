@@ -1,4 +1,4 @@
-"""A saved model is a folder that can be read: ``model.json``, ``*.safetensors``, ``labels.jsonl``. Nothing is pickled.
+"""A saved model is a folder: ``model.json``, ``*.safetensors``, ``labels.jsonl``, maybe ``index.faiss``. Never pickled.
 
 Writing goes to a folder beside the target, which is then renamed: a reader sees the old model or the new, never half.
 Reading memory-maps the arrays. A damaged, foreign or newer folder is refused with what to do.
@@ -13,7 +13,7 @@ import platform
 import secrets
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -31,6 +31,7 @@ from labelspace.version import __version__
 FORMAT = 1
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
+INDEX = "index.faiss"
 VERIFY_UP_TO = 256 * 2**20  # bytes; larger files are checked by size alone unless asked, so that loading stays quick
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors")
 _DTYPES = {
@@ -39,6 +40,8 @@ _DTYPES = {
 }  # fmt: skip
 
 Arrays = dict[str, npt.NDArray[Any]]
+Writer = Callable[[Path], None]
+"""Writes a file at a path; raises OSError where that fails."""
 
 
 def pack(estimator: Estimator) -> tuple[dict[str, Any], Arrays]:
@@ -76,11 +79,9 @@ def unpack(estimator: Estimator, packed: Mapping[str, Any], arrays: Arrays) -> N
 
 
 def write(
-    folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays], labels: LabelSpace | None
+    folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays | Writer], labels: LabelSpace | None
 ) -> None:
-    """Write a model folder whole or not at all."""
-    from safetensors.numpy import save_file
-
+    """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path."""
     mode = 0o666 & ~_umask()
     with _beside(Path(folder)) as target:
         listed: dict[str, dict[str, Any]] = {}
@@ -88,15 +89,25 @@ def write(
             ends = write_names(target / LABELS, labels)
             listed[LABELS] = _fingerprint(target / LABELS)
             files = {**files, "labels.safetensors": {**_label_arrays(labels), "line_ends": ends}}
-        for name, arrays in files.items():
-            save_file({key: np.ascontiguousarray(value) for key, value in arrays.items()}, target / name)
+        for name, content in files.items():
+            about = _write_file(target / name, content)
             (target / name).chmod(mode)  # safetensors leaves files to the owner alone
-            shapes = {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
-            listed[name] = {**_fingerprint(target / name), "arrays": shapes}
+            listed[name] = {**_fingerprint(target / name), **about}
         versions = {"labelspace": __version__, "python": platform.python_version()}
         versions |= {name: installed_version(name) for name in _LIBRARIES}
         whole = sealed({"format": FORMAT, **manifest, "files": listed, "versions": versions})
         (target / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
+    """Write one file; what the manifest is to say about it beside its size is returned."""
+    from safetensors.numpy import save_file
+
+    if callable(content):
+        content(path)
+        return {}
+    save_file({key: np.ascontiguousarray(value) for key, value in content.items()}, path)
+    return {"arrays": {key: f"{value.dtype} {list(value.shape)}" for key, value in content.items()}}
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
@@ -158,6 +169,13 @@ def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, veri
             f"{path} must hold the model's arrays, but is damaged ({error}); train or copy it again"
         ) from error
     return arrays
+
+
+def checked_path(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Path:
+    """Where a file of a model lies that is not ours to read, checked against the manifest."""
+    path = Path(folder) / name
+    _check_file(path, manifest, verify)
+    return path
 
 
 def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> LabelSpace | None:
@@ -324,7 +342,7 @@ def check_writable(folder: str | Path) -> None:
 
 def _is_model_or_empty(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
-    if not names <= {MANIFEST, LABELS, "labels.safetensors", "model.safetensors", "features.safetensors"}:
+    if not names <= {MANIFEST, LABELS, INDEX, "labels.safetensors", "model.safetensors", "features.safetensors"}:
         return False
     if not names:
         return True

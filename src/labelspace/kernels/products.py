@@ -76,3 +76,17 @@ def best_whole_products(
             sizes[i] = keep_best(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
     for i in range(len(queries)):
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
+
+
+@njit(cache=True, nogil=True)
+def rank_again(
+    queries: Floats, vectors: Floats, ids: Ints, places: Ints, out_labels: Ints, out_scores: Floats
+) -> None:  # fmt: skip
+    """The best of the rows of ``vectors`` listed in ``places`` (m, s), by their products in float32; -1 is no row."""
+    for i in range(len(queries)):
+        size = 0
+        for place in places[i]:
+            if place >= 0:
+                product = float_product(queries[i], vectors[place])
+                size = push(out_scores[i], out_labels[i], size, product, ids[place])
+        sort_best_first(out_scores[i], out_labels[i], size)

@@ -1,0 +1,93 @@
+import json
+
+import numpy as np
+import pytest
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.index import Approximate, Exact, choice, choose
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Whatever comes is too much to be read whole."""
+    monkeypatch.setattr(choice, "FLOATS_UP_TO", 0)
+    monkeypatch.setattr(choice, "BYTES_UP_TO", 0)
+
+
+def test_few_labels_are_read_whole_and_nothing_is_measured(clustered):
+    index = choose(*clustered)
+    assert isinstance(index, Exact)
+    assert index.report == {
+        "kind": "exact", "storage": "float32", "recall": 1.0, "recall_at": 5, "recall_target": 0.99,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+@pytest.mark.parametrize("target", [0.5, 0.97])
+def test_effort_is_raised_until_the_target_is_reached(clustered, kind, target):
+    vectors, ids, queries = clustered
+    index = choose(vectors, ids, queries, recall_target=target, kind=kind)
+    assert isinstance(index, Approximate)
+    truth = Exact(vectors, ids).search(queries, 5)
+    assert choice.recall(index.search(queries, 5), truth) == pytest.approx(index.report["recall"], abs=1e-4)
+    assert index.report["recall"] >= target
+    assert index.report["kind"] == kind
+    assert index.report["effort"] == index.effort
+    assert index.report["one_row_ms"] > 0
+    assert json.loads(json.dumps(index.report)) == index.report
+    easier = [e for e in choice._efforts(choice.GRAPH_EFFORT) if e < index.effort]
+    if easier:
+        index.effort = easier[-1]
+        assert choice.recall(index.search(queries, 5), truth) < target
+
+
+@pytest.mark.usefixtures("large")
+def test_the_first_quick_one_is_taken(clustered, monkeypatch):
+    monkeypatch.setattr(choice, "QUICK", 1e9)
+    index = choose(*clustered, recall_target=0.9)
+    assert index.report["kind"] == "ivf"
+
+
+@pytest.mark.usefixtures("large")
+def test_else_the_fastest_of_those_that_reach_the_target(clustered, monkeypatch):
+    monkeypatch.setattr(choice, "QUICK", 0.0)
+    times = {"ivf": 3.0, "exact": 2.0, "hnsw": 5.0}
+    monkeypatch.setattr(choice, "one_row_ms", lambda index, queries, k: times[index.kind])
+    index = choose(*clustered, recall_target=0.9)
+    assert (index.kind, index.storage) == ("exact", "int8+float32")
+    assert index.report["one_row_ms"] == 2.0
+
+
+@pytest.mark.usefixtures("large")
+def test_where_none_reaches_the_target_it_is_exact_and_says_so(monkeypatch):
+    rng = np.random.default_rng(0)
+    vectors, queries = rng.standard_normal((2, 2000, 64))
+    monkeypatch.setattr(choice, "LIST_SHARE", 40)
+    index = choose(vectors, np.arange(2000), queries, kind="ivf")
+    assert (index.kind, index.storage) == ("exact", "float32")
+    assert index.report["why"] == "no faster index reached the recall target"
+    assert index.report["one_row_ms"] > 0
+
+
+@pytest.mark.usefixtures("large")
+def test_exact_on_request_stays_exact(clustered):
+    assert choose(*clustered, kind="exact").storage == "int8+float32"
+
+
+@pytest.mark.usefixtures("large")
+def test_progress_is_told_by_step(clustered):
+    told = []
+    choose(*clustered, recall_target=0.9, kind="ivf", progress=lambda *step: told.append(step))
+    assert told == [("building the index (ivf)", 3000, 3000)]
+
+
+def test_what_does_not_fit_is_refused(clustered):
+    vectors, ids, queries = clustered
+    with pytest.raises(ParameterError, match="kind must be one of auto, exact, ivf, hnsw, but is 'best'"):
+        choose(vectors, ids, queries, kind="best")
+    with pytest.raises(ParameterError, match="recall_target must be above 0 and at most 1, but is 99"):
+        choose(vectors, ids, queries, recall_target=99)
+    with pytest.raises(DataError, match="measured on labels and queries, but there are 3000 and 0"):
+        choose(vectors, ids, queries[:0], kind="ivf")
+    with pytest.raises(DataError, match="queries must have rows of 16 numbers"):
+        choose(vectors, ids, queries[:, :3])

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.index import Exact
+from labelspace.index.choice import recall
+from labelspace.index.exact import STORAGES
+from labelspace.kernels import threads
+from labelspace.types import TopK
+
+
+def same(one, other):
+    return np.array_equal(one.labels, other.labels) and np.array_equal(one.scores, other.scores)
+
+
+def twin(queries, vectors, k):
+    return TopK.from_scores(queries.astype(np.float64) @ vectors.astype(np.float64).T, k)
+
+
+@given(st.integers(1, 200), st.integers(1, 8), st.integers(1, 9), st.sampled_from(["float32", "int8+float32"]))
+def test_it_equals_sorting_all_products(n, d, k, storage):
+    rng = np.random.default_rng(n * d * k)
+    vectors, queries = rng.standard_normal((n, d)), rng.standard_normal((40, d))
+    found, expected = Exact(vectors, np.arange(n), storage).search(queries, k), twin(queries, vectors, k)
+    assert recall(found, expected) > (0.999 if storage == "float32" else 0.99)
+    assert np.allclose(found.scores, expected.scores, atol=1e-4)
+
+
+def test_equal_scores_go_to_the_smaller_id_wherever_it_stands():
+    ids = np.random.default_rng(0).permutation(200)
+    for storage in STORAGES:
+        assert Exact(np.ones((200, 3)), ids, storage).search(np.ones((1, 3)), 4).labels.tolist() == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_there_is_padding_where_labels_end(storage):
+    top = Exact([[1.0, 0.0], [0.0, 2.0]], [7, 3], storage).search([[1.0, 1.0], [-1.0, 0.5]], k=4)
+    assert top.labels.tolist() == [[3, 7, -1, -1], [3, 7, -1, -1]]
+    assert np.allclose(top.scores[:, :2], [[2, 1], [1, -1]], atol=0.02)
+    assert np.isneginf(top.scores[:, 2:]).all()
+    empty = Exact(np.empty((0, 2)), [], storage)
+    assert empty.search([[1.0, 1.0]], 2).labels.tolist() == [[-1, -1]]
+    assert len(empty.search(np.empty((0, 2)), 2)) == 0
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_batch_and_threads_change_nothing(clustered, storage, monkeypatch):
+    vectors, ids, queries = clustered
+    index = Exact(vectors, ids, storage)
+    monkeypatch.setenv(threads.VARIABLE, "1")
+    together = index.search(queries, 5)
+    monkeypatch.setenv(threads.VARIABLE, "3")
+    assert same(index.search(queries, 5), together)
+    for row in (0, 31, 99):
+        assert same(index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values())))
+
+
+@pytest.mark.parametrize(("storage", "least"), [("int8", 0.9), ("int8+float32", 1.0)])
+def test_bytes_find_nearly_what_floats_find(clustered, storage, least):
+    vectors, ids, queries = clustered
+    truth = Exact(vectors, ids).search(queries, 5)
+    found = Exact(vectors, ids, storage).search(queries, 5)
+    assert recall(found, truth) >= least
+    assert np.allclose(found.scores, truth.scores, rtol=0.02)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_adding_and_removing_is_as_if_built_so(clustered, storage):
+    vectors, ids, queries = clustered
+    index = Exact(vectors[:2000], ids[:2000], storage)
+    index.add(ids[2000:], vectors[2000:])
+    index.remove(ids[500:900])
+    keep = np.r_[0:500, 900:3000]
+    assert same(index.search(queries, 5), Exact(vectors[keep], ids[keep], storage).search(queries, 5))
+    assert sorted(index.ids) == sorted(ids[keep])
+    assert len(index) == 2600
+    index.remove(index.ids)
+    assert (index.search(queries, 5).labels == -1).all()
+
+
+def test_the_caller_s_vectors_stay_as_they_are(clustered):
+    vectors, ids, queries = (array.copy() for array in clustered)
+    index = Exact(vectors, ids)
+    index.remove(ids[:5])
+    index.search(queries)
+    assert all(np.array_equal(mine, given) for mine, given in zip((vectors, ids, queries), clustered, strict=True))
+
+
+def test_what_does_not_fit_is_refused(clustered):
+    vectors, ids, queries = clustered
+    index = Exact(vectors, ids)
+    with pytest.raises(DataError, match="one id a vector, but there are 2 ids for 3000 vectors; give each its own"):
+        Exact(vectors, [0, 1])
+    with pytest.raises(DataError, match="ids must be unique, but 4 stands twice"):
+        Exact(np.eye(2), [4, 4])
+    with pytest.raises(DataError, match="at least 0 and below 2.31, but one is -1"):
+        Exact(np.eye(2), [4, -1])
+    with pytest.raises(DataError, match="whole numbers, but have shape .* and type float64"):
+        Exact(np.eye(2), [0.5, 1.0])
+    with pytest.raises(DataError, match="vectors must have two dimensions, but have shape .3,."):
+        Exact(np.ones(3), [0, 1, 2])
+    with pytest.raises(DataError, match=r"queries must have rows of 16 numbers, but have shape \(1, 15\)"):
+        index.search(queries[:1, :15])
+    for wrong in (np.nan, np.inf, -np.inf):
+        with pytest.raises(DataError, match="queries must hold finite numbers"):
+            index.search(np.full((1, 16), wrong))
+        with pytest.raises(DataError, match="vectors must hold finite numbers"):
+            index.add([9999], np.full((1, 16), wrong))
+    with pytest.raises(DataError, match=f"must be new, but {ids[0]} is in the index; remove it first"):
+        index.add(ids[:1], vectors[:1])
+    with pytest.raises(DataError, match="must be in the index, but 9999 is not; leave it out"):
+        index.remove([9999])
+    with pytest.raises(ParameterError, match="k must be at least 1, but is 0"):
+        index.search(queries, 0)
+    with pytest.raises(ParameterError, match="storage must be one of .*, but is 'int4'"):
+        Exact(vectors, ids, "int4")
