@@ -78,7 +78,7 @@ def test_exact_on_request_stays_exact(clustered):
 def test_progress_is_told_by_step(clustered):
     told = []
     choose(*clustered, recall_target=0.9, kind="ivf", progress=lambda *step: told.append(step))
-    assert told == [("building the index (ivf)", 3000, 3000)]
+    assert told == [("finding the exact answers", 100, 100), ("building the index (ivf)", 3000, 3000)]
 
 
 def test_what_does_not_fit_is_refused(clustered):

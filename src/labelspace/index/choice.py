@@ -25,8 +25,8 @@ from labelspace.index.exact import Exact
 from labelspace.types import Floats, Ints, Progress, TopK
 
 KINDS = ("auto", "exact", "ivf", "hnsw")
-FLOATS_UP_TO = 2**22  # numbers (labels x dimensions) that are read in float32 under QUICK
-BYTES_UP_TO = 2**24  # the same in bytes
+FLOATS_UP_TO = 3_000_000  # numbers (labels x dimensions) that are read in float32 under QUICK
+BYTES_UP_TO = 8_000_000  # the same in bytes
 GRAPH_UP_TO = 200_000  # labels that HNSW is tried for unasked: its build takes a minute and a half there
 QUICK = 1.0  # milliseconds for one query that nobody needs to better
 SAMPLE = 300  # queries that recall is measured on
@@ -73,6 +73,8 @@ def choose(
         )
     asked = asked[np.sort(np.random.default_rng(seed).permutation(len(asked))[:SAMPLE])]
     truth = exact.search(asked, k)  # step 2
+    if progress is not None:
+        progress("finding the exact answers", len(asked), len(asked))
     best: Index | None = None
     for candidate in _candidates(kind, table, labels, seed, progress):
         index = candidate()
