@@ -85,7 +85,7 @@ def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str,
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
         parts = index.to_store()
-        files = {"model.safetensors": parts.arrays, **parts.files}
+        files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
         store.write(folder, {"kind": "model"}, files, None)
         size = store.folder_bytes(folder)
         before = time.perf_counter()

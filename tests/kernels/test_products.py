@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.products import best_products, best_whole_products, whole_product
+from labelspace.kernels.products import best_products, best_whole_products, rank_again, whole_product
 from labelspace.kernels.rounding import in_bytes, in_words
 from labelspace.types import TopK
 
@@ -56,6 +56,20 @@ def test_whole_products_rank_as_the_rounded_tables_do():
     expected = twin(q * q_scales[:, None], v * v_scales[:, None], ids, 6)
     assert np.array_equal(found.labels, expected.labels)
     assert np.allclose(found.scores, expected.scores, rtol=1e-5)
+
+
+def test_a_shortlist_is_ranked_as_if_nothing_else_was_there():
+    rng = np.random.default_rng(1)
+    queries, vectors = (rng.standard_normal((m, 8)).astype(np.float32) for m in (4, 50))
+    ids = rng.permutation(90)[:50].astype(np.int32)
+    places, out = np.stack([rng.permutation(50)[:9] for _ in range(4)]), TopK.empty(4, 6)
+    places[:, 7] = -1
+    rank_again(queries, vectors, ids, places, out.labels, out.scores)
+    for i in range(4):
+        listed = places[i][places[i] >= 0]
+        expected = twin(queries[i : i + 1], vectors[listed], ids[listed], 6)
+        assert np.array_equal(out.labels[i], expected.labels[0])
+        assert np.allclose(out.scores[i], expected.scores[0], rtol=1e-4)
 
 
 @pytest.mark.parametrize("best", [floats, wholes])

@@ -157,7 +157,10 @@ class Approximate(Index):
 
     def to_store(self) -> Saved:
         """The vectors as faiss writes them, and which label each is."""
+        import faiss
+
         values = {"kind": self.kind, "storage": self.storage, "effort": self.effort, "report": self.report}
+        values["faiss"] = faiss.__version__  # who wrote the file, where it cannot be read one day
         return Saved(values, {"ids": self._ids, "held": self._held}, {INDEX: self._write})
 
     def _write(self, path: Path) -> None:

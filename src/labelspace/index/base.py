@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.store import Arrays, Writer
 from labelspace.types import Floats, Ints, TopK
 
 
@@ -20,8 +19,8 @@ class Saved:
     """An index taken apart: plain values for ``model.json``, arrays for safetensors, files by name with who writes."""
 
     values: dict[str, Any]
-    arrays: dict[str, npt.NDArray[Any]]
-    files: dict[str, Callable[[Path], None]] = field(default_factory=dict)
+    arrays: Arrays
+    files: dict[str, Writer] = field(default_factory=dict)
 
 
 class Index(ABC):
@@ -105,11 +104,12 @@ def checked_ids(ids: npt.ArrayLike) -> Ints:
 
 def checked_table(table: npt.ArrayLike, name: str, dimension: int | None = None) -> Floats:
     """Rows of finite float32; copied only where the given ones are not."""
-    rows = np.ascontiguousarray(table, dtype=np.float32)
+    with np.errstate(over="ignore"):  # too large for float32 is infinite, and refused below
+        rows = np.ascontiguousarray(table, dtype=np.float32)
     if rows.ndim != 2 or (dimension is not None and rows.shape[1] != dimension):
         expected = "two dimensions" if dimension is None else f"rows of {dimension} numbers"
         raise DataError(f"{name} must have {expected}, but have shape {rows.shape}; give one row each")
-    # The sum is finite where all numbers are, but for overflow, and costs no table of booleans.
+    # The sum is finite where all numbers are, and costs no table of booleans.
     if not np.isfinite(rows.sum(dtype=np.float64)):
         raise DataError(f"{name} must hold finite numbers, but have NaN or infinity; drop or fill those values")
     return rows

@@ -13,6 +13,7 @@ from labelspace.index.base import Index, Saved, check_one_id_a_vector, checked_i
 from labelspace.kernels.products import best_products, best_whole_products, rank_again
 from labelspace.kernels.rounding import in_bytes, in_words
 from labelspace.kernels.threads import run_blocks
+from labelspace.store import Arrays
 from labelspace.types import Floats, Ints, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
@@ -35,7 +36,7 @@ class Exact(Index):
     [[30, 10]]
     """
 
-    _arrays: dict[str, npt.NDArray[Any]]
+    _arrays: Arrays
 
     def __init__(self, vectors: npt.ArrayLike, ids: npt.ArrayLike, storage: str = "float32") -> None:
         if storage not in STORAGES:
@@ -46,8 +47,8 @@ class Exact(Index):
         check_one_id_a_vector(new, table)
         self._arrays = _by_id({"ids": new, **self._stored(table)})
 
-    def _stored(self, table: Floats) -> dict[str, npt.NDArray[Any]]:
-        arrays: dict[str, npt.NDArray[Any]] = {}
+    def _stored(self, table: Floats) -> Arrays:
+        arrays: Arrays = {}
         if "int8" in self.storage:
             arrays["bytes"], arrays["scales"] = in_bytes(table)
         if "float32" in self.storage:
@@ -77,10 +78,10 @@ class Exact(Index):
         if self.storage == "int8":
             best_whole_products(words, word_scales, held["bytes"], held["scales"], held["ids"], labels, scores)
             return
-        places = np.arange(len(self), dtype=np.int32)
         few = TopK.empty(len(queries), max(SHORTLIST * labels.shape[1], LEAST_SHORTLIST))
-        best_whole_products(words, word_scales, held["bytes"], held["scales"], places, few.labels, few.scores)
-        rank_again(queries, held["vectors"], held["ids"], few.labels, labels, scores)
+        best_whole_products(words, word_scales, held["bytes"], held["scales"], held["ids"], few.labels, few.scores)
+        places = np.where(few.labels >= 0, np.searchsorted(held["ids"], few.labels), -1)
+        rank_again(queries, held["vectors"], held["ids"], places, labels, scores)
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._stored(vectors)}
@@ -105,8 +106,8 @@ class Exact(Index):
         return index
 
 
-def _by_id(arrays: dict[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Rows in the order of their ids, so that the smaller place is the smaller id; as they are where they are so."""
+def _by_id(arrays: Arrays) -> Arrays:
+    """Rows in the order of their ids, so that a row is found by its id; not copied where they are so already."""
     ids = arrays["ids"]
     if (ids[1:] > ids[:-1]).all():
         return arrays

@@ -11,7 +11,7 @@ from numba import njit
 
 from labelspace.kernels.rounding import Bytes, Words
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Longs
 
 ROW_BLOCK = 64
 
@@ -80,7 +80,7 @@ def best_whole_products(
 
 @njit(cache=True, nogil=True)
 def rank_again(
-    queries: Floats, vectors: Floats, ids: Ints, places: Ints, out_labels: Ints, out_scores: Floats
+    queries: Floats, vectors: Floats, ids: Ints, places: Longs, out_labels: Ints, out_scores: Floats
 ) -> None:  # fmt: skip
     """The best of the rows of ``vectors`` listed in ``places`` (m, s), by their products in float32; -1 is no row."""
     for i in range(len(queries)):
