@@ -20,7 +20,7 @@ from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.index.base import Index, Saved, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import INDEX
-from labelspace.types import Floats, Ints, TopK
+from labelspace.types import Bools, Floats, Ints, TopK
 
 KINDS = ("ivf", "hnsw")
 STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> faiss' words
@@ -67,7 +67,7 @@ class Approximate(Index):
         super().__init__(kind, storage, table.shape[1])
         self._ids = checked_ids(ids)
         check_one_id_a_vector(self._ids, table)
-        self._held = np.ones(len(table), bool)
+        self._hold(np.ones(len(table), bool))
         self._mapped = False
         self._faiss = _empty(kind, storage, table, seed)
         self._extend(table, progress)
@@ -100,7 +100,7 @@ class Approximate(Index):
 
     def _search(self, queries: Floats, k: int) -> TopK:
         out = TopK.empty(len(queries), k)
-        params = self._without_removed()
+        params = self._params()
 
         def find(start: int, stop: int) -> None:
             with _one_thread():
@@ -108,29 +108,35 @@ class Approximate(Index):
             labels = np.where(places >= 0, self._ids[places], -1)
             scores[places < 0] = -np.inf
             order = np.lexsort([labels, -scores])  # faiss leaves ties as they come
-            out.labels[start:stop] = np.take_along_axis(labels, order, axis=1)
-            out.scores[start:stop] = np.take_along_axis(scores, order, axis=1)
+            rows = np.arange(stop - start)[:, None]
+            out.labels[start:stop], out.scores[start:stop] = labels[rows, order], scores[rows, order]
 
         run_blocks(find, len(queries), QUERY_BLOCK)
         return out
 
-    def _without_removed(self) -> Any:  # noqa: ANN401 - faiss has no types
+    def _params(self) -> Any:  # noqa: ANN401 - faiss has no types
         """Search parameters that pass over removed vectors; None where there are none."""
-        if self._held.all():
+        if self._keep is None:
             return None
         import faiss
 
-        keep = faiss.IDSelectorBitmap(np.packbits(self._held, bitorder="little"))
         if self.kind == "ivf":
-            return faiss.SearchParametersIVF(sel=keep, nprobe=self.effort)
-        return faiss.SearchParametersHNSW(sel=keep, efSearch=self.effort)
+            return faiss.SearchParametersIVF(sel=self._keep, nprobe=self.effort)
+        return faiss.SearchParametersHNSW(sel=self._keep, efSearch=self.effort)
+
+    def _hold(self, held: Bools) -> None:
+        """Say of each vector whether it is still there."""
+        import faiss
+
+        self._held = held
+        self._keep = None if held.all() else faiss.IDSelectorBitmap(np.packbits(held, bitorder="little"))
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
             self._take_into_memory()
         self._extend(vectors)
         self._ids = np.concatenate([self._ids, ids])
-        self._held = np.concatenate([self._held, np.ones(len(ids), bool)])
+        self._hold(np.concatenate([self._held, np.ones(len(ids), bool)]))
 
     def _take_into_memory(self) -> None:
         """Part from the mapped file: faiss ends the process where a mapped index is added to.
@@ -153,7 +159,7 @@ class Approximate(Index):
                     progress(min(start + ADD_BLOCK, len(vectors)), len(vectors))
 
     def _remove(self, ids: Ints) -> None:
-        self._held &= ~np.isin(self._ids, ids)
+        self._hold(self._held & ~np.isin(self._ids, ids))
 
     def to_store(self) -> Saved:
         """The vectors as faiss writes them, and which label each is."""
@@ -177,7 +183,8 @@ class Approximate(Index):
         """The index that ``to_store`` took apart, its file mapped: pages are read when a search needs them."""
         index = cls.__new__(cls)
         index._faiss, index._mapped = _mapped(path), True
-        index._ids, index._held = arrays["ids"], arrays["held"]
+        index._ids = arrays["ids"]
+        index._hold(arrays["held"])
         if index._faiss.ntotal != len(index._ids):
             raise ModelError(
                 f"{path} must hold the model's {len(index._ids)} vectors, but holds {index._faiss.ntotal}; "
