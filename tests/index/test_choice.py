@@ -56,6 +56,7 @@ def test_else_the_fastest_of_those_that_reach_the_target(clustered, monkeypatch)
     index = choose(*clustered, recall_target=0.9)
     assert (index.kind, index.storage) == ("exact", "int8+float32")
     assert index.report["one_row_ms"] == 2.0
+    assert [(other["kind"], other["one_row_ms"]) for other in index.report["tried"]] == [("ivf", 3.0), ("hnsw", 5.0)]
 
 
 @pytest.mark.usefixtures("large")
@@ -66,6 +67,9 @@ def test_where_none_reaches_the_target_it_is_exact_and_says_so(monkeypatch):
     index = choose(vectors, np.arange(2000), queries, kind="ivf")
     assert (index.kind, index.storage) == ("exact", "float32")
     assert index.report["why"] == "no faster index reached the recall target"
+    (other,) = index.report["tried"]
+    assert other["kind"] == "ivf"
+    assert other["recall"] < 0.99
     assert index.report["one_row_ms"] > 0
 
 

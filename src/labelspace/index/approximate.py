@@ -25,9 +25,9 @@ from labelspace.types import Bools, Floats, Ints, TopK
 KINDS = ("ivf", "hnsw")
 STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> faiss' words
 EFFORT = {"ivf": 16, "hnsw": 64}
-LISTS = 2.0  # times the square root of the number of vectors
-TRAINED_ON = 64  # vectors a list that k-means sees
-ROUNDS = 10  # of k-means
+LISTS = 8  # times the square root of the number of vectors; with 2 or 4, lists hold several topics and miss more
+TRAINED_ON = 32  # vectors a list that k-means sees
+ROUNDS = 6  # of k-means
 NEIGHBOURS = 16  # a vector has in the graph
 BUILD_EFFORT = 80
 ADD_BLOCK = 65_536  # vectors handed over at a time: progress is heard, and copies stay small
