@@ -15,6 +15,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,37 @@ _DTYPES = {
 Arrays = dict[str, npt.NDArray[Any]]
 Writer = Callable[[Path], None]
 """Writes a file at a path; raises OSError where that fails."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Something taken apart to be saved: plain values for ``model.json``, arrays, and files by name with who writes."""
+
+    values: dict[str, Any]
+    arrays: Arrays
+    files: dict[str, Writer] = field(default_factory=dict)
+
+    def join(self, name: str, inner: Parts) -> dict[str, Any]:
+        """Take in the arrays and files of something inside under a name of its own; its values are returned."""
+        self.arrays.update({f"{name}/{key}": value for key, value in inner.arrays.items()})
+        self.files.update({f"{name}.{key}": writer for key, writer in inner.files.items()})
+        return inner.values
+
+
+@dataclass(frozen=True)
+class Found:
+    """The same parts, found in a folder."""
+
+    values: dict[str, Any]
+    arrays: Arrays
+    path_of: Callable[[str], Path]
+    """Where a file of this name lies, checked."""
+
+    def below(self, name: str, values: dict[str, Any]) -> Found:
+        """The parts of something inside that ``Parts.join`` took in under this name."""
+        prefix = f"{name}/"
+        arrays = {key.removeprefix(prefix): value for key, value in self.arrays.items() if key.startswith(prefix)}
+        return Found(values, arrays, lambda file: self.path_of(f"{name}.{file}"))
 
 
 def pack(estimator: Estimator) -> tuple[dict[str, Any], Arrays]:
@@ -341,8 +373,8 @@ def check_writable(folder: str | Path) -> None:
 
 
 def _is_model_or_empty(folder: Path) -> bool:
-    names = {path.name for path in folder.iterdir()}
-    if not names <= {MANIFEST, LABELS, INDEX, "labels.safetensors", "model.safetensors", "features.safetensors"}:
+    names = {path.name for path in folder.iterdir() if not path.name.endswith(INDEX)}
+    if not names <= {MANIFEST, LABELS, "labels.safetensors", "model.safetensors", "features.safetensors"}:
         return False
     if not names:
         return True

@@ -124,11 +124,11 @@ class Tagger:
     def save(self, folder: str | Path) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
         self._check_fitted()
-        manifest, arrays = self.model.to_store()
-        files = {"model.safetensors": arrays}
+        parts = self.model.to_store()
+        files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
         if self.features is not None:
-            manifest["features"], files["features.safetensors"] = store.pack(self.features)
-        store.write(folder, {"kind": "tagger", **manifest}, files, self.labels_)
+            parts.values["features"], files["features.safetensors"] = store.pack(self.features)
+        store.write(folder, {"kind": "tagger", **parts.values}, files, self.labels_)
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
@@ -199,7 +199,8 @@ def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401
 def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger | Model:
     labels = store.read_labels(folder, manifest, verify)
     arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
-    model = method(manifest["method"]).from_store(manifest, arrays, labels)
+    found = store.Found(manifest, arrays, lambda name: store.checked_path(folder, manifest, name, verify))
+    model = method(manifest["method"]).from_store(found, labels)
     if manifest["kind"] == "model":
         return model
     tagger = Tagger(model)

@@ -16,6 +16,7 @@ from labelspace.errors import DataError
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Doubles = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Csr: TypeAlias = sp.csr_matrix
 """A SciPy CSR matrix; rows are documents unless a name says otherwise."""

@@ -12,16 +12,17 @@ from labelspace.index.saved import from_store as opened
 
 
 def save(index, folder):
-    parts = index.to_store()
-    files = {"model.safetensors": parts.arrays, **parts.files}
-    store.write(folder, {"kind": "model", "index": parts.values}, files, None)
+    parts = store.Parts({}, {})
+    values = parts.join("index", index.to_store())
+    store.write(folder, {"kind": "model", "index": values}, {"model.safetensors": parts.arrays, **parts.files}, None)
     return folder
 
 
 def load(folder, verify=None):
     manifest = store.read_manifest(folder)
     arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
-    return from_store(manifest["index"], arrays, folder, manifest, verify)
+    found = store.Found(manifest, arrays, lambda name: store.checked_path(folder, manifest, name, verify))
+    return from_store(found.below("index", manifest["index"]))
 
 
 def same(one, other, queries):

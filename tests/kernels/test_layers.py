@@ -89,9 +89,11 @@ def test_features_descend_by_row_wise_adagrad(X, rng):
     summed = squares + np.square(own).mean(axis=1)
     expected = vectors - 0.1 * own / np.sqrt(summed)[:, None]
     features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    change, before = np.zeros(8), np.square(vectors, dtype=float).sum(axis=0)
     for start in range(0, len(features), 7):
         stop = min(start + 7, len(features))
-        descend_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares)
+        descend_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares, change)
+    assert np.allclose(change, np.square(vectors, dtype=float).sum(axis=0) - before, atol=1e-5)
     assert np.allclose(vectors, expected, atol=1e-5)
     assert np.allclose(squares, summed, atol=1e-5)
 
@@ -101,7 +103,7 @@ def test_features_without_a_gradient_stay(X, rng):
     before = vectors.copy()
     features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
     zeros = np.zeros((30, 8), np.float32)
-    descend_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares)
+    descend_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares, np.zeros(0))
     assert np.array_equal(vectors, before)
 
 

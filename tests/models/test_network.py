@@ -5,8 +5,11 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.models import network
-from labelspace.models.network import Layers, Moving, Network, label_errors
+from labelspace.models.network import Layers, Network, label_errors
 from labelspace.models.popular import Popular
+from labelspace.training import layers as sparse_layers
+from labelspace.training.layers import SparseLayer
+from labelspace.training.optimizers import Moving
 
 
 def hits(model, documents, k):
@@ -54,7 +57,7 @@ def gradients(monkeypatch):
     X, Y, w = case()
     w32 = {key: value.astype(np.float32) for key, value in w.items()}
     found = {}
-    layers = Layers(w32["E"].copy(), *(Moving(w32[key].copy()) for key in "cWb"))
+    layers = Layers(SparseLayer(w32["E"].copy()), *(Moving(w32[key].copy()) for key in "cWb"))
     owners = {id(layers.hidden_bias): "c", id(layers.weights): "W", id(layers.bias): "b"}
 
     def record(self, gradient, rate, number, part=slice(None)):
@@ -63,11 +66,11 @@ def gradients(monkeypatch):
 
     monkeypatch.setattr(Moving, "step", record)
     given = (X.data.astype(np.float32), X.indices, X.indptr)
-    activity = layers.embed(*given)
+    activity = layers.features.embed(given, layers.hidden_bias.value)
     gate = (activity > 0).astype(np.float32)
     back = layers.descend_output(activity * gate, Y, np.arange(6, dtype=np.int32), rate=0.1)
-    layers.descend_input(*given, back * gate, 0.1, 0.1)
-    return {**found, "E": layers.vectors - w32["E"]}
+    layers.descend_input(given, back * gate, 0.1, 0.1)
+    return {**found, "E": layers.features.vectors - w32["E"]}
 
 
 @pytest.mark.parametrize("key", ["c", "W", "b"])
@@ -99,7 +102,8 @@ def test_blocks_and_threads_change_nothing_but_time(data, monkeypatch):
     train, _ = data
     monkeypatch.setattr(network, "LABEL_BLOCK", 16)
     monkeypatch.setattr(network, "ROW_BLOCK", 8)
-    monkeypatch.setattr(network, "FEATURE_BLOCK", 32)
+    monkeypatch.setattr(sparse_layers, "ROW_BLOCK", 8)
+    monkeypatch.setattr(sparse_layers, "FEATURE_BLOCK", 32)
     models = []
     for threads in (1, 2, 3):
         monkeypatch.setenv("LABELSPACE_THREADS", str(threads))

@@ -8,7 +8,7 @@ mapped file as well, and its place is given back by a rebuild only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ModelError, ParameterError
-from labelspace.index.base import Index, Saved, check_one_id_a_vector, checked_ids, checked_table
+from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.threads import run_blocks
-from labelspace.store import INDEX
+from labelspace.store import Found, Parts
 from labelspace.types import Bools, Floats, Ints, TopK
 
 KINDS = ("ivf", "hnsw")
+FILE = "faiss"  # in a model that takes its index in as "index": index.faiss
 STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> faiss' words
 EFFORT = {"ivf": 16, "hnsw": 64}
 LISTS = 8  # times the square root of the number of vectors; with 2 or 4, lists hold several topics and miss more
@@ -38,7 +39,7 @@ class Approximate(Index):
     """The same three methods on an index of faiss; scores are those of the vectors as stored.
 
     Same vectors and seed, same index. ``storage`` is float32, fp16 or int8 (one range a dimension, from the vectors
-    given here: those added later are cut to it).
+    given here: those added later are cut to it). ``lists`` is how many IVF makes, unless its own number suits.
 
     >>> rng = np.random.default_rng(0)
     >>> vectors = rng.standard_normal((500, 8))
@@ -56,6 +57,7 @@ class Approximate(Index):
         effort: int | None = None,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
+        lists: int | None = None,
     ) -> None:
         if kind not in KINDS:
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set it so")
@@ -69,7 +71,7 @@ class Approximate(Index):
         check_one_id_a_vector(self._ids, table)
         self._hold(np.ones(len(table), bool))
         self._mapped = False
-        self._faiss = _empty(kind, storage, table, seed)
+        self._faiss = _empty(kind, storage, table, seed, lists)
         self._extend(table, progress)
         self.effort = EFFORT[kind] if effort is None else effort
 
@@ -161,13 +163,13 @@ class Approximate(Index):
     def _remove(self, ids: Ints) -> None:
         self._hold(self._held & ~np.isin(self._ids, ids))
 
-    def to_store(self) -> Saved:
+    def to_store(self) -> Parts:
         """The vectors as faiss writes them, and which label each is."""
         import faiss
 
         values = {"kind": self.kind, "storage": self.storage, "effort": self.effort, "report": self.report}
         values["faiss"] = faiss.__version__  # who wrote the file, where it cannot be read one day
-        return Saved(values, {"ids": self._ids, "held": self._held}, {INDEX: self._write})
+        return Parts(values, {"ids": self._ids, "held": self._held}, {FILE: self._write})
 
     def _write(self, path: Path) -> None:
         import faiss
@@ -179,9 +181,10 @@ class Approximate(Index):
             raise OSError(_last_line(error)) from error
 
     @classmethod
-    def from_store(cls, values: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], path: Path) -> Approximate:
+    def from_store(cls, found: Found) -> Approximate:
         """The index that ``to_store`` took apart, its file mapped: pages are read when a search needs them."""
-        index = cls.__new__(cls)
+        index, values, arrays = cls.__new__(cls), found.values, found.arrays
+        path = found.path_of(FILE)
         index._faiss, index._mapped = _mapped(path), True
         index._ids = arrays["ids"]
         index._hold(arrays["held"])
@@ -196,11 +199,11 @@ class Approximate(Index):
         return index
 
 
-def _empty(kind: str, storage: str, vectors: Floats, seed: int) -> Any:  # noqa: ANN401 - faiss has no types
+def _empty(kind: str, storage: str, vectors: Floats, seed: int, lists: int | None) -> Any:  # noqa: ANN401 - no types
     """An index without vectors, trained on a sample of these: the lists' centres, the ranges of the bytes."""
     import faiss
 
-    lists = max(1, min(len(vectors), round(LISTS * len(vectors) ** 0.5)))
+    lists = max(1, min(len(vectors), lists or round(LISTS * len(vectors) ** 0.5)))
     name = f"IVF{lists}" if kind == "ivf" else f"HNSW{NEIGHBOURS}"
     index = faiss.index_factory(vectors.shape[1], f"{name},{STORAGES[storage]}", faiss.METRIC_INNER_PRODUCT)
     if kind == "ivf":

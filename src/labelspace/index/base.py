@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.store import Arrays, Writer
+from labelspace.store import Parts
 from labelspace.types import Floats, Ints, TopK
-
-
-@dataclass(frozen=True)
-class Saved:
-    """An index taken apart: plain values for ``model.json``, arrays for safetensors, files by name with who writes."""
-
-    values: dict[str, Any]
-    arrays: Arrays
-    files: dict[str, Writer] = field(default_factory=dict)
 
 
 class Index(ABC):
@@ -51,7 +41,7 @@ class Index(ABC):
     def _remove(self, ids: Ints) -> None: ...
 
     @abstractmethod
-    def to_store(self) -> Saved:
+    def to_store(self) -> Parts:
         """The parts that ``labelspace.index.from_store`` makes an index of."""
 
     def __len__(self) -> int:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
-from labelspace.index.base import Index, Saved, check_one_id_a_vector, checked_ids, checked_table
+from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.products import best_products, best_whole_products, rank_again
 from labelspace.kernels.rounding import in_bytes, in_words
 from labelspace.kernels.threads import run_blocks
-from labelspace.store import Arrays
+from labelspace.store import Arrays, Found, Parts
 from labelspace.types import Floats, Ints, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
@@ -91,14 +88,14 @@ class Exact(Index):
         keep = ~np.isin(self.ids, ids)
         self._arrays = {key: array[keep] for key, array in self._arrays.items()}
 
-    def to_store(self) -> Saved:
+    def to_store(self) -> Parts:
         """All of it in arrays."""
-        return Saved({"kind": "exact", "storage": self.storage, "report": self.report}, dict(self._arrays))
+        return Parts({"kind": "exact", "storage": self.storage, "report": self.report}, dict(self._arrays))
 
     @classmethod
-    def from_store(cls, values: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> Exact:
+    def from_store(cls, found: Found) -> Exact:
         """The index that ``to_store`` took apart; mapped arrays stay mapped, so nothing is read or checked here."""
-        index = cls.__new__(cls)
+        index, values, arrays = cls.__new__(cls), found.values, found.arrays
         names = ["scales", "bytes"] * ("int8" in values["storage"]) + ["vectors"] * ("float32" in values["storage"])
         index._arrays = {name: arrays[name] for name in ["ids", *names]}
         Index.__init__(index, "exact", values["storage"], index._arrays[names[-1]].shape[1])

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
-import numpy.typing as npt
-
-from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.index.approximate import Approximate
 from labelspace.index.base import Index
 from labelspace.index.exact import Exact
+from labelspace.store import Found
 
 
-def from_store(
-    values: Mapping[str, Any],
-    arrays: Mapping[str, npt.NDArray[Any]],
-    folder: str | Path,
-    manifest: Mapping[str, Any],
-    verify: bool | None = None,
-) -> Index:
-    """The index saved in a model folder: its values and arrays, and its file where it has one."""
+def from_store(found: Found) -> Index:
+    """The index whose parts were found in a model folder."""
     try:
-        if values["kind"] == "exact":
-            return Exact.from_store(values, arrays)
-        return Approximate.from_store(values, arrays, store.checked_path(folder, manifest, store.INDEX, verify))
+        return (Exact if found.values["kind"] == "exact" else Approximate).from_store(found)
     except KeyError as error:
         raise ModelError(
             f"the saved index must have the fields of this version, but has no {error}; train the model again"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.topk import best_allowed
-from labelspace.types import Floats, Ints
+from labelspace.types import Doubles, Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
 
@@ -101,12 +101,13 @@ def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Fl
 @njit(cache=True, nogil=True, fastmath=True)
 def descend_features(
     values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, rate: float,
-    vectors: Floats, squares: Floats,
+    vectors: Floats, squares: Floats, change: Doubles,
 ) -> None:  # fmt: skip
     """One step of row-wise Adagrad on the vectors of features start..stop of a batch that ``by_feature`` arranged.
 
     ``gradient`` (batch, hidden) is that of the loss by the layer's output. ``squares`` (n_features,) sums the mean
-    square of each vector's gradients so far, and is all that is remembered of it.
+    square of each vector's gradients so far, and is all that is remembered of it. ``change`` (hidden,), unless it is
+    empty, gets added how much the sum of each column's squares changes.
     """
     hidden = vectors.shape[1]
     own = np.empty(hidden, np.float32)
@@ -123,6 +124,8 @@ def descend_features(
         squares[feature] += total / np.float32(hidden)
         length = np.float32(rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
         vector = vectors[feature]
+        for m in range(len(change)):
+            change[m] += (vector[m] - length * own[m]) ** 2 - vector[m] ** 2
         for m in range(hidden):
             vector[m] -= length * own[m]
 
@@ -169,3 +172,60 @@ def network_topk(
         for label in range(len(scores)):
             scores[label] = scores[label] * weight_scales[label] + bias[label]
         best_allowed(scores, allowed, out_scores[row], out_labels[row])
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def descend_unit_rows(
+    gradient: Floats, ids: Ints, start: int, stop: int, rate: float, vectors: Floats, squares: Floats
+) -> None:
+    """One step of row-wise Adagrad on vectors of length 1, which stay so: along the sphere, then back onto it.
+
+    Row i of ``gradient``, counted from start, is that of the vector ``ids[start + i]``. ``vectors`` may be wider than
+    the gradient; what stands to the right of it is left alone. ``squares`` is as in ``descend_features``.
+    """
+    width = gradient.shape[1]
+    for i in range(start, stop):
+        own, vector = gradient[i - start], vectors[ids[i]]
+        along = np.float32(0.0)
+        for m in range(width):
+            along += own[m] * vector[m]
+        total = np.float32(0.0)
+        for m in range(width):
+            own[m] -= along * vector[m]
+            total += own[m] * own[m]
+        if total == np.float32(0.0):
+            continue
+        squares[ids[i]] += total / np.float32(width)
+        length = np.float32(rate) / (np.sqrt(squares[ids[i]]) + np.float32(1e-10))
+        total = np.float32(0.0)
+        for m in range(width):
+            vector[m] -= length * own[m]
+            total += vector[m] * vector[m]
+        back = np.float32(1.0) / np.sqrt(total)
+        for m in range(width):
+            vector[m] *= back
+
+
+@njit(cache=True, nogil=True)
+def dense_rows(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
+    """A dense layer on rows (n, hidden), its weights (hidden, width): each row on its own, in one order of sums."""
+    for row in range(len(activity)):
+        out[row] = bias
+        add_units(activity[row], weights, out[row])
+
+
+@njit(cache=True, nogil=True)
+def block_of(data: Floats, indices: Ints, indptr: Ints, chosen: Ints, place: Ints, out: Floats) -> None:
+    """The rows and columns ``chosen`` of a square matrix (CSR) as a dense block.
+
+    ``place`` is (n,) of -1 to work in, and is left so: the cost does not depend on the size of the matrix.
+    """
+    out[:] = 0.0
+    for i, row in enumerate(chosen):
+        place[row] = i
+    for i, row in enumerate(chosen):
+        for j in range(indptr[row], indptr[row + 1]):
+            if place[indices[j]] >= 0:
+                out[i, place[indices[j]]] = data[j]
+    for row in chosen:
+        place[row] = -1

@@ -33,6 +33,7 @@ class Aids:
     validation: tuple[Csr, Csr] | None = None  # (X, Y), checked
     progress: Progress = silent
     label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
+    checkpoint: Path | None = None  # a folder to keep the state of the training in
 
 
 class Model(Estimator):
@@ -56,6 +57,8 @@ class Model(Estimator):
     needs_names: ClassVar[bool] = False
     """Whether ``fit`` must be given ``labels``."""
     uses_validation: ClassVar[bool] = False
+    takes_checkpoints: ClassVar[bool] = False
+    """Whether a training that was cut off can go on."""
     label_text: float = 0.0
     """A method with a parameter of this name is given ``label_features`` where it is not 0."""
     text_features: ClassVar[Mapping[str, Any]] = {}
@@ -81,13 +84,17 @@ class Model(Estimator):
         validation: tuple[Inputs, Csr] | None = None,
         progress: Progress | None = None,
         label_features: Inputs | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
         """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
 
         ``validation`` holds documents for early stopping and calibration, ``label_features`` (n_labels, n_features) the
         texts of the labels made into features as the documents were; methods without a use for them ignore them.
+        ``checkpoint`` is a folder: a training that was cut off goes on from what it left there, to the same result.
         """
         self.check_params()
+        if checkpoint is not None and not self.takes_checkpoints:
+            raise ParameterError(f"{self.name} keeps no checkpoints, but was given {str(checkpoint)!r}; leave it out")
         X, Y = self._checked_inputs(X), checked_labels(Y)
         if _n_rows(X) != Y.shape[0]:
             raise DataError(
@@ -119,12 +126,13 @@ class Model(Estimator):
                 f"label_features must have a row a label and the columns of X, so {expected}, but "
                 f"have {of_labels.shape}; make them of the labels' texts as the documents' features were made"
             )
+        kept = None if checkpoint is None else Path(checkpoint)
         self._forget()
         self.n_features_ = X.shape[1] if sp.issparse(X) else 0
         self.n_labels_ = Y.shape[1]
         self.labels_ = None if labels is None else labels.counted(Y)
         try:
-            self._fit(X, Y, Aids(self.labels_, validation, progress or silent, of_labels))
+            self._fit(X, Y, Aids(self.labels_, validation, progress or silent, of_labels, kept))
         except BaseException:  # an interrupt too: half a model must not answer
             self._forget()
             raise
@@ -142,6 +150,17 @@ class Model(Estimator):
         self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
         self._fit_labels(self.labels_)
         return self
+
+    def add_label(self, name: str, examples: Inputs) -> int:
+        """Place a label by documents that carry it, without training again; its id is returned.
+
+        A name that was removed before comes back. For methods with label vectors only.
+        """
+        raise ParameterError(f"{self.name} cannot take labels in once it is trained; use glas, or train again")
+
+    def remove_label(self, name: str) -> None:
+        """Suggest a label no more, without training again. For methods with label vectors only."""
+        raise ParameterError(f"{self.name} cannot give labels up once it is trained; use glas, or train again")
 
     def _fit_labels(self, labels: LabelSpace) -> None:
         """What ``fit_labels`` does for a method that needs names."""
@@ -189,24 +208,25 @@ class Model(Estimator):
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder; ``labelspace.load`` reads it."""
-        manifest, arrays = self.to_store()
-        store.write(folder, {"kind": "model", **manifest}, {"model.safetensors": arrays}, self.labels_)
+        parts = self.to_store()
+        files = {"model.safetensors": parts.arrays, **parts.files}
+        store.write(folder, {"kind": "model", **parts.values}, files, self.labels_)
 
-    def to_store(self) -> tuple[dict[str, Any], store.Arrays]:
-        """The manifest's part on this model, and its arrays."""
+    def to_store(self) -> store.Parts:
+        """The parts that this model is saved as."""
         packed, arrays = store.pack(self)
         sizes = {"n_features": self.n_features_, "n_labels": self.n_labels_}
-        return {"method": self.name, **sizes, "model": packed}, arrays
+        return store.Parts({"method": self.name, **sizes, "model": packed}, arrays)
 
     @classmethod
-    def from_store(cls, manifest: dict[str, Any], arrays: store.Arrays, labels: LabelSpace | None) -> Self:
+    def from_store(cls, found: store.Found, labels: LabelSpace | None) -> Self:
         """The fitted model that ``to_store`` took apart."""
-        packed = manifest["model"]
+        packed = found.values["model"]
         try:
             cls.reject_unknown(packed["params"])
             model = cls(**packed["params"])
-            store.unpack(model, packed, arrays)
-            model.n_features_, model.n_labels_ = manifest["n_features"], manifest["n_labels"]
+            store.unpack(model, packed, found.arrays)
+            model.n_features_, model.n_labels_ = found.values["n_features"], found.values["n_labels"]
         except (KeyError, ParameterError) as error:
             raise ModelError(
                 f"the saved {cls.name} must have the fields of this version, but has not ({error}); train it again"

@@ -294,32 +294,29 @@ class Blend(Model):
         for key in ("members_", "views_"):
             self.__dict__.pop(key, None)
 
-    def to_store(self) -> tuple[dict[str, Any], store.Arrays]:
-        """The manifest's part on this model, its members and its features, and all their arrays."""
-        manifest, arrays = super().to_store()
-        members, views = [], []
-        for at, member in enumerate(self.members_):
-            packed, theirs = member.to_store()
-            members.append(packed)
-            arrays |= {f"member{at}/{key}": value for key, value in theirs.items()}
+    def to_store(self) -> store.Parts:
+        """The parts of this model, of its members and of its features."""
+        parts = super().to_store()
+        members = [parts.join(f"member{at}", member.to_store()) for at, member in enumerate(self.members_)]
+        views = []
         for view, features in self.views_.items():
-            packed, theirs = store.pack(features)
-            views.append({"view": view, **packed})
-            arrays |= {f"view:{view}/{key}": value for key, value in theirs.items()}
-        return {**manifest, "members": members, "views": views}, arrays
+            packed, arrays = store.pack(features)
+            views.append({"view": view, **parts.join(f"view:{view}", store.Parts(packed, arrays))})
+        parts.values.update(members=members, views=views)
+        return parts
 
     @classmethod
-    def from_store(cls, manifest: dict[str, Any], arrays: store.Arrays, labels: LabelSpace | None) -> Self:
+    def from_store(cls, found: store.Found, labels: LabelSpace | None) -> Self:
         """The fitted model that ``to_store`` took apart."""
-        model = super().from_store(manifest, arrays, labels)
+        model = super().from_store(found, labels)
         model.members_ = [
-            method(packed["method"]).from_store(packed, _below(arrays, f"member{at}/"), labels)
-            for at, packed in enumerate(manifest["members"])
+            method(packed["method"]).from_store(found.below(f"member{at}", packed), labels)
+            for at, packed in enumerate(found.values["members"])
         ]
         model.views_ = {}
-        for packed in manifest["views"]:
+        for packed in found.values["views"]:
             features = create_features(packed["name"], **packed["params"])
-            store.unpack(features, packed, _below(arrays, f"view:{packed['view']}/"))
+            store.unpack(features, packed, found.below(f"view:{packed['view']}", packed).arrays)
             model.views_[packed["view"]] = features
         if len(model.members_) != len(model.member_views_):
             raise ModelError(f"a blend must hold {len(model.member_views_)} members, but has others; train it again")
@@ -342,10 +339,6 @@ def _least_texts(view: str, n: int) -> int:
 
 def _log_counts(Y: Csr) -> Floats:
     return np.log1p(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.float32)
-
-
-def _below(arrays: store.Arrays, prefix: str) -> store.Arrays:
-    return {key.removeprefix(prefix): value for key, value in arrays.items() if key.startswith(prefix)}
 
 
 def _made(features: Features, texts: Any, progress: Progress) -> Csr:  # noqa: ANN401 - checked texts

@@ -19,7 +19,7 @@ own threads took 1.6 to 25 times the CPU time. A label without training document
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -27,19 +27,13 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import Rule, above, at_least, optional, whole
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.layers import (
-    adam,
-    by_feature,
-    descend_features,
-    embed_rows,
-    network_topk,
-    subtract_labels,
-    take_rows,
-)
+from labelspace.kernels.layers import network_topk, subtract_labels
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
-from labelspace.training.losses import sigmoid
+from labelspace.training.layers import Batch, SparseLayer, some_rows
+from labelspace.training.losses import log_odds, sigmoid, to_chances
+from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -47,8 +41,6 @@ EPOCHS = (6, 15)  # fewest and most that are chosen
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
-FEATURE_BLOCK = 2048  # features a task
-SPREAD = 0.1  # of the features' vectors at the start
 
 share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
 
@@ -124,7 +116,7 @@ class Network(Model):
                     self._learn(layers, X, Y, order[start : start + batch], 1.0 - done / total, rng)
                     done += 1
                 aids.progress("epochs", epoch + 1, epochs)
-        self.vectors_, self.vector_scales_ = in_bytes(layers.vectors)  # step 5
+        self.vectors_, self.vector_scales_ = in_bytes(layers.features.vectors)  # step 5
         weights, self.weight_scales_ = in_bytes(layers.weights.value)
         self.weights_ = np.ascontiguousarray(weights.T)
         self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.bias.value
@@ -132,15 +124,14 @@ class Network(Model):
 
     def _learn(self, layers: Layers, X: Csr, Y: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """One step on some rows; ``left`` is the share of the rates that is left."""
-        chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
-        given = take_rows(X.data, X.indices, X.indptr, rows, chance, float(self.input_dropout))  # step 3
-        activity = layers.embed(*given)  # (batch, hidden)
+        given = some_rows(X, rows, self.input_dropout, rng)  # step 3
+        activity = layers.features.embed(given, layers.hidden_bias.value)  # (batch, hidden)
         gate = (rng.random(activity.shape, np.float32) >= self.dropout) / np.float32(1 - self.dropout)
         gate *= activity > 0
         activity *= gate
         gradient = layers.descend_output(activity, Y, rows, self.rate * left)  # step 4
         gradient *= gate
-        layers.descend_input(*given, gradient, self.rate * left, self.feature_rate * left)
+        layers.descend_input(given, gradient, self.rate * left, self.feature_rate * left)
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
@@ -159,59 +150,21 @@ class Network(Model):
 
 
 @dataclass
-class Moving:
-    """Weights that Adam moves, with what it remembers of their gradients."""
-
-    value: Floats
-    mean: Floats = field(init=False)
-    square: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.mean, self.square = np.zeros_like(self.value), np.zeros_like(self.value)
-
-    def step(self, gradient: Floats, rate: float, number: int, part: slice = slice(None)) -> None:
-        """Move the rows of a part, whose gradient this is."""
-        value, mean, square = (array[part].reshape(-1) for array in (self.value, self.mean, self.square))
-        adam(value, gradient.reshape(-1), mean, square, rate, number)
-
-
-@dataclass
 class Layers:
     """The network while it learns."""
 
-    vectors: Floats  # E (n_features, hidden)
+    features: SparseLayer  # E (n_features, hidden)
     hidden_bias: Moving  # c (hidden,)
     weights: Moving  # W (n_labels, hidden)
     bias: Moving  # b (n_labels,)
     number: int = 0  # steps begun
 
-    def __post_init__(self) -> None:
-        n_features = len(self.vectors)
-        self.squares = np.zeros(n_features, np.float32)  # Adagrad's memory
-        self.ones, self.workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
-
     @classmethod
     def random(cls, X: Csr, Y: Csr, hidden: int, rng: np.random.Generator) -> Layers:
-        """Random vectors and weights; 0 for a feature without documents, and labels at their frequency."""
-        vectors = rng.standard_normal((X.shape[1], hidden), np.float32) * np.float32(SPREAD)
-        vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
+        """Random vectors and weights, and labels at their frequency."""
+        features = SparseLayer.random(X, hidden, rng)
         weights = rng.standard_normal((Y.shape[1], hidden), np.float32) * np.float32(hidden**-0.5)
-        counts = np.bincount(Y.indices, minlength=Y.shape[1])
-        odds = (counts + 0.5) / (Y.shape[0] - counts + 0.5)
-        bias = np.log(odds).astype(np.float32)
-        return cls(vectors, Moving(np.zeros(hidden, np.float32)), Moving(weights), Moving(bias))
-
-    def embed(self, data: Floats, indices: Ints, indptr: Ints) -> Floats:
-        """E'x + c for each row x: (batch, hidden)."""
-        out = np.empty((len(indptr) - 1, self.vectors.shape[1]), np.float32)
-
-        def embed(start: int, stop: int) -> None:
-            embed_rows(
-                data, indices, indptr, start, stop, self.vectors, self.ones, self.hidden_bias.value, out
-            )  # fmt: skip
-
-        run_blocks(embed, len(out), ROW_BLOCK)
-        return out
+        return cls(features, Moving(np.zeros(hidden, np.float32)), Moving(weights), Moving(log_odds(Y)))
 
     def descend_output(self, activity: Floats, Y: Csr, rows: Ints, rate: float) -> Floats:
         """Move W and b on the rows of Y; the gradient by their activity (batch, hidden) is returned."""
@@ -231,29 +184,17 @@ class Layers:
         gradient: Floats = gradients.sum(axis=0)  # in one order, whatever the threads did
         return gradient
 
-    def descend_input(
-        self, data: Floats, indices: Ints, indptr: Ints, gradient: Floats, rate: float, feature_rate: float
-    ) -> None:
+    def descend_input(self, given: Batch, gradient: Floats, rate: float, feature_rate: float) -> None:
         """Move c and the rows of E that a batch has; ``gradient`` (batch, hidden) is that by E'x + c."""
         self.hidden_bias.step(gradient.sum(axis=0), rate, self.number)
-        features, ends, rows, values = by_feature(data, indices, indptr, self.workspace)
-
-        def descend(start: int, stop: int) -> None:
-            descend_features(
-                values, rows, ends, features, start, stop, gradient, feature_rate, self.vectors, self.squares
-            )
-
-        run_blocks(descend, len(features), FEATURE_BLOCK)
+        self.features.descend(given, gradient, feature_rate)
 
 
 def label_errors(activity: Floats, weights: Floats, bias: Floats, Y: Csr, rows: Ints, start: int) -> Floats:
     """Score minus truth, over the size of the batch: the loss' gradient by z. For the labels from start on."""
     error: Floats = activity @ weights.T
     error += bias
-    with np.errstate(over="ignore"):  # exp of a lot is infinite, and the score 0
-        np.exp(np.negative(error, out=error), out=error)
-    error += 1.0
-    np.reciprocal(error, out=error)
+    to_chances(error)
     subtract_labels(Y.indices, Y.indptr, rows, start, error)
     error /= np.float32(len(rows))
     return error

@@ -17,6 +17,7 @@ METHODS = {
     "label_tree": "labelspace.models.label_tree:LabelTree",
     "lexical": "labelspace.models.lexical:Lexical",
     "network": "labelspace.models.network:Network",
+    "glas": "labelspace.models.glas:Glas",
     "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""

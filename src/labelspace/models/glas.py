@@ -1,0 +1,660 @@
+"""GLaS: documents and labels as points on one sphere, kept from overfitting by what labels have in common.
+
+Guo et al., "Breaking the Glass Ceiling for Embedding-Based Classifiers for Large Output Spaces" (2019), Algorithm 2.
+A label's score is z = s phi(x).v + b, where phi(x) and v have length 1.
+
+1. Begin with random weights of phi and random label points v; b at the log-odds of each label's frequency.
+2. For each batch of documents, leave some of their features out (``input_dropout``) and find phi: a vector a feature,
+   summed, through a ReLU (``layers=2``: and a dense layer), brought to length 1.
+3. Draw one label of each document.
+4. The labels to learn on are all of them, or, where they are many, those of the batch, ``negatives`` drawn by chance
+   for all the batch, and for each document the ``hard`` ones that the label index held nearest to it.
+5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin of eq. 1 between the drawn label and
+   the hardest wrong ones.
+6. The regulariser of eq. 3 on the drawn labels: the products of their points are to be what the labels' documents have
+   in common, U. The others: ``spread_out`` (eq. 2, U = 1), ``gravity`` (documents and drawn labels are to be apart).
+7. Move the vectors of the batch's features and the points of the labels by row-wise Adagrad, the points along the
+   sphere; all else by Adam or Adagrad. Rates fall to 0 in a straight line.
+8. Put the label points into an index; rank the labels of a document by z.
+
+What a step costs depends on neither the number of features nor, above ``ALL_LABELS``, the number of labels.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace import index, store
+from labelspace.errors import DataError
+from labelspace.estimator import Rule, above, at_least, one_of, optional, whole
+from labelspace.features.scaling import unit_rows
+from labelspace.index import Approximate, Index
+from labelspace.kernels.layers import block_of, dense_rows, descend_unit_rows, embed_rows
+from labelspace.kernels.losses import margin_errors
+from labelspace.kernels.rounding import Bytes, in_bytes
+from labelspace.kernels.threads import run_blocks
+from labelspace.labels.cooccurrence import MEASURES, similarity
+from labelspace.models.base import Aids, Model
+from labelspace.training.checkpoint import Checkpoint, fingerprint
+from labelspace.training.layers import Batch, SparseLayer, some_rows
+from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
+from labelspace.training.optimizers import Adaptive, Moving
+from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
+
+ALL_LABELS = 20_000  # up to here a step learns on every label
+STEPS = 1400  # batches that suffice to learn
+EPOCHS = (8, 20)  # fewest and most that are chosen
+BATCHES = 16  # an epoch has at least so many, where there are as many documents
+LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
+ROW_BLOCK = 64  # documents a task
+MINED_BLOCK = 4096  # documents whose nearest labels are looked up at a time
+MINING_LISTS = 2  # times the square root of the number of labels: quick to make, and near enough
+MINING_EFFORT = 8  # lists read
+SCALE_RATE = 0.01  # of s, in logarithms
+HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
+SHOWN = 300  # documents that an index is chosen by
+BACKGROUND = 2_000  # documents kept as points: what a new label is set against
+
+share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
+yes_no = one_of(True, False)
+
+
+class Glas(Model):
+    """Labels and documents as points of one space; a label that was never trained can be placed in it.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = Glas(dimension=64).fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "glas"
+    title = "GLaS: label and document embeddings on one sphere (Guo et al., 2019)"
+    choose_when = "rare labels matter, labels come and go, or there are very many of them"
+    uses_validation = True
+    holds_out = True
+    takes_checkpoints = True
+    text_features = {"ngrams": 1}
+    rules = {
+        "dimension": Rule("a whole number from 16 to 1024", lambda value: whole(16).holds(value) and value <= 1024),
+        "layers": one_of(1, 2),
+        "activation": one_of("relu", "linear"),
+        "weight_normalisation": yes_no,
+        "loss": one_of("bce", "softmax", "margin"),
+        "margin": above(0),
+        "hardest": whole(1),
+        "regulariser": one_of("glas", "spread_out", "gravity", "none"),
+        "similarity": one_of(*MEASURES),
+        "strength": at_least(0),
+        "scale": above(0),
+        "train_scale": yes_no,
+        "input_dropout": share,
+        "dropout": share,
+        "epochs": optional(whole(1)),
+        "batch": whole(1),
+        "rate": above(0),
+        "feature_rate": above(0),
+        "all_labels": optional(yes_no),
+        "negatives": whole(1),
+        "hard": whole(0),
+        "patience": optional(whole(1)),
+        "index": one_of(*index.choice.KINDS),
+        "recall_target": Rule("above 0 and at most 1", lambda value: above(0).holds(value) and value <= 1),
+        "seed": whole(0),
+    }
+    state = ("vectors_", "vector_scales_", "offset_", "second_", "second_offset_", "scale_", "lever_", "background_")
+
+    vectors_: Bytes  # (n_features, dimension)
+    vector_scales_: Floats  # (n_features,)
+    offset_: Floats  # (dimension,)
+    second_: Floats  # (dimension, dimension) of the dense layer, a row a unit of the first; (0, 0) without
+    second_offset_: Floats  # (dimension,) or (0,)
+    scale_: float  # s
+    lever_: float  # what a document's point has as its last coordinate, by which a label's b / lever is multiplied
+    background_: npt.NDArray[np.float16]  # (some, dimension) training documents as points
+    index_: Index  # of (s v, b / lever)
+
+    def __init__(
+        self,
+        dimension: int = 512,
+        layers: int = 1,
+        activation: str = "relu",
+        weight_normalisation: bool = False,
+        loss: str = "bce",
+        margin: float = 0.3,
+        hardest: int = 10,
+        regulariser: str = "glas",
+        similarity: str = "arithmetic",
+        strength: float = 1000.0,
+        scale: float = 20.0,
+        train_scale: bool = True,
+        input_dropout: float = 0.3,
+        dropout: float = 0.3,
+        epochs: int | None = None,
+        batch: int = 256,
+        rate: float = 0.02,
+        feature_rate: float = 0.2,
+        all_labels: bool | None = None,
+        negatives: int = 1024,
+        hard: int = 8,
+        patience: int | None = None,
+        index: str = "auto",
+        recall_target: float = 0.99,
+        seed: int = 0,
+    ) -> None:
+        self.dimension = dimension
+        self.layers = layers
+        self.activation = activation
+        self.weight_normalisation = weight_normalisation
+        self.loss = loss
+        self.margin = margin
+        self.hardest = hardest
+        self.regulariser = regulariser
+        self.similarity = similarity
+        self.strength = strength
+        self.scale = scale
+        self.train_scale = train_scale
+        self.input_dropout = input_dropout
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.feature_rate = feature_rate
+        self.all_labels = all_labels
+        self.negatives = negatives
+        self.hard = hard
+        self.patience = patience
+        self.index = index
+        self.recall_target = recall_target
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        X, Y, held = self._parted(unit_rows(X), Y, aids)
+        net = self._begin(X, Y)  # step 1
+        with threadpool_limits(1, user_api="blas"), tempfile.TemporaryDirectory() as scratch:
+            self._train(net, X, Y, held, aids, scratch)
+        self._keep(net, X, Y, aids)  # step 8
+
+    def _parted(self, X: Csr, Y: Csr, aids: Aids) -> tuple[Csr, Csr, tuple[Csr, Csr] | None]:
+        """The documents to train on, and those to stop by: the given ones, or some of train."""
+        if self.patience is None:
+            return X, Y, None
+        if aids.validation is not None and aids.validation[1].nnz:
+            return X, Y, (unit_rows(aids.validation[0]), aids.validation[1][:, : Y.shape[1]])
+        order = np.random.default_rng(self.seed).permutation(X.shape[0])
+        n = min(round(HELD_SHARE * X.shape[0]), HELD_DOCUMENTS)
+        held, rest = np.sort(order[:n]), np.sort(order[n:])
+        if not Y[held].nnz or not Y[rest].nnz:
+            raise DataError(
+                f"early stopping needs some documents with labels to stop by, but there are {X.shape[0]} in all; "
+                "give validation documents, or leave patience out"
+            )
+        return X[rest], Y[rest], (X[held], Y[held])
+
+    def _begin(self, X: Csr, Y: Csr) -> Net:
+        rng = np.random.default_rng([self.seed, 0])
+        features = SparseLayer.random(X, self.dimension, rng, self.weight_normalisation)
+        second = None
+        if self.layers == 2:
+            second = Dense.random(self.dimension, rng, self.weight_normalisation)
+        encoder = Encoder(features, second, self.dimension, self.activation == "relu")
+        plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias
+        points = np.empty((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
+        for start in range(0, len(points), LABEL_BLOCK):
+            block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.dimension), np.float32)
+            points[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
+        bias = np.zeros(Y.shape[1], np.float32) if plain else log_odds(Y)
+        log_scale = np.full(1, 0.0 if plain else np.log(self.scale), np.float32)
+        return Net(encoder, points, Adaptive(bias), Moving(log_scale))
+
+    def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids, scratch: str) -> None:
+        """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
+        what = {"params": self.get_params(), "data": fingerprint(X, Y)}
+        last = Checkpoint(aids.checkpoint or scratch, what)
+        best = Checkpoint(aids.checkpoint or scratch, what, "best")
+        course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
+        net.number = course["number"]
+        lesson = Lesson.of(X, Y, self)
+        while course["done"] < lesson.epochs and not self._stops(course["accuracies"]):
+            self._epoch(net, lesson, course["done"], aids.progress)
+            course = {**course, "done": course["done"] + 1, "number": net.number}
+            if held is not None:
+                course["accuracies"] = [*course["accuracies"], net.accuracy(*held)]
+                if int(np.argmax(course["accuracies"])) == course["done"] - 1:
+                    best.write(net.arrays(), course)
+            if aids.checkpoint is not None:
+                last.write(net.arrays(), course)
+        if held is not None:
+            best.read(net.arrays())
+
+    def _stops(self, accuracies: list[float]) -> bool:
+        """Whether the best epoch is ``patience`` epochs ago."""
+        return self.patience is not None and len(accuracies) - 1 - int(np.argmax([*accuracies, -1])) >= self.patience
+
+    def _epoch(self, net: Net, lesson: Lesson, epoch: int, progress: Progress) -> None:
+        """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
+        rng = np.random.default_rng([self.seed, 1, epoch])
+        near = None
+        if not lesson.all_labels and self.hard and epoch:
+            near = self._nearest(net, lesson, progress)
+        order = rng.permutation(lesson.X.shape[0]).astype(np.int32)
+        steps = -(-len(order) // lesson.batch)
+        for at in range(steps):
+            rows = order[at * lesson.batch : (at + 1) * lesson.batch]
+            left = 1.0 - (epoch * steps + at) / (lesson.epochs * steps)
+            self._step(net, lesson, rows, near, left, rng)
+            progress("batches", epoch * steps + at + 1, lesson.epochs * steps)
+
+    def _step(
+        self, net: Net, lesson: Lesson, rows: Ints, near: Ints | None, left: float, rng: np.random.Generator
+    ) -> None:
+        """The body of Algorithm 2; ``left`` is the share of the rates that is left."""
+        net.number += 1
+        given = some_rows(lesson.X, rows, self.input_dropout, rng)  # step 2
+        trace = net.encoder.forward(given, self.dropout, rng)
+        true = lesson.Y[rows]
+        drawn = draw(true.indptr, rng)  # step 3
+        chosen = self._chosen(lesson, true, rows, near, rng)  # step 4
+        errors = net.scores(trace.points, chosen)
+        self._to_errors(errors, chosen, drawn)  # step 5
+        pull = self._pull(net, lesson, trace.points, np.unique(true.indices[drawn[drawn >= 0]]))  # step 6
+        gradient = net.descend_labels(errors, trace.points, chosen, pull, self.rate * left)  # step 7
+        if self.train_scale and self.loss != "margin":
+            by_scale = np.array([np.vdot(gradient, trace.points)], np.float32)
+            net.log_scale.step(by_scale, SCALE_RATE * left, net.number)
+        if pull.of_points is not None:
+            gradient += pull.of_points
+        net.encoder.backward(trace, gradient, self.rate * left, self.feature_rate * left, net.number)
+
+    def _chosen(self, lesson: Lesson, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator) -> Chosen:
+        """The labels that a batch learns on."""
+        if lesson.all_labels:
+            return Chosen(lesson.seen, true.indices, true.indptr)
+        listed = [true.indices] if near is None else [true.indices, near[rows].ravel()]
+        sure = np.unique(np.concatenate(listed))
+        sure = sure[sure >= 0]
+        others = np.setdiff1d(lesson.seen[rng.integers(0, len(lesson.seen), self.negatives)], sure)
+        weights = np.ones(len(sure) + len(others), np.float32)
+        weights[len(sure) :] = (len(lesson.seen) - len(sure)) / max(len(others), 1)  # each stands for so many
+        ids = np.concatenate([sure, others])
+        return Chosen(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
+
+    def _to_errors(self, scores: Floats, chosen: Chosen, drawn: Longs) -> None:
+        """The gradient of the loss by the scores, in their place."""
+
+        def turn(start: int, stop: int) -> None:
+            part, at = scores[start:stop], (chosen.columns, chosen.ends, start)
+            if self.loss == "bce":
+                bce_errors(part, *at, chosen.weights)
+            elif self.loss == "softmax":
+                softmax_errors(part, *at, chosen.weights)
+            else:
+                margin_errors(*at, drawn, self.margin, min(self.hardest, scores.shape[1]), part)
+            part /= np.float32(len(scores))
+
+        run_blocks(turn, len(scores), ROW_BLOCK)
+
+    def _pull(self, net: Net, lesson: Lesson, points: Floats, labels: Ints) -> Pull:
+        """The regulariser's gradient by the points of some labels, and by those of the documents."""
+        if self.regulariser == "none" or self.strength == 0 or not len(labels):
+            return Pull(labels[:0], np.zeros((0, points.shape[1]), np.float32))
+        V = net.points[labels, :-1]
+        if self.regulariser == "gravity":
+            by_product = (points @ V.T) * np.float32(2 * self.strength / (len(points) * len(labels)))
+            return Pull(labels, by_product.T @ points, by_product @ V)
+        by_product = V @ V.T
+        if self.regulariser == "glas":
+            by_product -= lesson.alike(labels)
+        else:
+            by_product[np.diag_indices(len(labels))] = 0.0
+        by_product *= np.float32(4 * self.strength / len(labels) ** 2)
+        return Pull(labels, by_product @ V)
+
+    def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
+        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
+        lever = net.arm()
+        lists = round(MINING_LISTS * len(lesson.seen) ** 0.5)
+        table = net.points[lesson.seen] if len(lesson.seen) < len(net.points) else net.points
+        labels = Approximate(table, lesson.seen, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        n = lesson.X.shape[0]
+        near = np.empty((n, self.hard), np.int32)
+        for start in range(0, n, MINED_BLOCK):
+            rows = lesson.X[start : start + MINED_BLOCK]
+            asked = with_lever(net.encoder.points((rows.data, rows.indices, rows.indptr)) * net.scale, lever)
+            near[start : start + MINED_BLOCK] = labels.search(asked, self.hard).labels
+            progress("looking up hard labels", min(start + MINED_BLOCK, n), n)
+        return near
+
+    def _keep(self, net: Net, X: Csr, Y: Csr, aids: Aids) -> None:
+        """Keep what prediction needs, and an index of the label points."""
+        encoder = net.encoder
+        table = encoder.features.vectors
+        if self.weight_normalisation:
+            table *= encoder.features.unit_scales * encoder.length.value
+        self.vectors_, self.vector_scales_ = in_bytes(table)
+        self.offset_ = encoder.offset.value
+        self.second_, self.second_offset_ = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
+        if encoder.second is not None:
+            self.second_ = np.ascontiguousarray(encoder.second.weights.T)
+            self.second_offset_ = encoder.second.offset.value
+        self.scale_, self.lever_ = net.scale, net.arm(net.scale)
+        del table, encoder.features
+        shown = np.random.default_rng([self.seed, 2]).permutation(X.shape[0])
+        self.background_ = self._points(X[np.sort(shown[:BACKGROUND])]).astype(np.float16)
+        net.points[:, :-1] *= np.float32(self.scale_)
+        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
+        vectors = net.points[seen] if len(seen) < len(net.points) else net.points
+        queries = with_lever(self._points(X[np.sort(shown[:SHOWN])]), self.lever_)
+        self.index_ = index.choose(
+            vectors, seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
+            progress=aids.progress,
+        )  # fmt: skip
+
+    def _points(self, X: Csr) -> Floats:
+        """phi(x) of rows of unit length; each row on its own, so that a batch changes nothing. Shape (n, dimension)."""
+        out = np.empty((X.shape[0], self.dimension), np.float32)
+
+        def embed(start: int, stop: int) -> None:
+            embed_rows(X.data, X.indices, X.indptr, start, stop, self.vectors_, self.vector_scales_, self.offset_, out)
+            part = out[start:stop]
+            if self.activation == "relu":
+                np.maximum(part, 0, out=part)
+            if self.layers == 2:
+                dense_rows(part.copy(), self.second_, self.second_offset_, part)
+            part /= lengths(part)[:, None]
+
+        run_blocks(embed, len(out), ROW_BLOCK)
+        return out
+
+    def _forget(self) -> None:
+        super()._forget()
+        self.__dict__.pop("index_", None)
+
+    def to_store(self) -> store.Parts:
+        """The parts of this model and of its index."""
+        parts = super().to_store()
+        parts.values["index"] = parts.join("index", self.index_.to_store())
+        return parts
+
+    @classmethod
+    def from_store(cls, found: store.Found, labels: LabelSpace | None) -> Self:
+        """The fitted model that ``to_store`` took apart."""
+        model = super().from_store(found, labels)
+        model.index_ = index.from_store(found.below("index", found.values["index"]))
+        return model
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        top = self.index_.search(with_lever(self._points(unit_rows(X)), self.lever_), k)
+        if self.loss == "bce":
+            listed = top.labels >= 0
+            top.scores[listed] = sigmoid(top.scores[listed])
+        return top
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The labels that a batch learns on, each once, and where in them the documents' own stand."""
+
+    ids: Ints  # (n,)
+    columns: Ints  # places in ids: those of document i are columns[ends[i] : ends[i + 1]]
+    ends: Ints
+    weights: Floats | None = None  # (n,) how many labels each stands for
+    n_sure: int = 0  # the first so many ids stand in rising order, with all true ones among them
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a regulariser adds to gradients."""
+
+    labels: Ints  # (m,) in rising order
+    of_labels: Floats  # (m, dimension)
+    of_points: Floats | None = None  # (batch, dimension)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is learned from, and in which portions."""
+
+    X: Csr
+    Y: Csr
+    seen: Ints  # labels with a document
+    likeness: Csr | None  # U of eq. 3
+    place: Ints  # (n_labels,) of -1, to work in
+    batch: int
+    epochs: int
+    all_labels: bool
+
+    @classmethod
+    def of(cls, X: Csr, Y: Csr, model: Glas) -> Lesson:
+        """The portions that suit the data, where the user did not say."""
+        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
+        likeness = similarity(Y, model.similarity) if model.regulariser == "glas" else None
+        batch = min(model.batch, -(-X.shape[0] // BATCHES))
+        epochs = model.epochs or int(np.clip(round(STEPS * batch / X.shape[0]), *EPOCHS))
+        every = len(seen) <= ALL_LABELS if model.all_labels is None else model.all_labels
+        return cls(
+            X,
+            Y,
+            seen if not every else np.arange(Y.shape[1], dtype=np.int32),
+            likeness,
+            np.full(Y.shape[1], -1, np.int32),
+            batch,
+            epochs,
+            every,
+        )
+
+    def alike(self, labels: Ints) -> Floats:
+        """The part of U on some labels, dense."""
+        out = np.empty((len(labels), len(labels)), np.float32)
+        assert self.likeness is not None
+        block_of(self.likeness.data, self.likeness.indices, self.likeness.indptr, labels, self.place, out)
+        return out
+
+
+@dataclass
+class Trace:
+    """A batch on its way through the encoder, with what the way back needs."""
+
+    given: Batch
+    first: Floats  # the first layer's output (batch, dimension), before the ReLU
+    gate: Floats  # what each unit's output was multiplied by: 0 below the ReLU or dropped
+    hidden: Floats  # after the gate
+    lengths: Floats  # (batch,) of the last layer's output
+    points: Floats  # phi (batch, dimension)
+
+
+class Dense:
+    """A dense layer that Adam moves, a row of weights a unit; normalised, all rows have one length, which is learned."""
+
+    def __init__(self, rows: Floats, normalised: bool) -> None:
+        self.rows, self.normalised = Moving(rows), normalised
+        self.offset = Moving(np.zeros(len(rows), np.float32))
+        self.length = Moving(np.ones(1, np.float32))
+
+    @classmethod
+    def random(cls, width: int, rng: np.random.Generator, normalised: bool) -> Dense:
+        """Random rows of about length 1."""
+        return cls(rng.standard_normal((width, width), np.float32) * np.float32(width**-0.5), normalised)
+
+    @property
+    def weights(self) -> Floats:
+        """The rows as they are used. Shape (units, inputs)."""
+        rows = self.rows.value
+        if not self.normalised:
+            return rows
+        scaled: Floats = rows * (self.length.value / lengths(rows))[:, None]
+        return scaled
+
+    def descend(self, inputs: Floats, gradient: Floats, rate: float, number: int) -> Floats:
+        """Move on the gradient by the output (batch, units); that by the inputs is returned."""
+        weights, own = self.weights, gradient.T @ inputs
+        back: Floats = gradient @ weights
+        if self.normalised:
+            rows = self.rows.value
+            size = lengths(rows)[:, None]
+            along = (own * rows).sum(axis=1, keepdims=True) / size
+            self.length.step(along.sum(axis=0), rate, number)
+            own = (own - along * rows / size) * (self.length.value / size)
+        self.rows.step(own, rate, number)
+        self.offset.step(gradient.sum(axis=0), rate, number)
+        return back
+
+
+class Encoder:
+    """phi while it learns."""
+
+    def __init__(self, features: SparseLayer, second: Dense | None, width: int, relu: bool) -> None:
+        self.features, self.second, self.relu = features, second, relu
+        self.offset = Moving(np.zeros(width, np.float32))
+        self.length = Moving(np.ones(1, np.float32))  # of the first layer's units, where they are normalised
+
+    def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
+        """The points of a batch, with some hidden units dropped."""
+        first = self._first(given)
+        gate = (rng.random(first.shape, np.float32) >= dropout) / np.float32(1 - dropout)
+        if self.relu:
+            gate *= first > 0
+        hidden = first * gate
+        last = hidden if self.second is None else hidden @ self.second.weights.T + self.second.offset.value
+        size = lengths(last)
+        return Trace(given, first, gate, hidden, size, last / size[:, None])
+
+    def points(self, given: Batch) -> Floats:
+        """The points of some documents, nothing dropped."""
+        return self.forward(given, 0.0, np.random.default_rng(0)).points
+
+    def _first(self, given: Batch) -> Floats:
+        if not self.features.normalised:
+            return self.features.embed(given, self.offset.value)
+        return self.features.embed(given, np.zeros_like(self.offset.value)) * self.length.value + self.offset.value
+
+    def backward(self, trace: Trace, gradient: Floats, rate: float, feature_rate: float, number: int) -> None:
+        """Move all weights on the gradient by the points."""
+        points = trace.points
+        gradient = gradient - np.einsum("ij,ij->i", gradient, points)[:, None] * points
+        gradient /= trace.lengths[:, None]
+        if self.second is not None:
+            gradient = self.second.descend(trace.hidden, gradient, rate, number)
+        gradient *= trace.gate
+        if self.features.normalised:
+            by_length = np.vdot(gradient, trace.first - self.offset.value) / self.length.value
+            before = self.length.value.copy()
+            self.length.step(by_length.astype(np.float32), rate, number)
+            self.features.descend(trace.given, gradient * before, feature_rate)
+        else:
+            self.features.descend(trace.given, gradient, feature_rate)
+        self.offset.step(gradient.sum(axis=0), rate, number)
+
+
+class Net:
+    """All that is learned, while it is."""
+
+    def __init__(self, encoder: Encoder, points: Floats, bias: Adaptive, log_scale: Moving) -> None:
+        self.encoder, self.points, self.bias, self.log_scale = encoder, points, bias, log_scale
+        self.squares = np.zeros(len(points), np.float32)  # Adagrad's memory
+        self.number = 0  # steps begun
+
+    @property
+    def scale(self) -> float:
+        """S."""
+        return float(np.exp(self.log_scale.value[0]))
+
+    def arrays(self) -> store.Arrays:
+        """Every array that a step changes, by name: what a checkpoint holds."""
+        encoder = self.encoder
+        arrays: store.Arrays = {"points": self.points, "squares": self.squares}
+        arrays |= {"vectors": encoder.features.vectors, "vector_squares": encoder.features.squares}
+        arrays |= {"unit_lengths": encoder.features.lengths}
+        arrays |= {"bias": self.bias.value, "bias_square": self.bias.square}
+        moving = {"log_scale": self.log_scale, "offset": encoder.offset, "length": encoder.length}
+        if encoder.second is not None:
+            dense = encoder.second
+            moving |= {"second": dense.rows, "second_offset": dense.offset, "second_length": dense.length}
+        for name, weights in moving.items():
+            arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
+        return arrays
+
+    def scores(self, points: Floats, chosen: Chosen) -> Floats:
+        """Z of the chosen labels for each document. Shape (batch, len(chosen.ids))."""
+        out = np.empty((len(points), len(chosen.ids)), np.float32)
+        scaled = points * np.float32(self.scale)
+
+        def score(start: int, stop: int) -> None:
+            part = out[:, start:stop]
+            np.matmul(scaled, self._some(chosen.ids, start, stop).T, out=part)
+            part += self.bias.value[chosen.ids[start:stop]]
+
+        run_blocks(score, len(chosen.ids), LABEL_BLOCK)
+        return out
+
+    def descend_labels(self, errors: Floats, points: Floats, chosen: Chosen, pull: Pull, rate: float) -> Floats:
+        """Move the labels on the gradient by their scores; that by the documents' points is returned."""
+        n, scale = len(chosen.ids), np.float32(self.scale)
+        places = pull.labels if n == len(self.points) else np.searchsorted(chosen.ids[: chosen.n_sure], pull.labels)
+        gradients = np.empty((-(-n // LABEL_BLOCK), *points.shape), np.float32)
+
+        def descend(start: int, stop: int) -> None:
+            error = errors[:, start:stop]
+            np.matmul(error, self._some(chosen.ids, start, stop), out=gradients[start // LABEL_BLOCK])
+            own = error.T @ points
+            own *= scale
+            first, last = np.searchsorted(places, [start, stop])
+            own[places[first:last] - start] += pull.of_labels[first:last]
+            descend_unit_rows(own, chosen.ids, start, stop, rate, self.points, self.squares)
+            self.bias.step(error.sum(axis=0), rate, chosen.ids[start:stop])
+
+        run_blocks(descend, n, LABEL_BLOCK)
+        gradient: Floats = gradients.sum(axis=0)  # in one order, whatever the threads did
+        gradient *= scale
+        return gradient
+
+    def _some(self, ids: Ints, start: int, stop: int) -> Floats:
+        """The points of the labels ids[start:stop]; a view where these are all labels in a row."""
+        if len(ids) == len(self.points):
+            return self.points[start:stop, :-1]
+        return self.points[ids[start:stop], :-1]
+
+    def arm(self, length: float = 1.0) -> float:
+        """Write b / lever beside points of some length, so that an inner product gives z; the lever is returned.
+
+        It is such that b / lever is not much larger than the other coordinates: an index goes by all of them alike.
+        """
+        usual = length / np.sqrt(self.points.shape[1])
+        lever = max(float(np.abs(self.bias.value).max()) / (2 * usual), 1e-3)
+        np.divide(self.bias.value, np.float32(lever), out=self.points[:, -1])
+        return lever
+
+    def accuracy(self, X: Csr, Y: Csr) -> float:
+        """The share of right labels among the first 5, at most as many as a document has."""
+        lever = self.arm()
+        asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
+        top = index.Exact(self.points, np.arange(len(self.points))).search(asked, 5)
+        hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
+        most = np.minimum(np.diff(Y.indptr), 5)
+        return float((hits[most > 0] / most[most > 0]).mean())
+
+
+def lengths(rows: Floats) -> Floats:
+    """Euclidean lengths of rows, never quite 0."""
+    return np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))
+
+
+def draw(ends: Ints, rng: np.random.Generator) -> Longs:
+    """A place among the labels of each document, by chance; -1 for a document without."""
+    counts = np.diff(ends)
+    places = ends[:-1] + (rng.random(len(counts)) * counts).astype(np.int64)
+    return np.where(counts > 0, places, -1)
+
+
+def with_lever(points: Floats, lever: float) -> Floats:
+    """Points with one more coordinate."""
+    return np.concatenate([points, np.full((len(points), 1), lever, np.float32)], axis=1)

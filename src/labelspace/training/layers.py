@@ -1,0 +1,90 @@
+"""The first layer of a network on sparse rows: a vector a feature; a step touches those of the batch's features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.kernels.layers import by_feature, descend_features, embed_rows, take_rows
+from labelspace.kernels.threads import run_blocks
+from labelspace.types import Csr, Floats, Ints
+
+ROW_BLOCK = 64  # documents a task
+FEATURE_BLOCK = 2048  # features a task
+SPREAD = 0.1  # of the features' vectors at the start
+
+Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
+
+
+def some_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
+    """Some rows of X; each value is left out by chance, and what stays is enlarged to the same sum on average."""
+    chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
+    batch: Batch = take_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))
+    return batch
+
+
+class SparseLayer:
+    """E'x + c for sparse rows x, moved by row-wise Adagrad: one number of memory a feature.
+
+    With ``normalised`` the vector of each unit, a column of E, counts by its direction alone: the sum of its squares is
+    kept up to date with the rows that a step moves.
+    """
+
+    vectors: Floats  # E (n_features, width)
+    squares: Floats  # (n_features,) Adagrad's memory
+
+    def __init__(self, vectors: Floats, normalised: bool = False) -> None:
+        n_features, width = vectors.shape
+        self.vectors, self.squares, self.normalised = vectors, np.zeros(n_features, np.float32), normalised
+        self.lengths = np.zeros(width if normalised else 0)  # of the units' vectors, squared
+        if normalised:
+            for start in range(0, n_features, FEATURE_BLOCK):
+                self.lengths += np.square(vectors[start : start + FEATURE_BLOCK], dtype=np.float64).sum(axis=0)
+        self._ones, self._workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
+
+    @classmethod
+    def random(cls, X: Csr, width: int, rng: np.random.Generator, normalised: bool = False) -> SparseLayer:
+        """Random vectors; 0 for a feature without documents."""
+        vectors = rng.standard_normal((X.shape[1], width), np.float32)
+        vectors *= np.float32(SPREAD)
+        vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
+        return cls(vectors, normalised)
+
+    @property
+    def unit_scales(self) -> Floats:
+        """What a unit's output is multiplied by: 1 over the length of its vector, as a share of that at the start."""
+        usual = SPREAD * np.sqrt(max(len(self.vectors), 1))
+        scales: Floats = (usual / np.sqrt(np.maximum(self.lengths, 1e-12))).astype(np.float32)
+        return scales
+
+    def embed(self, batch: Batch, bias: Floats) -> Floats:
+        """E'x + c for each row x: (batch, width)."""
+        out = np.empty((len(batch[2]) - 1, self.vectors.shape[1]), np.float32)
+        first = np.zeros_like(bias) if self.normalised else bias
+
+        def embed(start: int, stop: int) -> None:
+            embed_rows(*batch, start, stop, self.vectors, self._ones, first, out)
+
+        run_blocks(embed, len(out), ROW_BLOCK)
+        if self.normalised:
+            out *= self.unit_scales
+            out += bias
+        return out
+
+    def descend(self, batch: Batch, gradient: Floats, rate: float) -> None:
+        """Move the vectors of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
+
+        Of a normalised unit the part along its own vector is left out: it would change the length alone.
+        """
+        if self.normalised:
+            gradient = gradient * self.unit_scales
+        features, ends, rows, values = by_feature(*batch, self._workspace)
+        changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.lengths)))
+
+        def descend(start: int, stop: int) -> None:
+            descend_features(
+                values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
+                changes[start // FEATURE_BLOCK],
+            )  # fmt: skip
+
+        run_blocks(descend, len(features), FEATURE_BLOCK)
+        self.lengths += changes.sum(axis=0)  # in one order, whatever the threads did
