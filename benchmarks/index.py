@@ -84,14 +84,16 @@ def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str,
     of_floats = latencies(exact, others[:50])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
-        parts = index.to_store()
+        parts = store.Parts({}, {})
+        values = parts.join("index", index.to_store())
         files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
         store.write(folder, {"kind": "model"}, files, None)
         size = store.folder_bytes(folder)
         before = time.perf_counter()
         manifest = store.read_manifest(folder)
         arrays = store.read_arrays(folder, manifest, "model.safetensors", verify=False)
-        index = from_store(parts.values, arrays, Path(folder), manifest, verify=False)
+        found_parts = store.Found({}, arrays, lambda name: Path(folder) / name)
+        index = from_store(found_parts.below("index", values))
         loaded = time.perf_counter() - before
         found = index.search(others, K)
         start = time.perf_counter()

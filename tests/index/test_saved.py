@@ -8,7 +8,6 @@ from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.index import Approximate, Exact, from_store
 from labelspace.index.exact import STORAGES
-from labelspace.index.saved import from_store as opened
 
 
 def save(index, folder):
@@ -129,9 +128,9 @@ def test_a_file_of_other_labels_is_refused(clustered, tmp_path):
     manifest = store.read_manifest(folder)
     arrays = {"ids": ids[:5], "held": np.ones(5, bool)}
     with pytest.raises(ModelError, match="must hold the model's 5 vectors, but holds 3000"):
-        opened(manifest["index"], arrays, folder, manifest)
+        from_store(store.Found(manifest["index"], arrays, lambda name: folder / f"index.{name}"))
     with pytest.raises(ModelError, match="but has no 'vectors'; train the model again"):
-        opened({"kind": "exact", "storage": "float32", "report": {}}, arrays, folder, manifest)
+        from_store(store.Found({"kind": "exact", "storage": "float32", "report": {}}, arrays, folder.joinpath))
 
 
 def test_a_failing_write_leaves_the_old_model(clustered, tmp_path, monkeypatch):

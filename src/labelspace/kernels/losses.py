@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from labelspace.kernels.topk import push
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Longs
 
 
 @njit(cache=True, nogil=True)
@@ -23,7 +23,9 @@ def subtract_at(columns: Ints, ends: Ints, start: int, shared: bool, out: Floats
 
 
 @njit(cache=True, nogil=True)
-def margin_errors(columns: Ints, ends: Ints, start: int, drawn: Ints, margin: float, hardest: int, out: Floats) -> None:
+def margin_errors(
+    columns: Ints, ends: Ints, start: int, drawn: Longs, margin: float, hardest: int, out: Floats
+) -> None:
     """The margin loss of one true label a row, ``columns[drawn[i]]``, against the hardest wrong ones.
 
     The loss of row i is the mean over its ``hardest`` best-scored wrong labels of max(0, theirs - own + margin).

@@ -209,7 +209,7 @@ class Model(Estimator):
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder; ``labelspace.load`` reads it."""
         parts = self.to_store()
-        files = {"model.safetensors": parts.arrays, **parts.files}
+        files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
         store.write(folder, {"kind": "model", **parts.values}, files, self.labels_)
 
     def to_store(self) -> store.Parts:

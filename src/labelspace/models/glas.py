@@ -48,8 +48,8 @@ from labelspace.training.optimizers import Adaptive, Moving
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
 
 ALL_LABELS = 20_000  # up to here a step learns on every label
-STEPS = 1400  # batches that suffice to learn
-EPOCHS = (8, 20)  # fewest and most that are chosen
+STEPS = 500  # batches that suffice to learn
+EPOCHS = (8, 12)  # fewest and most that are chosen
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
@@ -137,11 +137,11 @@ class Glas(Model):
         strength: float = 1000.0,
         scale: float = 20.0,
         train_scale: bool = True,
-        input_dropout: float = 0.3,
-        dropout: float = 0.3,
+        input_dropout: float = 0.2,
+        dropout: float = 0.4,
         epochs: int | None = None,
         batch: int = 256,
-        rate: float = 0.02,
+        rate: float = 0.03,
         feature_rate: float = 0.2,
         all_labels: bool | None = None,
         negatives: int = 1024,
@@ -309,7 +309,8 @@ class Glas(Model):
             return Pull(labels[:0], np.zeros((0, points.shape[1]), np.float32))
         V = net.points[labels, :-1]
         if self.regulariser == "gravity":
-            by_product = (points @ V.T) * np.float32(2 * self.strength / (len(points) * len(labels)))
+            by_product: Floats = points @ V.T
+            by_product *= np.float32(2 * self.strength / (len(points) * len(labels)))
             return Pull(labels, by_product.T @ points, by_product @ V)
         by_product = V @ V.T
         if self.regulariser == "glas":
@@ -410,6 +411,11 @@ class Chosen:
     weights: Floats | None = None  # (n,) how many labels each stands for
     n_sure: int = 0  # the first so many ids stand in rising order, with all true ones among them
 
+    @property
+    def every(self) -> bool:
+        """Whether these are all labels, in their order."""
+        return self.weights is None
+
 
 @dataclass(frozen=True)
 class Pull:
@@ -473,7 +479,7 @@ class Trace:
 
 
 class Dense:
-    """A dense layer that Adam moves, a row of weights a unit; normalised, all rows have one length, which is learned."""
+    """A dense layer that Adam moves, a row of weights a unit; normalised, all rows have one learned length."""
 
     def __init__(self, rows: Floats, normalised: bool) -> None:
         self.rows, self.normalised = Moving(rows), normalised
@@ -520,10 +526,11 @@ class Encoder:
     def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
         """The points of a batch, with some hidden units dropped."""
         first = self._first(given)
-        gate = (rng.random(first.shape, np.float32) >= dropout) / np.float32(1 - dropout)
+        gate = (rng.random(first.shape, np.float32) >= dropout).astype(np.float32)
+        gate /= np.float32(1 - dropout)
         if self.relu:
             gate *= first > 0
-        hidden = first * gate
+        hidden: Floats = first * gate
         last = hidden if self.second is None else hidden @ self.second.weights.T + self.second.offset.value
         size = lengths(last)
         return Trace(given, first, gate, hidden, size, last / size[:, None])
@@ -590,7 +597,7 @@ class Net:
 
         def score(start: int, stop: int) -> None:
             part = out[:, start:stop]
-            np.matmul(scaled, self._some(chosen.ids, start, stop).T, out=part)
+            np.matmul(scaled, self._some(chosen, start, stop).T, out=part)
             part += self.bias.value[chosen.ids[start:stop]]
 
         run_blocks(score, len(chosen.ids), LABEL_BLOCK)
@@ -599,12 +606,12 @@ class Net:
     def descend_labels(self, errors: Floats, points: Floats, chosen: Chosen, pull: Pull, rate: float) -> Floats:
         """Move the labels on the gradient by their scores; that by the documents' points is returned."""
         n, scale = len(chosen.ids), np.float32(self.scale)
-        places = pull.labels if n == len(self.points) else np.searchsorted(chosen.ids[: chosen.n_sure], pull.labels)
+        places = pull.labels if chosen.every else np.searchsorted(chosen.ids[: chosen.n_sure], pull.labels)
         gradients = np.empty((-(-n // LABEL_BLOCK), *points.shape), np.float32)
 
         def descend(start: int, stop: int) -> None:
             error = errors[:, start:stop]
-            np.matmul(error, self._some(chosen.ids, start, stop), out=gradients[start // LABEL_BLOCK])
+            np.matmul(error, self._some(chosen, start, stop), out=gradients[start // LABEL_BLOCK])
             own = error.T @ points
             own *= scale
             first, last = np.searchsorted(places, [start, stop])
@@ -617,11 +624,9 @@ class Net:
         gradient *= scale
         return gradient
 
-    def _some(self, ids: Ints, start: int, stop: int) -> Floats:
-        """The points of the labels ids[start:stop]; a view where these are all labels in a row."""
-        if len(ids) == len(self.points):
-            return self.points[start:stop, :-1]
-        return self.points[ids[start:stop], :-1]
+    def _some(self, chosen: Chosen, start: int, stop: int) -> Floats:
+        """The points of some of the chosen labels; a view where all labels are chosen."""
+        return self.points[slice(start, stop) if chosen.every else chosen.ids[start:stop], :-1]
 
     def arm(self, length: float = 1.0) -> float:
         """Write b / lever beside points of some length, so that an inner product gives z; the lever is returned.
@@ -629,7 +634,7 @@ class Net:
         It is such that b / lever is not much larger than the other coordinates: an index goes by all of them alike.
         """
         usual = length / np.sqrt(self.points.shape[1])
-        lever = max(float(np.abs(self.bias.value).max()) / (2 * usual), 1e-3)
+        lever = max(float(np.abs(self.bias.value).max() / (2 * usual)), 1e-3)
         np.divide(self.bias.value, np.float32(lever), out=self.points[:, -1])
         return lever
 
@@ -645,7 +650,8 @@ class Net:
 
 def lengths(rows: Floats) -> Floats:
     """Euclidean lengths of rows, never quite 0."""
-    return np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))
+    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))
+    return found
 
 
 def draw(ends: Ints, rng: np.random.Generator) -> Longs:

@@ -59,7 +59,8 @@ class Checkpoint:
             values: dict[str, Any] = json.loads(about["values"])
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise ModelError(
-                f"{self.path} must be a checkpoint of this version, but cannot be read ({error}); delete it to begin anew"
+                f"{self.path} must be a checkpoint of this version, but cannot be read ({error}); "
+                "delete it to begin anew"
             ) from error
         return values
 
@@ -75,6 +76,6 @@ def fingerprint(*tables: Csr) -> list[int]:
     for table in tables:
         checksum = 0
         for array in (table.data, table.indices, table.indptr):
-            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), checksum)
+            checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
         parts += [*map(int, table.shape), checksum]
     return parts
