@@ -1,0 +1,114 @@
+"""What each part of GLaS gives: the rows of its paper's Table 1 and the gap between train and unseen documents.
+
+    python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--set key=value ...] [--only regulariser,loss]
+
+Unseen are the documents of ``dev.*``, else a fifth of train; ``--split test`` takes the test file, for a final figure.
+One setting is changed at a time. ``gap`` is P@1 on (at most 5,000 of) the training documents less P@1 on the unseen.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from labelspace import metrics
+from labelspace.data.source import open_source
+from labelspace.data.splits import hold_out
+from labelspace.experiment import timed
+from labelspace.features import Tfidf
+from labelspace.models.glas import Glas
+from labelspace.options import parse_settings
+from labelspace.types import Csr
+
+BARE: dict[str, Any] = {"regulariser": "none", "input_dropout": 0.0, "dropout": 0.0}
+ROWS: dict[str, Sequence[Any]] = {
+    "regulariser": ("none", "spread_out", "gravity"),
+    "strength": (100.0, 10_000.0),
+    "similarity": ("geometric", "jaccard", "pmi"),
+    "input_dropout": (0.0, 0.4),
+    "dropout": (0.0,),
+    "batch": (128, 1024),
+    "dimension": (256, 1024),
+    "activation": ("linear",),
+    "weight_normalisation": (True,),
+    "layers": (2,),
+    "loss": ("softmax", "margin"),
+    "train_scale": (False,),
+}
+SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+TRAIN_SAMPLE = 5000
+
+Split = tuple[Csr, Csr]
+
+
+def read(path: str, split: str) -> tuple[Split, Split]:
+    """Features and labels of the training documents and of the unseen ones."""
+    source = open_source(path)
+    train = source.train()
+    unseen = source.test(train.labels) if split == "test" else source.dev(train.labels)
+    if unseen is None:
+        train, unseen = hold_out(train, 0.2, seed=0)
+    if train.X is not None and unseen.X is not None:
+        return (train.X, train.Y), (unseen.X, unseen.Y)
+    features = Tfidf(**Glas.text_features)
+    X = features.fit_transform(train.texts or [])
+    return (X, train.Y), (features.transform(unseen.texts or []), unseen.Y)
+
+
+def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
+    """The base, the base without regulariser and dropout, and the base with one thing changed."""
+    yield {}
+    yield BARE
+    for key, values in ROWS.items():
+        if not only or key in only:
+            yield from ({key: value} for value in values if value != base.get(key))
+
+
+def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> dict[str, float]:
+    """Figures on the unseen documents, the gap and the cost."""
+    (X, Y), (V, W) = train, unseen
+    model = Glas(**settings)
+    with timed() as taken:
+        model.fit(X, Y)
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    figures = metrics.evaluate(W, model.predict_topk(V, 5), counts, X.shape[0])
+    some = np.random.default_rng(0).permutation(X.shape[0])[:TRAIN_SAMPLE]
+    seen = metrics.evaluate(Y[some], model.predict_topk(X[some], 5), counts, X.shape[0])
+    return {
+        **{key: figures[key] for key in SHOWN},
+        "train P@1": seen["P@1"],
+        "gap": seen["P@1"] - figures["P@1"],
+        "CPU s": taken.cpu,
+    }
+
+
+def main() -> None:
+    """Measure every variant on every data set; print one Markdown table for each."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="of the base, as key=value")
+    parser.add_argument("--only", default="", help="rows to run, with commas between")
+    parser.add_argument("--split", choices=("validation", "test"), default="validation")
+    args = parser.parse_args()
+    base = parse_settings(args.settings)
+    for path in args.data:
+        train, unseen = read(path, args.split)
+        measure((train[0][:200], train[1][:200]), unseen, {**base, "epochs": 1})  # compiles the kernels
+        print(f"\n{path}, {args.split}: {train[0].shape[0]} documents, {unseen[0].shape[0]} unseen, base {base}\n")
+        for at, changed in enumerate(
+            variants({**Glas.defaults(), **base}, [key for key in args.only.split(",") if key])
+        ):
+            runs = [measure(train, unseen, {**base, **changed, "seed": seed}) for seed in range(args.seeds)]
+            means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
+            if at == 0:
+                print("| changed |", " | ".join(means), "|\n|---|" + "---|" * len(means))
+            name = ", ".join(f"{key}={value}" for key, value in changed.items()) or "base"
+            print(f"| {name} |", " | ".join(f"{value:.2f}" for value in means.values()), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
