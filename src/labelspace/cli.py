@@ -81,6 +81,10 @@ def train(
     features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
     settings: Set = None,
     seed: Seed = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where a training that is cut off goes on when it is run again (glas)."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train a model on DATA and save it."""
@@ -92,7 +96,7 @@ def train(
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out)  # before the work, not after it
     with progress(quiet=as_json) as report, experiment.timed() as taken:
-        tagger = experiment.train(open_source(data), recipe, report)
+        tagger = experiment.train(open_source(data), recipe, report, checkpoint)
     tagger.save(out)
     size = experiment.megabytes(out)
     summary = {

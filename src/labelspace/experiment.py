@@ -82,16 +82,20 @@ class Recipe:
         return Tagger(model, features_for(model, self.features, **self.feature_params))
 
 
-def train(source: Source, recipe: Recipe, progress: Progress | None = None) -> Tagger:
-    """Fit a tagger on the training documents of a source, or on its labels where it has nothing else."""
+def train(source: Source, recipe: Recipe, progress: Progress | None = None, checkpoint: Path | None = None) -> Tagger:
+    """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
+
+    ``checkpoint`` is a folder where a training that is cut off leaves what it needs to go on.
+    """
     tagger = recipe.tagger()
+    tagger.model.check_checkpoint(checkpoint)
     for part in (tagger.model, tagger.features):
         if part is not None:
             part.check_params()  # before the data are read: a typo should not cost minutes
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents, validation = with_validation(labelled(source), source, recipe)
-    return tagger.fit_dataset(documents, validation, progress)
+    return tagger.fit_dataset(documents, validation, progress, checkpoint=checkpoint)
 
 
 def labelled(source: Source) -> Dataset:

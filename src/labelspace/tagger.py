@@ -59,8 +59,12 @@ class Tagger:
         validation: Dataset | None = None,
         progress: Progress | None = None,
         X: Csr | None = None,
+        checkpoint: str | Path | None = None,
     ) -> Self:
-        """Learn from a Dataset. ``X``, where given, is what the features, fitted before, made of the training texts."""
+        """Learn from a Dataset. ``X``, where given, is what the features, fitted before, made of the training texts.
+
+        ``checkpoint`` is a folder where a training that is cut off leaves what it needs to go on.
+        """
         progress = progress or silent
         if train.X is not None or self.model.reads_text:
             self.features, inputs = None, train.inputs
@@ -71,8 +75,9 @@ class Tagger:
         if self.model.label_text and self.features is not None:
             of_labels = self.features.transform(train.labels.texts())
         self.model.fit(
-            inputs, train.Y, labels=train.labels, validation=held, progress=progress, label_features=of_labels
-        )
+            inputs, train.Y, labels=train.labels, validation=held, progress=progress, label_features=of_labels,
+            checkpoint=checkpoint,
+        )  # fmt: skip
         self.labels_ = train.labels.counted(train.Y)
         return self
 
@@ -85,6 +90,27 @@ class Tagger:
         self.model.fit_labels(labels)
         self.features, self.labels_ = None, self.model.labels_ or labels
         return self
+
+    def add_label(self, name: str, texts: Inputs, **how: float) -> None:
+        """Take in a label by documents that carry it, without training again, where the method can.
+
+        ``share`` says on what part of all documents it is expected, where that is known.
+
+        >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 10
+        >>> tagger = Tagger("glas", dimension=32).fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]] * 10)
+        >>> tagger.add_label("grilling", ["grill the fish", "grill bread"])
+        >>> "grilling" in [name for name, _ in tagger.tag("grill it", k=3)]
+        True
+        """
+        self._check_fitted()
+        self.model.add_label(name, self._inputs(texts), **how)
+        self.labels_ = self.model.labels_ or self.labels_
+
+    def remove_label(self, name: str) -> None:
+        """Suggest a label no more, without training again, where the method can."""
+        self._check_fitted()
+        self.model.remove_label(name)
+        self.labels_ = self.model.labels_ or self.labels_
 
     def predict_topk(self, inputs: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best label ids of each document; texts, or rows of features where the model was trained on those."""

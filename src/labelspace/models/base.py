@@ -93,8 +93,7 @@ class Model(Estimator):
         ``checkpoint`` is a folder: a training that was cut off goes on from what it left there, to the same result.
         """
         self.check_params()
-        if checkpoint is not None and not self.takes_checkpoints:
-            raise ParameterError(f"{self.name} keeps no checkpoints, but was given {str(checkpoint)!r}; leave it out")
+        self.check_checkpoint(checkpoint)
         X, Y = self._checked_inputs(X), checked_labels(Y)
         if _n_rows(X) != Y.shape[0]:
             raise DataError(
@@ -138,6 +137,11 @@ class Model(Estimator):
             raise
         return self
 
+    def check_checkpoint(self, folder: str | Path | None) -> None:
+        """Refuse a folder for checkpoints where the method keeps none."""
+        if folder is not None and not self.takes_checkpoints:
+            raise ParameterError(f"{self.name} keeps no checkpoints, but was given {str(folder)!r}; leave it out")
+
     def fit_labels(self, labels: LabelSpace) -> Self:
         """Make ready from the names and synonyms of the labels alone, for methods that can: zero-shot tagging."""
         self.check_params()
@@ -151,10 +155,11 @@ class Model(Estimator):
         self._fit_labels(self.labels_)
         return self
 
-    def add_label(self, name: str, examples: Inputs) -> int:
+    def add_label(self, name: str, examples: Inputs, share: float = 0.0) -> int:
         """Place a label by documents that carry it, without training again; its id is returned.
 
-        A name that was removed before comes back. For methods with label vectors only.
+        A name that was removed before comes back. For methods with label vectors only, which know what to take for
+        the ``share`` of all documents that carry it.
         """
         raise ParameterError(f"{self.name} cannot take labels in once it is trained; use glas, or train again")
 
@@ -183,14 +188,17 @@ class Model(Estimator):
                 f"X must hold the {self.n_features_} features the model was trained on, but holds texts; "
                 "give features made in the same way"
             )
+        self._check_columns(X)
+        if _n_rows(X) == 0:
+            return TopK.empty(0, k)
+        return self._predict(X, min(k, self.n_labels_)).padded(k)
+
+    def _check_columns(self, X: Any) -> None:  # noqa: ANN401 - csr or texts
         if sp.issparse(X) and X.shape[1] != self.n_features_:
             raise DataError(
                 f"X must have the {self.n_features_} features the model was trained on, but has {X.shape[1]}; "
                 "give features made in the same way"
             )
-        if _n_rows(X) == 0:
-            return TopK.empty(0, k)
-        return self._predict(X, min(k, self.n_labels_)).padded(k)
 
     def predict(self, X: Inputs, k: int = 5) -> Csr:
         """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""

@@ -23,7 +23,7 @@ What a step costs depends on neither the number of features nor, above ``ALL_LAB
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace import index, store
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Rule, above, at_least, one_of, optional, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.index import Approximate, Index
@@ -40,7 +40,7 @@ from labelspace.kernels.losses import margin_errors
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import MEASURES, similarity
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Aids, Inputs, Model
 from labelspace.training.checkpoint import Checkpoint, fingerprint
 from labelspace.training.layers import Batch, SparseLayer, some_rows
 from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
@@ -60,6 +60,7 @@ SCALE_RATE = 0.01  # of s, in logarithms
 HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
 SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
+SHARE = 0.005  # of all documents that a new label is taken to be on, unless one is told
 
 share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
 yes_no = one_of(True, False)
@@ -376,6 +377,47 @@ class Glas(Model):
         run_blocks(embed, len(out), ROW_BLOCK)
         return out
 
+    def add_label(self, name: str, examples: Inputs, share: float = SHARE) -> int:
+        """Place a label by documents that carry it, without training again; its id is returned.
+
+        ``share`` is that of all documents expected to carry it. A name that was removed before comes back.
+        """
+        if not 0 < share < 1:
+            raise ParameterError(f"share must be above 0 and below 1, but is {share}; give a part of all documents")
+        labels = self._named_labels()
+        X = self._checked_inputs(examples)
+        self._check_columns(X)
+        if not X.shape[0] or not X.nnz:
+            raise DataError(f"a label must have an example with a known feature, but {name!r} has none; give some")
+        extended = labels.extended([name])
+        label = extended.index[name]
+        if label in self.index_.ids:
+            raise DataError(f"a label that is added must be new, but {name!r} is known; remove it first")
+        v, b = place(self._points(unit_rows(X)), self.background_.astype(np.float32), self.scale_, share)
+        self.index_.add([label], np.append(self.scale_ * v, b / self.lever_)[None])
+        self._recount(extended, label, X.shape[0])
+        return label
+
+    def remove_label(self, name: str) -> None:
+        """Suggest a label no more, without training again."""
+        labels = self._named_labels()
+        label = labels.index.get(name, -1)
+        if label not in self.index_.ids:
+            raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
+        self.index_.remove([label])
+        self._recount(labels, label, 0)
+
+    def _named_labels(self) -> LabelSpace:
+        self.check_fitted()
+        if self.labels_ is None:
+            raise DataError("labels must have names to come and go, but the model has none; fit it with labels=")
+        return self.labels_
+
+    def _recount(self, labels: LabelSpace, label: int, documents: int) -> None:
+        counts = np.zeros(len(labels), np.int64) if labels.counts is None else labels.counts.copy()
+        counts[label] = documents
+        self.labels_, self.n_labels_ = replace(labels, counts=counts), len(labels)
+
     def _forget(self) -> None:
         super()._forget()
         self.__dict__.pop("index_", None)
@@ -664,3 +706,14 @@ def draw(ends: Ints, rng: np.random.Generator) -> Longs:
 def with_lever(points: Floats, lever: float) -> Floats:
     """Points with one more coordinate."""
     return np.concatenate([points, np.full((len(points), 1), lever, np.float32)], axis=1)
+
+
+def place(examples: Floats, background: Floats, scale: float, share: float) -> tuple[Floats, float]:
+    """The point and the bias of a new label, by the points of documents that carry it and of others.
+
+    The point lies where the mean of the examples is, seen from that of the others. The bias is such that z is above 0
+    for this share of the others: no more documents than are expected to carry the label.
+    """
+    v: Floats = examples.mean(axis=0) - background.mean(axis=0)
+    v /= max(float(np.linalg.norm(v)), 1e-12)
+    return v, -scale * float(np.quantile(background @ v, 1.0 - share))

@@ -1,0 +1,99 @@
+"""What a training step of glas costs, and how much memory training takes, as labels and features grow.
+
+    python benchmarks/glas_steps.py [--labels 10000,100000,1000000] [--documents 200000] [--set KEY=VALUE ...]
+
+Planted data: every label is as frequent as another, features are as many as labels. Each size runs in a child process,
+so that its peak memory is its own, and prints a line of JSON. ``step_cpu_ms`` is the median of single steps; finding
+the hard labels between two epochs is not a step and has its own figure, and so has the choice of the index at the end.
+``peak_over_parameters`` is what training added to the memory, at its most, over the size of the vectors of features and
+labels in float32.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from labelspace.data.synthetic import planted
+from labelspace.experiment import latency
+from labelspace.models.glas import Glas
+from labelspace.options import parse_settings
+
+HELD_OUT = 1000
+
+
+def measure(labels: int, documents: int, settings: list[str]) -> dict[str, float]:
+    """Train at one size, in this process, after compiling on a handful of rows."""
+    given = {"all_labels": False, "epochs": 2, **parse_settings(settings)}
+    small = planted(n=600, d=500, l=400, seed=1)
+    assert small.X is not None
+    Glas(**given).fit(small.X, small.Y).predict_topk(small.X[:3], 5)
+    data = planted(n=documents + HELD_OUT, d=labels, l=labels, zipf=0.0, seed=0)
+    train, test = data.rows(range(documents)), data.rows(range(documents, documents + HELD_OUT))
+    del data
+    steps: list[float] = []
+    spent = {"looking up hard labels": 0.0, "all": -time.process_time()}
+    last, before = [time.process_time()], peak_mb()
+
+    def watch(step: str, done: int, total: int) -> None:
+        now = time.process_time()
+        if step == "batches":
+            steps.append(now - last[0])
+        elif step in spent:
+            spent[step] += now - last[0]
+        last[0] = now
+
+    model = Glas(**given)
+    assert train.X is not None
+    model.fit(train.X, train.Y, progress=watch)
+    spent["all"] += time.process_time()
+    parameters = 4 * model.dimension * (labels + train.X.shape[1]) / 2**20
+    first = model.predict_topk(test.inputs, 5).labels[:, 0]
+    return {
+        "labels": labels,
+        "features": train.X.shape[1],
+        "documents": documents,
+        "dimension": model.dimension,
+        "step_cpu_ms": round(1e3 * float(np.median(steps)), 1),
+        "hard_labels_cpu_s": round(spent["looking up hard labels"], 1),
+        "train_cpu_s": round(spent["all"], 1),
+        "parameters_MB": round(parameters),
+        "data_rss_MB": round(before),
+        "peak_rss_MB": round(peak_mb()),
+        "peak_over_parameters": round((peak_mb() - before) / parameters, 2),
+        "latency_ms_p50": latency(lambda one: model.predict_topk(one, 5), test.inputs)["latency_ms_p50"],
+        "P@1": round(100 * float(test.Y[np.arange(HELD_OUT), first].mean()), 2),
+        **{f"index_{key}": model.index_.report.get(key, 0) for key in ("kind", "effort", "recall")},
+    }
+
+
+def peak_mb() -> float:
+    """The most memory that this process has had so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """One child process a size."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", default="10000,100000,1000000")
+    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--one", type=int, default=0, help="measure this number of labels here (used by this script)")
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(measure(args.one, args.documents, args.set)))
+        return
+    for labels in map(int, args.labels.split(",")):
+        command = [sys.executable, __file__, "--one", str(labels), "--documents", str(args.documents)]
+        command += [part for setting in args.set for part in ("--set", setting)]
+        subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()
