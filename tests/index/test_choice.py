@@ -22,6 +22,18 @@ def test_few_labels_are_read_whole_and_nothing_is_measured(clustered):
     }  # fmt: skip
 
 
+def test_more_are_read_in_bytes_where_that_finds_the_best_and_nothing_is_timed(clustered, monkeypatch):
+    vectors, ids, queries = clustered
+    monkeypatch.setattr(choice, "FLOATS_UP_TO", 0)
+    index = choose(vectors, ids, queries, recall_target=0.9)
+    assert (index.kind, index.storage) == ("exact", "int8")
+    assert index.report["recall"] >= 0.9
+    assert "one_row_ms" not in index.report
+    index = choose(vectors, ids, queries, recall_target=1.0)
+    assert (index.kind, index.storage) == ("exact", "int8+float32")
+    assert index.report["tried"][0]["storage"] == "int8"
+
+
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
 @pytest.mark.parametrize("target", [0.5, 0.97])
 def test_effort_is_raised_until_the_target_is_reached(clustered, kind, target):
@@ -75,7 +87,7 @@ def test_where_none_reaches_the_target_it_is_exact_and_says_so(monkeypatch):
 
 @pytest.mark.usefixtures("large")
 def test_exact_on_request_stays_exact(clustered):
-    assert choose(*clustered, kind="exact").storage == "int8+float32"
+    assert choose(*clustered, kind="exact").kind == "exact"
 
 
 @pytest.mark.usefixtures("large")

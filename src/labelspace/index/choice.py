@@ -1,12 +1,13 @@
 """Which index: the recall of each is measured on real queries against the exact answer, and its time for one query.
 
-1. Few numbers: exact in float32, which stays under ``QUICK`` anyway; nothing is measured.
+1. Few numbers: exact in float32, and nothing is measured.
 2. Find the exact answer to a sample of the queries.
-3. For each candidate, raise the effort until its recall reaches the target, then time single queries. The order goes
-   by what is likely to do: exact in bytes while that is quick, else IVF first; HNSW, whose graph takes about three
-   times as long to build, for few labels only.
-4. The first that takes less than ``QUICK`` is taken, and the rest are not built; else the fastest that reached the
-   target; else exact in float32.
+3. Up to ``BYTES_UP_TO`` numbers all are read: in bytes if that reaches the target, else in bytes and float32. Nothing
+   is timed, so the choice is the same on every machine.
+4. Beyond, raise the effort of each candidate until its recall reaches the target, then time single queries: IVF first,
+   then exact in bytes and float32, then HNSW, whose graph takes about three times as long to build, for few labels
+   only. The first that takes less than ``QUICK`` is taken, and the rest are not built; else the fastest that reached
+   the target; else exact in float32.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from labelspace.index.exact import Exact
 from labelspace.types import Floats, Ints, Progress, TopK
 
 KINDS = ("auto", "exact", "ivf", "hnsw")
-FLOATS_UP_TO = 3_000_000  # numbers (labels x dimensions) that are read in float32 under QUICK
-BYTES_UP_TO = 8_000_000  # the same in bytes
+FLOATS_UP_TO = 100_000  # numbers (labels x dimensions) that are read in float32 in no time
+BYTES_UP_TO = 8_000_000  # that are read in bytes under QUICK
 GRAPH_UP_TO = 200_000  # labels that HNSW is tried for unasked: the graph of 100,000 x 256 took 40 s
 QUICK = 1.0  # milliseconds for one query that nobody needs to better
 SAMPLE = 300  # queries that recall is measured on
@@ -50,7 +51,7 @@ def choose(
 ) -> Index:
     """An index of the vectors (n, d) that finds at least ``recall_target`` of the k best; its ``report`` says how.
 
-    ``kind`` other than auto tries that kind alone. Which kind auto takes depends on measured times, so on the machine.
+    ``kind`` other than auto tries that kind alone. Which kind auto takes for many numbers depends on measured times.
 
     >>> index = choose(np.eye(3), [0, 1, 2], queries=np.eye(3))
     >>> index.report["kind"], index.report["storage"], index.report["recall"]
@@ -83,6 +84,9 @@ def choose(
         tried.append(index.report)
         if not _reach(index, asked, truth, recall_target):
             continue
+        if table.size <= BYTES_UP_TO and kind in ("auto", "exact"):  # step 3
+            best = index
+            break
         index.report["one_row_ms"] = one_row_ms(index, asked, k)
         if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
             best = index
@@ -99,7 +103,7 @@ def choose(
 
 def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
     """What to try, in this order; each is built when it is called."""
-    in_bytes = partial(Exact, vectors, ids, "int8+float32")
+    in_bytes, in_both = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
 
     def approximate(kind: str) -> Candidate:
         told = None if progress is None else partial(progress, f"building the index ({kind})")
@@ -109,10 +113,10 @@ def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Prog
         yield approximate(kind)
     elif kind == "exact" or vectors.size <= BYTES_UP_TO:
         yield in_bytes
-    if kind == "auto":
+        yield in_both
+    else:
         yield approximate("ivf")
-        if vectors.size > BYTES_UP_TO:
-            yield in_bytes
+        yield in_both
         if len(ids) <= GRAPH_UP_TO:
             yield approximate("hnsw")
 

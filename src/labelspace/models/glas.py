@@ -48,7 +48,7 @@ from labelspace.training.optimizers import Adaptive, Moving
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
 
 ALL_LABELS = 20_000  # up to here a step learns on every label
-STEPS = 500  # batches that suffice to learn
+STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 12)  # fewest and most that are chosen
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
