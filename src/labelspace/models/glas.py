@@ -508,8 +508,8 @@ class Dense:
             rows = self.rows.value
             size = lengths(rows)[:, None]
             along = (own * rows).sum(axis=1, keepdims=True) / size
-            self.length.step(along.sum(axis=0), rate, number)
             own = (own - along * rows / size) * (self.length.value / size)
+            self.length.step(along.sum(axis=0), rate, number)
         self.rows.step(own, rate, number)
         self.offset.step(gradient.sum(axis=0), rate, number)
         return back
