@@ -163,60 +163,82 @@ def alike(Y, measure):
     return U
 
 
+def as_given(array, xp):
+    return xp.asarray(np.asarray(array, np.float64))
+
+
+def length(rows, xp):
+    return xp.sqrt((rows * rows).sum(1))[:, None]
+
+
 def twin(w, drawn, model, xp):
     """What a step descends on, as the paper has it; ``xp`` is numpy or torch."""
-    chosen, trace, true = drawn["chosen"], drawn["trace"], drawn["true"]
+    chosen = drawn["chosen"]
+    ids = chosen.ids.astype(np.int64)
+    points, V = twin_points(w, drawn["trace"], model, xp), w["V"] / length(w["V"], xp)
+    z = xp.exp(w["log_s"]) * (points @ V[ids].T) + w["b"][ids]
+    labelled = np.diff(chosen.ends) > 0
+    labels = np.unique(ids[chosen.columns[drawn["places"][labelled]]])
+    loss = {"bce": twin_bce, "softmax": twin_softmax, "margin": twin_margin}[model.loss](z, drawn, model, xp)
+    return loss / len(points) + model.strength * twin_pull(points, V[labels], labels, model, xp)
 
-    def as_given(array):
-        return xp.asarray(np.asarray(array, np.float64))
 
-    def length(rows):
-        return xp.sqrt((rows * rows).sum(1))[:, None]
-
-    batch = len(true)
-    given = as_given(sp.csr_matrix(trace.given, shape=(batch, FEATURES)).toarray())
-    E, V = w["E"], w["V"] / length(w["V"])
+def twin_points(w, trace, model, xp):
+    E = w["E"]
     if model.weight_normalisation:
         E = E / xp.sqrt((E * E).sum(0)) * (SPREAD * FEATURES**0.5) * w["g"]
-    hidden = given @ E + w["c"]
+    given = sp.csr_matrix(trace.given, shape=(len(trace.points), FEATURES)).toarray()
+    hidden = as_given(given, xp) @ E + w["c"]
     if model.activation == "relu":
         hidden = hidden * (hidden > 0)
-    kept = (trace.gate > 0) | (trace.first <= 0) if model.activation == "relu" else trace.gate > 0
-    hidden = hidden * as_given(kept) / (1 - model.dropout)
+    hidden = hidden * as_given(trace.gate > 0, xp) / (1 - model.dropout)  # which units were dropped was drawn
     if model.layers == 2:
-        R = w["R"] / length(w["R"]) * w["g2"] if model.weight_normalisation else w["R"]
+        R = w["R"] / length(w["R"], xp) * w["g2"] if model.weight_normalisation else w["R"]
         hidden = hidden @ R.T + w["c2"]
-    points = hidden / length(hidden)
-    ids = chosen.ids.astype(np.int64)
-    z = xp.exp(w["log_s"]) * (points @ V[ids].T) + w["b"][ids]
-    marked, labelled = as_given(true[:, ids]), as_given(true.any(axis=1))
-    counts = as_given(np.ones(len(ids)) if chosen.weights is None else chosen.weights)
-    firsts = np.flatnonzero(np.diff(chosen.ends))
-    if model.loss == "bce":
-        total = (counts * xp.logaddexp(0 * z, z) - marked * z).sum()
-    elif model.loss == "softmax":
-        shares = marked / as_given(np.maximum(true.sum(axis=1), 1))[:, None]
-        total = (labelled * (xp.log((counts * xp.exp(z)).sum(1)) - (shares * z).sum(1))).sum()
-    else:
-        total, plain = 0.0, z if xp is np else z.detach().numpy()
-        for row in firsts:
-            own = z[row, chosen.columns[drawn["places"][row]]]
-            wrong = np.flatnonzero(true[row, ids] == 0)
-            for i in wrong[np.argsort(-plain[row, wrong])[: model.hardest]]:
-                loss = z[row, i] - own + model.margin
-                total = total + loss * (loss > 0) / model.hardest
-    labels = np.unique(ids[chosen.columns[drawn["places"][firsts]]])
-    some = V[labels]
+    return hidden / length(hidden, xp)
+
+
+def marked(drawn):
+    return drawn["true"][:, drawn["chosen"].ids]
+
+
+def counts(drawn, xp):
+    """How many labels each chosen one stands for."""
+    chosen = drawn["chosen"]
+    return as_given(np.ones(len(chosen.ids)) if chosen.weights is None else chosen.weights, xp)
+
+
+def twin_bce(z, drawn, model, xp):
+    return (counts(drawn, xp) * xp.logaddexp(0 * z, z) - as_given(marked(drawn), xp) * z).sum()
+
+
+def twin_softmax(z, drawn, model, xp):
+    """Rows without labels have nothing to say."""
+    some = np.flatnonzero(drawn["true"].any(axis=1))
+    shares = as_given(marked(drawn)[some] / drawn["true"][some].sum(axis=1, keepdims=True), xp)
+    return (xp.log((counts(drawn, xp) * xp.exp(z[some])).sum(1)) - (shares * z[some]).sum(1)).sum()
+
+
+def twin_margin(z, drawn, model, xp):
+    """Eq. 1 for one true label a document, and the hardest of the wrong ones."""
+    total, plain = 0.0, z if xp is np else z.detach().numpy()
+    for row in np.flatnonzero(drawn["true"].any(axis=1)):
+        own = z[row, drawn["chosen"].columns[drawn["places"][row]]]
+        wrong = np.flatnonzero(marked(drawn)[row] == 0)
+        for i in wrong[np.argsort(-plain[row, wrong])[: model.hardest]]:
+            loss = z[row, i] - own + model.margin
+            total = total + loss * (loss > 0) / model.hardest
+    return total
+
+
+def twin_pull(points, V, labels, model, xp):
+    """Eq. 3, eq. 2, or the mean square of the products of documents and labels."""
     if model.regulariser == "glas":
-        U = as_given(alike(tiny()[1].toarray(), model.similarity)[np.ix_(labels, labels)])
-        pull = ((some @ some.T - U) ** 2).sum() / len(labels) ** 2
-    elif model.regulariser == "spread_out":
-        pull = ((some @ some.T) ** 2).sum() / len(labels) ** 2
-    elif model.regulariser == "gravity":
-        pull = ((points @ some.T) ** 2).mean()
-    else:
-        pull = 0.0
-    return total / batch + model.strength * pull
+        U = alike(tiny()[1].toarray(), model.similarity)[np.ix_(labels, labels)]
+        return ((V @ V.T - as_given(U, xp)) ** 2).sum() / len(labels) ** 2
+    if model.regulariser == "spread_out":
+        return ((V @ V.T) ** 2).sum() / len(labels) ** 2
+    return ((points @ V.T) ** 2).mean() if model.regulariser == "gravity" else 0.0
 
 
 def by_differences(w, drawn, model, step=1e-6, places=12):
