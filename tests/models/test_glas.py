@@ -676,3 +676,19 @@ def test_a_blend_carries_the_index_of_its_member(tmp_path, monkeypatch):
     values = json.loads((tmp_path / "model" / "model.json").read_text())
     assert values["members"][1]["index"]["report"]["kind"] == "ivf"
     assert same(labelspace.load(tmp_path / "model").predict_topk(many.X, 5), model.predict_topk(many.X, 5))
+
+
+@pytest.mark.parametrize("params", PHI, ids=lambda params: "-".join(map(str, params.values())))
+def test_documents_are_where_training_had_them(small, params):
+    model, points = quick(**params), {}
+    keep = model._keep
+
+    def spy(net, X, *rest):
+        points.update(training=net.encoder.points((X.data, X.indices, X.indptr)))
+        keep(net, X, *rest)
+
+    model._keep = spy
+    model.fit(small.X, small.Y)
+    lengths = np.linalg.norm(small.X.toarray(), axis=1)
+    found = model._points(sp.csr_matrix(sp.diags(1 / lengths) @ small.X, dtype=np.float32))
+    assert np.allclose(found, points["training"], atol=0.01), "but for the rounding to bytes"
