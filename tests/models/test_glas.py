@@ -692,3 +692,14 @@ def test_documents_are_where_training_had_them(small, params):
     lengths = np.linalg.norm(small.X.toarray(), axis=1)
     found = model._points(sp.csr_matrix(sp.diags(1 / lengths) @ small.X, dtype=np.float32))
     assert np.allclose(found, points["training"], atol=0.01), "but for the rounding to bytes"
+
+
+@pytest.mark.parametrize("params", PHI, ids=lambda params: "-".join(map(str, params.values())))
+def test_a_document_without_features_moves_no_offset(monkeypatch, params):
+    model = quick(input_dropout=0.0, **params)
+    X = sp.csr_matrix((4, 9), dtype=np.float32)
+    Y = sp.csr_matrix(np.eye(4, 5), dtype=np.float32)
+    net, steps = model._begin(X, Y), []
+    monkeypatch.setattr(Moving, "step", lambda self, gradient, *rest: steps.append(np.abs(gradient).max()))
+    model._step(net, Lesson.of(X, Y, model), np.arange(4, dtype=np.int32), None, 1.0, np.random.default_rng(0))
+    assert max(steps) == 0, "a point in no direction has none to turn to"

@@ -57,6 +57,7 @@ MINED_BLOCK = 4096  # documents whose nearest labels are looked up at a time
 MINING_LISTS = 2  # times the square root of the number of labels: quick to make, and near enough
 MINING_EFFORT = 8  # lists read
 SCALE_RATE = 0.01  # of s, in logarithms
+TINY = np.float32(1e-12)  # the length of a vector of zeros, so that one may divide by it
 HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
 SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
@@ -549,6 +550,7 @@ class Encoder:
         points = trace.points
         gradient = gradient - np.einsum("ij,ij->i", gradient, points)[:, None] * points
         gradient /= trace.lengths[:, None]
+        gradient[trace.lengths <= TINY] = 0.0  # no direction to turn: nothing was seen, or all was dropped
         if self.second is not None:
             gradient = self.second.descend(trace.hidden, gradient, rate, number)
         gradient *= trace.gate
@@ -650,7 +652,7 @@ class Net:
 
 def lengths(rows: Floats) -> Floats:
     """Euclidean lengths of rows, never quite 0."""
-    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))
+    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), TINY)
     return found
 
 
