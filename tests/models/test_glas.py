@@ -703,3 +703,10 @@ def test_a_document_without_features_moves_no_offset(monkeypatch, params):
     monkeypatch.setattr(Moving, "step", lambda self, gradient, *rest: steps.append(np.abs(gradient).max()))
     model._step(net, Lesson.of(X, Y, model), np.arange(4, dtype=np.int32), None, 1.0, np.random.default_rng(0))
     assert max(steps) == 0, "a point in no direction has none to turn to"
+
+
+def test_a_checkpoint_of_other_validation_documents_is_refused(small, tmp_path):
+    model, one, other = quick(epochs=2, patience=1), small.rows(range(50)), small.rows(range(50, 100))
+    model.fit(small.X, small.Y, validation=(one.X, one.Y), checkpoint=tmp_path)
+    with pytest.raises(ModelError, match="a checkpoint must be of the same data and parameters"):
+        model.fit(small.X, small.Y, validation=(other.X, other.Y), checkpoint=tmp_path)

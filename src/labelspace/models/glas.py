@@ -219,7 +219,7 @@ class Glas(Model):
 
     def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids, scratch: str) -> None:
         """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
-        what = {"params": self.get_params(), "data": fingerprint(X, Y)}
+        what = {"params": self.get_params(), "data": fingerprint(X, Y, *(held or ()))}
         last = Checkpoint(aids.checkpoint or scratch, what)
         best = Checkpoint(aids.checkpoint or scratch, what, "best")
         course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
