@@ -710,3 +710,8 @@ def test_a_checkpoint_of_other_validation_documents_is_refused(small, tmp_path):
     model.fit(small.X, small.Y, validation=(one.X, one.Y), checkpoint=tmp_path)
     with pytest.raises(ModelError, match="a checkpoint must be of the same data and parameters"):
         model.fit(small.X, small.Y, validation=(other.X, other.Y), checkpoint=tmp_path)
+
+
+def test_numbers_of_numpy_are_parameters_as_any_other(small):
+    one, other = (net_of(quick(epochs=kind(2), seed=kind(3)), small.X, small.Y) for kind in (int, np.int64))
+    assert np.array_equal(one["points"], other["points"])

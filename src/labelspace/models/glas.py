@@ -209,7 +209,7 @@ class Glas(Model):
             second = Dense.random(self.dimension, rng, self.weight_normalisation)
         encoder = Encoder(features, second, self.dimension, self.activation == "relu")
         plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias
-        points = np.empty((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
+        points = np.zeros((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
         for start in range(0, len(points), LABEL_BLOCK):
             block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.dimension), np.float32)
             points[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]

@@ -21,7 +21,7 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, what: Mapping[str, Any], name: str = "checkpoint") -> None:
         self.path = Path(folder) / f"{name}.safetensors"
-        self.what = json.dumps(what, sort_keys=True)
+        self.what = json.dumps(what, sort_keys=True, default=np.generic.item)  # a number of numpy as the plain one
 
     def write(self, arrays: Arrays, values: Mapping[str, Any]) -> None:
         """Put this state in the place of the one before."""
