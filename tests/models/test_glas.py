@@ -715,3 +715,11 @@ def test_a_checkpoint_of_other_validation_documents_is_refused(small, tmp_path):
 def test_numbers_of_numpy_are_parameters_as_any_other(small):
     one, other = (net_of(quick(epochs=kind(2), seed=kind(3)), small.X, small.Y) for kind in (int, np.int64))
     assert np.array_equal(one["points"], other["points"])
+
+
+def test_validation_documents_of_other_features_or_without_their_labels_are_refused(small):
+    model, some = quick(patience=1), small.rows(range(50))
+    with pytest.raises(DataError, match="validation documents must have the 150 features of X, but have 149; give"):
+        model.fit(small.X, small.Y, validation=(some.X[:, :-1], some.Y))
+    with pytest.raises(DataError, match="validation must have one row a document, but has 49 and 50 rows; give the"):
+        model.fit(small.X, small.Y, validation=(some.X[1:], some.Y))
