@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import labelspace
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.features.scaling import unit_rows
 from labelspace.index import Approximate
 from labelspace.models import blend, glas
 from labelspace.models.blend import Blend
@@ -365,6 +366,15 @@ def test_rates_fall_to_nothing_in_a_straight_line(small):
     assert np.allclose(left, 1 - np.arange(len(left)) / len(left))
 
 
+def test_every_epoch_has_all_documents_in_an_order_of_its_own(small):
+    model, seen = quick(epochs=2), []
+    model._step = lambda net, lesson, rows, *rest: seen.append(rows)
+    model.fit(small.X, small.Y)
+    one, other = np.concatenate(seen[: len(seen) // 2]), np.concatenate(seen[len(seen) // 2 :])
+    assert sorted(one) == sorted(other) == list(range(260))
+    assert not np.array_equal(one, other)
+
+
 def test_blocks_and_threads_change_nothing_but_time(small, monkeypatch):
     nets = []
     monkeypatch.setattr(glas, "LABEL_BLOCK", 7)
@@ -515,6 +525,7 @@ def test_documents_to_stop_by_are_parted_from_train_where_none_are_given(small, 
     monkeypatch.setattr(Lesson, "of", lambda X, Y, model: sizes.append(X.shape[0]) or make(X, Y, model))
     _, told = watched(quick(patience=1), monkeypatch, small.X, small.Y)
     assert told[0][2][0].shape[0] == 26
+    assert (told[0][2][0] != unit_rows(small.X)[:26]).nnz, "by chance, not the first"
     other = small.rows(range(50))
     _, told = watched(quick(patience=1), monkeypatch, small.X, small.Y, validation=(other.X, other.Y))
     assert told[0][2][0].shape[0] == 50
@@ -527,8 +538,10 @@ def test_accuracy_is_the_share_of_right_labels_among_five(small):
     points = net.encoder.points((lesson.X.data, lesson.X.indices, lesson.X.indptr))
     z = net.scale * points @ net.points[:, :-1].T + net.bias.value
     best, Y = np.argsort(-z, axis=1)[:, :5], lesson.Y.toarray()
-    expected = [Y[i, best[i]].sum() / min(Y[i].sum(), 5) for i in range(len(Y))]
-    assert np.isclose(net.accuracy(lesson.X, lesson.Y), np.mean(expected))
+    Y[3], Y[7] = 0, 1  # without labels: not counted; with more than five
+    labelled = np.flatnonzero(Y.any(axis=1))
+    expected = [Y[i, best[i]].sum() / min(Y[i].sum(), 5) for i in labelled]
+    assert np.isclose(net.accuracy(lesson.X, sp.csr_matrix(Y)), np.mean(expected))
 
 
 def test_too_few_documents_to_stop_by_are_one_clear_line(small):
@@ -664,6 +677,22 @@ def test_a_saved_index_of_faiss_comes_back(tmp_path):
     assert same(loaded.predict_topk(many.X, 5), model.predict_topk(many.X, 5))
     loaded.save(tmp_path / "again")
     assert digest(tmp_path / "again") == digest(tmp_path / "model")
+
+
+def test_an_index_is_chosen_by_documents_as_they_will_be_asked(small, monkeypatch):
+    given, choose = {}, glas.index.choose
+
+    def spy(vectors, ids, queries, **settings):
+        given.update(vectors=vectors.copy(), ids=ids, queries=queries)
+        return choose(vectors, ids, queries, **settings)
+
+    monkeypatch.setattr(glas.index, "choose", spy)
+    model = quick(epochs=1).fit(small.X, small.Y)
+    asked = given["queries"]
+    assert np.allclose(np.linalg.norm(asked[:, :-1], axis=1), 1, atol=1e-5)
+    assert (asked[:, -1] == np.float32(model.lever_)).all()
+    assert np.allclose(np.linalg.norm(given["vectors"][:, :-1], axis=1), model.scale_, rtol=1e-5)
+    assert given["ids"].tolist() == list(range(30))
 
 
 def test_a_blend_carries_the_index_of_its_member(tmp_path, monkeypatch):
