@@ -541,7 +541,7 @@ def test_accuracy_is_the_share_of_right_labels_among_five(small):
     Y[3], Y[7] = 0, 1  # without labels: not counted; with more than five
     labelled = np.flatnonzero(Y.any(axis=1))
     expected = [Y[i, best[i]].sum() / min(Y[i].sum(), 5) for i in labelled]
-    assert np.isclose(net.accuracy(lesson.X, sp.csr_matrix(Y)), np.mean(expected))
+    assert np.isclose(net.accuracy(lesson.X, sp.csr_matrix(Y), np.arange(30)), np.mean(expected))
 
 
 def test_too_few_documents_to_stop_by_are_one_clear_line(small):
@@ -752,3 +752,20 @@ def test_validation_documents_of_other_features_or_without_their_labels_are_refu
         model.fit(small.X, small.Y, validation=(some.X[:, :-1], some.Y))
     with pytest.raises(DataError, match="validation must have one row a document, but has 49 and 50 rows; give the"):
         model.fit(small.X, small.Y, validation=(some.X[1:], some.Y))
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_training_stops_by_the_labels_that_are_suggested(small, monkeypatch, every):
+    Y = small.Y.tolil()
+    Y[:, 11] = 0
+    found, search = [], glas.index.Exact.search
+
+    def spy(self, *asked):
+        found.append(search(self, *asked).labels)
+        return search(self, *asked)
+
+    monkeypatch.setattr(glas.index.Exact, "search", spy)
+    model = quick(patience=1, all_labels=every, loss="margin", epochs=2)
+    model.fit(small.X, Y.tocsr(), validation=(small.X, small.Y))
+    assert len(found) == 2
+    assert not any((labels == 11).any() for labels in found), "it has no training document"

@@ -208,7 +208,7 @@ class Glas(Model):
         if self.layers == 2:
             second = Dense.random(self.dimension, rng, self.weight_normalisation)
         encoder = Encoder(features, second, self.dimension, self.activation == "relu")
-        plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias
+        plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias; a bias is learned all the same, from 0
         points = np.zeros((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
         for start in range(0, len(points), LABEL_BLOCK):
             block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.dimension), np.float32)
@@ -224,12 +224,12 @@ class Glas(Model):
         best = Checkpoint(aids.checkpoint or scratch, what, "best")
         course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
         net.number = course["number"]
-        lesson = Lesson.of(X, Y, self)
+        lesson, seen = Lesson.of(X, Y, self), np.unique(Y.indices)
         while course["done"] < lesson.epochs and not self._stops(course["accuracies"]):
             self._epoch(net, lesson, course["done"], aids.progress)
             course = {**course, "done": course["done"] + 1, "number": net.number}
             if held is not None:
-                course["accuracies"] = [*course["accuracies"], net.accuracy(*held)]
+                course["accuracies"] = [*course["accuracies"], net.accuracy(*held, seen)]
                 if int(np.argmax(course["accuracies"])) == course["done"] - 1:
                     best.write(net.arrays(), course)
             if aids.checkpoint is not None:
@@ -640,11 +640,12 @@ class Net:
         np.divide(self.bias.value, np.float32(lever), out=self.points[:, -1])
         return lever
 
-    def accuracy(self, X: Csr, Y: Csr) -> float:
-        """The share of right labels among the first 5, at most as many as a document has."""
+    def accuracy(self, X: Csr, Y: Csr, seen: Ints) -> float:
+        """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        top = index.Exact(self.points, np.arange(len(self.points))).search(asked, 5)
+        table = self.points[seen] if len(seen) < len(self.points) else self.points
+        top = index.Exact(table, seen).search(asked, 5)
         hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
         most = np.minimum(np.diff(Y.indptr), 5)
         return float((hits[most > 0] / most[most > 0]).mean())
