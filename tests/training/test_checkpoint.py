@@ -130,3 +130,11 @@ def test_a_fingerprint_tells_tables_apart():
     assert len(seen) == 6
     assert fingerprint(one, wider) == fingerprint(one) + fingerprint(wider)
     assert fingerprint(one) == fingerprint(one.copy())
+
+
+def test_a_file_in_the_place_of_the_folder_is_one_clear_line(tmp_path):
+    (tmp_path / "taken").write_text("a file")
+    checkpoint = Checkpoint(tmp_path / "taken", WHAT)
+    assert checkpoint.read(arrays()) is None
+    with pytest.raises(ModelError, match="must be written to .*, but that failed .*; free some space or give another"):
+        checkpoint.write(arrays(), {})

@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ class Checkpoint:
             save_file(dict(arrays), beside, {"what": self.what, "values": json.dumps(values)})
             os.replace(beside, self.path)
         except (OSError, SafetensorError) as error:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # where there is no such folder, there is nothing to remove
+                beside.unlink()
             raise ModelError(
                 f"a checkpoint must be written to {self.path}, but that failed "
                 f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"
