@@ -769,3 +769,12 @@ def test_training_stops_by_the_labels_that_are_suggested(small, monkeypatch, eve
     model.fit(small.X, Y.tocsr(), validation=(small.X, small.Y))
     assert len(found) == 2
     assert not any((labels == 11).any() for labels in found), "it has no training document"
+
+
+def test_validation_documents_of_unknown_labels_alone_are_as_none(small):
+    known, unknown = small.Y[:, :20], small.Y.toarray()
+    unknown[:, :20] = 0
+    assert unknown.any()
+    one = net_of(quick(patience=1), small.X, known, validation=(small.X, unknown))
+    other = net_of(quick(patience=1), small.X, known)
+    assert np.array_equal(one["points"], other["points"])

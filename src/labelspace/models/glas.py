@@ -189,8 +189,10 @@ class Glas(Model):
         """The documents to train on, and those to stop by: the given ones, or some of train."""
         if self.patience is None:
             return X, Y, None
-        if aids.validation is not None and aids.validation[1].nnz:
-            return X, Y, (unit_rows(aids.validation[0]), aids.validation[1][:, : Y.shape[1]])
+        if aids.validation is not None:
+            truth = aids.validation[1][:, : Y.shape[1]]
+            if truth.nnz:
+                return X, Y, (unit_rows(aids.validation[0]), truth)
         order = np.random.default_rng(self.seed).permutation(X.shape[0])
         n = min(round(HELD_SHARE * X.shape[0]), HELD_DOCUMENTS)
         held, rest = np.sort(order[:n]), np.sort(order[n:])
