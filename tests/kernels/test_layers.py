@@ -5,8 +5,11 @@ import scipy.sparse as sp
 from labelspace.kernels.layers import (
     adam,
     add_units,
+    block_of,
     by_feature,
+    dense_rows,
     descend_features,
+    descend_unit_rows,
     embed_rows,
     network_topk,
     subtract_labels,
@@ -152,3 +155,51 @@ def test_equal_scores_go_to_the_smaller_label():
         np.ones(9, bool), out.labels, out.scores,
     )  # fmt: skip
     assert out.labels.tolist() == [[0, 1, 2]]
+
+
+def test_unit_rows_descend_along_the_sphere_by_row_wise_adagrad(rng):
+    vectors, squares = normal(rng, 12, 9), rng.random(12).astype(np.float32)
+    vectors[:, :-1] /= np.linalg.norm(vectors[:, :-1], axis=1, keepdims=True)
+    ids, gradient = np.array([7, 2, 11, 0, 5], np.int32), normal(rng, 3, 8)
+    gradient[2] = 2 * vectors[0, :-1]  # along its vector alone: almost nothing is left of it
+    expected, summed = vectors.astype(np.float64), squares.astype(np.float64)
+    for i, own in zip(ids[1:4], gradient.astype(np.float64), strict=True):
+        unit = expected[i, :-1]
+        across = own - (own @ unit) * unit
+        summed[i] += np.square(across).mean()
+        moved = unit - 0.3 * across / np.sqrt(summed[i])
+        expected[i, :-1] = moved / np.linalg.norm(moved)
+    descend_unit_rows(gradient, ids, 1, 4, 0.3, vectors, squares)
+    assert np.allclose(vectors, expected, atol=1e-5)
+    assert np.allclose(squares, summed, atol=1e-5)
+    assert not np.allclose(vectors[2], expected[7]), "rows are moved by their own gradient"
+
+
+def test_unit_rows_without_a_gradient_keep_their_bytes(rng):
+    vectors, squares = normal(rng, 4, 9), np.zeros(4, np.float32)
+    before = vectors.copy()
+    descend_unit_rows(np.zeros((4, 8), np.float32), np.arange(4, dtype=np.int32), 0, 4, 0.3, vectors, squares)
+    assert np.array_equal(vectors, before)
+    assert not squares.any()
+
+
+def test_a_dense_layer_is_a_product_of_inputs_of_either_sign(rng):
+    activity, weights, bias = normal(rng, 7, 6), normal(rng, 6, 9), normal(rng, 9)
+    activity[2], activity[:, 3] = 0, 0
+    out = np.full((7, 9), 5, np.float32)
+    dense_rows(activity, weights, bias, out)
+    assert np.allclose(out, activity @ weights + bias, atol=1e-5)
+    single = np.empty((1, 9), np.float32)
+    dense_rows(activity[4:5], weights, bias, single)
+    assert np.array_equal(single[0], out[4]), "a row does not depend on the others"
+
+
+def test_a_block_of_a_matrix_is_its_rows_and_columns(rng):
+    U = sp.random(20, 20, 0.3, "csr", np.float32, rng=rng)
+    place = np.full(20, -1, np.int32)
+    for chosen in ([4, 17, 0, 9], [], list(range(20))):
+        rows = np.array(chosen, np.int32)
+        out = np.full((len(rows), len(rows)), 7, np.float32)
+        block_of(*parts(U), rows, place, out)
+        assert np.array_equal(out, U.toarray()[np.ix_(chosen, chosen)])
+        assert (place == -1).all(), "left as it was found"

@@ -210,8 +210,13 @@ def descend_unit_rows(
 def dense_rows(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
     """A dense layer on rows (n, hidden), its weights (hidden, width): each row on its own, in one order of sums."""
     for row in range(len(activity)):
-        out[row] = bias
-        add_units(activity[row], weights, out[row])
+        own = out[row]
+        own[:] = bias
+        for unit in range(len(weights)):
+            value, of_unit = activity[row, unit], weights[unit]
+            if value != 0.0:
+                for m in range(len(own)):
+                    own[m] += value * of_unit[m]
 
 
 @njit(cache=True, nogil=True)

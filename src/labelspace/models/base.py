@@ -117,7 +117,7 @@ class Model(Estimator):
                 "give the LabelSpace that Y was built with"
             )
         if validation is not None:
-            validation = (self._checked_inputs(validation[0]), checked_labels(validation[1]))
+            validation = self._checked_validation(*validation, X)
         of_labels = None if label_features is None else checked_features(label_features)
         expected = (Y.shape[1], X.shape[1] if sp.issparse(X) else 0)
         if of_labels is not None and of_labels.shape != expected:
@@ -241,6 +241,20 @@ class Model(Estimator):
             ) from error
         model.labels_ = labels
         return model
+
+    def _checked_validation(self, X: Inputs, Y: Csr, train: Any) -> tuple[Any, Csr]:  # noqa: ANN401 - csr or texts
+        held, truth = self._checked_inputs(X), checked_labels(Y)
+        if _n_rows(held) != truth.shape[0]:
+            raise DataError(
+                f"validation must have one row a document, but has {_n_rows(held)} and {truth.shape[0]} rows; "
+                "give the labels of the same documents"
+            )
+        if sp.issparse(train) and sp.issparse(held) and held.shape[1] != train.shape[1]:
+            raise DataError(
+                f"validation documents must have the {train.shape[1]} features of X, but have {held.shape[1]}; "
+                "give features made in the same way"
+            )
+        return held, truth
 
     def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr for most, texts for a method that reads text
         ready_made = sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)

@@ -57,6 +57,7 @@ MINED_BLOCK = 4096  # documents whose nearest labels are looked up at a time
 MINING_LISTS = 2  # times the square root of the number of labels: quick to make, and near enough
 MINING_EFFORT = 8  # lists read
 SCALE_RATE = 0.01  # of s, in logarithms
+TINY = np.float32(1e-12)  # the length of a vector of zeros, so that one may divide by it
 HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
 SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
@@ -189,8 +190,10 @@ class Glas(Model):
         """The documents to train on, and those to stop by: the given ones, or some of train."""
         if self.patience is None:
             return X, Y, None
-        if aids.validation is not None and aids.validation[1].nnz:
-            return X, Y, (unit_rows(aids.validation[0]), aids.validation[1][:, : Y.shape[1]])
+        if aids.validation is not None:
+            truth = aids.validation[1][:, : Y.shape[1]]
+            if truth.nnz:
+                return X, Y, (unit_rows(aids.validation[0]), truth)
         order = np.random.default_rng(self.seed).permutation(X.shape[0])
         n = min(round(HELD_SHARE * X.shape[0]), HELD_DOCUMENTS)
         held, rest = np.sort(order[:n]), np.sort(order[n:])
@@ -208,8 +211,8 @@ class Glas(Model):
         if self.layers == 2:
             second = Dense.random(self.dimension, rng, self.weight_normalisation)
         encoder = Encoder(features, second, self.dimension, self.activation == "relu")
-        plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias
-        points = np.empty((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
+        plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias; a bias is learned all the same, from 0
+        points = np.zeros((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
         for start in range(0, len(points), LABEL_BLOCK):
             block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.dimension), np.float32)
             points[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
@@ -219,17 +222,17 @@ class Glas(Model):
 
     def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids, scratch: str) -> None:
         """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
-        what = {"params": self.get_params(), "data": fingerprint(X, Y)}
+        what = {"params": self.get_params(), "data": fingerprint(X, Y, *(held or ()))}
         last = Checkpoint(aids.checkpoint or scratch, what)
         best = Checkpoint(aids.checkpoint or scratch, what, "best")
         course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
         net.number = course["number"]
-        lesson = Lesson.of(X, Y, self)
+        lesson, seen = Lesson.of(X, Y, self), np.unique(Y.indices)
         while course["done"] < lesson.epochs and not self._stops(course["accuracies"]):
             self._epoch(net, lesson, course["done"], aids.progress)
             course = {**course, "done": course["done"] + 1, "number": net.number}
             if held is not None:
-                course["accuracies"] = [*course["accuracies"], net.accuracy(*held)]
+                course["accuracies"] = [*course["accuracies"], net.accuracy(*held, seen)]
                 if int(np.argmax(course["accuracies"])) == course["done"] - 1:
                     best.write(net.arrays(), course)
             if aids.checkpoint is not None:
@@ -550,8 +553,8 @@ class Dense:
             rows = self.rows.value
             size = lengths(rows)[:, None]
             along = (own * rows).sum(axis=1, keepdims=True) / size
-            self.length.step(along.sum(axis=0), rate, number)
             own = (own - along * rows / size) * (self.length.value / size)
+            self.length.step(along.sum(axis=0), rate, number)
         self.rows.step(own, rate, number)
         self.offset.step(gradient.sum(axis=0), rate, number)
         return back
@@ -591,6 +594,7 @@ class Encoder:
         points = trace.points
         gradient = gradient - np.einsum("ij,ij->i", gradient, points)[:, None] * points
         gradient /= trace.lengths[:, None]
+        gradient[trace.lengths <= TINY] = 0.0  # no direction to turn: nothing was seen, or all was dropped
         if self.second is not None:
             gradient = self.second.descend(trace.hidden, gradient, rate, number)
         gradient *= trace.gate
@@ -680,11 +684,12 @@ class Net:
         np.divide(self.bias.value, np.float32(lever), out=self.points[:, -1])
         return lever
 
-    def accuracy(self, X: Csr, Y: Csr) -> float:
-        """The share of right labels among the first 5, at most as many as a document has."""
+    def accuracy(self, X: Csr, Y: Csr, seen: Ints) -> float:
+        """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        top = index.Exact(self.points, np.arange(len(self.points))).search(asked, 5)
+        table = self.points[seen] if len(seen) < len(self.points) else self.points
+        top = index.Exact(table, seen).search(asked, 5)
         hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
         most = np.minimum(np.diff(Y.indptr), 5)
         return float((hits[most > 0] / most[most > 0]).mean())
@@ -692,7 +697,7 @@ class Net:
 
 def lengths(rows: Floats) -> Floats:
     """Euclidean lengths of rows, never quite 0."""
-    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), np.float32(1e-12))
+    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), TINY)
     return found
 
 

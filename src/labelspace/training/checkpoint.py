@@ -6,6 +6,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class Checkpoint:
 
     def __init__(self, folder: str | Path, what: Mapping[str, Any], name: str = "checkpoint") -> None:
         self.path = Path(folder) / f"{name}.safetensors"
-        self.what = json.dumps(what, sort_keys=True)
+        self.what = json.dumps(what, sort_keys=True, default=np.generic.item)  # a number of numpy as the plain one
 
     def write(self, arrays: Arrays, values: Mapping[str, Any]) -> None:
         """Put this state in the place of the one before."""
@@ -34,7 +35,8 @@ class Checkpoint:
             save_file(dict(arrays), beside, {"what": self.what, "values": json.dumps(values)})
             os.replace(beside, self.path)
         except (OSError, SafetensorError) as error:
-            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # where there is no such folder, there is nothing to remove
+                beside.unlink()
             raise ModelError(
                 f"a checkpoint must be written to {self.path}, but that failed "
                 f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"

@@ -1,0 +1,61 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.kernels.losses import margin_errors, subtract_at
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(2)
+
+
+@pytest.fixture(name="Y")
+def some_labels(rng):
+    dense = rng.random((8, 12)) < 0.3
+    dense[1], dense[5] = False, False
+    return sp.csr_matrix(dense, dtype=np.float32)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_true_labels_lose_1_or_a_share_of_it(Y, rng, shared):
+    out = rng.random((4, 12)).astype(np.float32)
+    true = Y.toarray()[3:7]
+    if shared:
+        true /= np.maximum(true.sum(axis=1, keepdims=True), 1)
+    expected = out - true
+    subtract_at(Y.indices, Y.indptr, 3, shared, out)
+    assert np.allclose(out, expected)
+
+
+def slow_margin_errors(scores, Y, drawn, margin, hardest):
+    """The same label by label."""
+    out = np.zeros_like(scores)
+    for row, true in enumerate(Y):
+        if not true.any():
+            continue
+        own = drawn[row]
+        wrong = [i for i in np.argsort(-scores[row], kind="stable") if not true[i]][:hardest]
+        for i in wrong:
+            if scores[row, i] - scores[row, own] + margin > 0:
+                out[row, i] += 1 / hardest
+                out[row, own] -= 1 / hardest
+    return out
+
+
+@pytest.mark.parametrize(("margin", "hardest"), [(0.3, 3), (0.01, 1), (5.0, 4), (5.0, 12)])
+def test_margin_errors_are_those_of_the_hardest_wrong_labels(Y, rng, margin, hardest):
+    scores = rng.standard_normal((8, 12)).astype(np.float32)
+    places = np.where(np.diff(Y.indptr) > 0, Y.indptr[1:] - 1, -1).astype(np.int64)  # the last label of each
+    expected = slow_margin_errors(scores, Y.toarray(), Y.indices[places], margin, hardest)
+    for start, stop in ((0, 3), (3, 8)):
+        margin_errors(Y.indices, Y.indptr, start, places, margin, hardest, scores[start:stop])
+    assert np.allclose(scores, expected, atol=1e-6)
+    assert np.allclose(scores.sum(axis=1), 0, atol=1e-6)
+    assert (expected < 0).any()
+
+
+def test_a_margin_that_is_kept_teaches_nothing():
+    scores = np.array([[5.0, 1.0, 4.8]], np.float32)
+    margin_errors(np.array([0, 2], np.int32), np.array([0, 2], np.int32), 0, np.array([1]), 0.3, 2, scores)
+    assert scores.tolist() == [[0, 0, 0]], "5.0 is of a true label, 1.0 is far below"

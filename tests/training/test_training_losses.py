@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors, to_chances
+
+N, LABELS = 5, 7
+
+
+@pytest.fixture
+def case():
+    """Scores and labels of a few documents, one of them without labels, in two blocks."""
+    rng = np.random.default_rng(4)
+    Y = rng.random((N, LABELS)) < 0.4
+    Y[1] = False
+    Y[3, [0, 6]] = True
+    return (3 * rng.standard_normal((N, LABELS))).astype(np.float32), sp.csr_matrix(Y, dtype=np.float32)
+
+
+def weights_of(Y):
+    """True labels stand for themselves alone."""
+    wide = np.linspace(2, 5, LABELS, dtype=np.float32)
+    return np.where(Y.toarray().any(axis=0), np.float32(1), wide)
+
+
+def in_blocks(errors, scores, Y, weights):
+    out = scores.copy()
+    for start, stop in ((0, 2), (2, N)):
+        errors(out[start:stop], Y.indices, Y.indptr, start, weights)
+    return out
+
+
+def by_torch(loss, scores, Y, weights):
+    torch = pytest.importorskip("torch")
+    z = torch.tensor(scores, dtype=torch.float64, requires_grad=True)
+    w = torch.ones(LABELS, dtype=torch.float64) if weights is None else torch.tensor(weights, dtype=torch.float64)
+    loss(torch, z, torch.tensor(Y.toarray(), dtype=torch.float64), w).backward()
+    return z.grad.numpy()
+
+
+def bce(torch, z, y, w):
+    return torch.nn.functional.binary_cross_entropy_with_logits(z, y, weight=w.expand_as(z), reduction="sum")
+
+
+def softmax(torch, z, y, w):
+    shares = y / y.sum(1, keepdim=True).clamp(min=1)
+    return -(shares * torch.log_softmax(z + torch.log(w), 1)).sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("errors", "loss"), [(bce_errors, bce), (softmax_errors, softmax)])
+def test_errors_are_the_gradient_that_torch_finds(case, errors, loss, weighted):
+    scores, Y = case
+    if weighted:
+        Y = sp.csr_matrix(Y.toarray() * [1, 1, 0, 0, 1, 1, 1])
+    weights = weights_of(Y) if weighted else None
+    assert not weighted or weights.max() > 1
+    ours = in_blocks(errors, scores, Y, weights)
+    assert np.allclose(ours, by_torch(loss, scores, Y, weights), atol=1e-5)
+
+
+def test_a_weight_is_as_many_labels_of_the_same_score(case):
+    scores, Y = case
+    Y = sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(N, LABELS + 1))
+    once = np.concatenate([scores, np.full((N, 1), 0.7, np.float32)], axis=1)
+    thrice = np.concatenate([once, once[:, -1:], once[:, -1:]], axis=1)
+    weights = np.array([1] * LABELS + [3], np.float32)
+    for errors in (bce_errors, softmax_errors):
+        one, three = in_blocks(errors, once, Y, weights), in_blocks(errors, thrice, Y, None)
+        assert np.allclose(one[:, :LABELS], three[:, :LABELS], atol=1e-6)
+        assert np.allclose(one[:, LABELS], three[:, LABELS:].sum(axis=1), atol=1e-6)
+
+
+def test_errors_of_a_case_worked_by_hand():
+    scores = np.log(np.array([[1, 2, 1], [3, 1, 1]], np.float32))
+    columns, ends = np.array([0, 1], np.int32), np.array([0, 2, 2], np.int32)
+    softened, crossed = scores.copy(), scores.copy()
+    softmax_errors(softened, columns, ends, 0, None)
+    bce_errors(crossed, columns, ends, 0, None)
+    assert np.allclose(softened, [[-0.25, 0, 0.25], [0, 0, 0]], atol=1e-6), "no label, nothing to learn"
+    assert np.allclose(crossed, [[-1 / 2, -1 / 3, 1 / 2], [3 / 4, 1 / 2, 1 / 2]], atol=1e-6), "no label, all are wrong"
+
+
+@pytest.mark.parametrize("errors", [bce_errors, softmax_errors])
+def test_large_scores_stay_finite_and_quiet(errors):
+    scores = np.array([[2000, -2000, 0]], np.float32)
+    errors(scores, np.array([0], np.int32), np.array([0, 1], np.int32), 0, None)
+    assert scores[0, :2].tolist() == [0, 0]
+
+
+def test_chances_in_place_are_those_of_the_sigmoid():
+    z = np.array([-1000, -3, 0, 0.5, 1000], np.float32)
+    expected = sigmoid(z.astype(np.float64))
+    assert np.allclose(expected[1:4], 1 / (1 + np.exp([3, 0, -0.5])))
+    to_chances(z)
+    assert np.allclose(z, expected, atol=1e-7)
+
+
+def test_log_odds_are_finite_for_labels_on_no_and_on_every_document():
+    Y = sp.csr_matrix(np.array([[1, 0, 1], [1, 0, 0], [1, 0, 0]], np.float32))
+    assert np.allclose(log_odds(Y), np.log([3.5 / 0.5, 0.5 / 3.5, 1.5 / 2.5]))
