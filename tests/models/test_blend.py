@@ -6,6 +6,7 @@ import pytest
 import labelspace
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import expected_calibration_error
+from labelspace.models import blend
 from labelspace.models.blend import Blend, parse_members
 from labelspace.models.registry import create
 
@@ -36,12 +37,22 @@ def noisy():
 def test_members_are_chosen_by_what_there_is(data):
     train, _ = data
     of_texts = Blend(rounds=5, folds=1).fit(train.texts, train.Y, labels=train.labels)
-    assert [m.name for m in of_texts.members_] == ["neighbours", "label_tree", "network", "lexical"]
-    assert of_texts.member_views_ == ["words", "pieces", "words", "given"]
+    assert [m.name for m in of_texts.members_] == ["neighbours", "label_tree", "network", "glas", "lexical"]
+    assert of_texts.member_views_ == ["words", "pieces", "words", "words", "given"]
     unnamed = Blend(rounds=5, folds=1).fit(train.texts, train.Y)
     assert "lexical" not in [m.name for m in unnamed.members_]
     of_features = Blend(rounds=5, folds=1).fit(train.X, train.Y, labels=train.labels)
-    assert [m.name for m in of_features.members_] == ["neighbours", "label_tree", "network"]
+    assert [m.name for m in of_features.members_] == ["neighbours", "label_tree", "network", "glas"]
+
+
+def test_where_labels_are_many_glas_takes_the_networks_place_and_samples_labels(data, monkeypatch):
+    train, _ = data
+    monkeypatch.setattr(blend, "NETWORK_WORK", 0)
+    model = Blend(rounds=2, folds=1).fit(train.X, train.Y)
+    assert [m.name for m in model.members_] == ["neighbours", "label_tree", "glas"]
+    assert model.members_[-1].get_params()["all_labels"] is False
+    monkeypatch.setattr(blend, "GLAS_WORK", 0)
+    assert [m.name for m in Blend(rounds=2, folds=1).fit(train.X, train.Y).members_] == ["neighbours", "label_tree"]
 
 
 def test_long_texts_are_seen_as_pairs_of_words(data):

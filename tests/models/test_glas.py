@@ -142,7 +142,7 @@ def one_step(model, monkeypatch):
     monkeypatch.setattr(model, "_chosen", remember("chosen", model._chosen), raising=False)
     monkeypatch.setattr(encoder, "forward", remember("trace", encoder.forward), raising=False)
     rows = np.array([4, 0, 2, 6, 1], np.int32)
-    near = None if lesson.all_labels else np.random.default_rng(7).choice(lesson.seen, (N, 1))
+    near = None if lesson.all_labels else np.random.default_rng(7).choice(lesson.labels, (N, 1))
     model._step(net, lesson, rows, near, 1.0, np.random.default_rng(6))
     moved = encoder.features.vectors - before["E"]  # Adagrad's first step: its memory is the gradient's mean square
     found["E"] = -moved * np.sqrt(encoder.features.squares)[:, None] / model.feature_rate
@@ -394,7 +394,7 @@ def test_labels_drawn_by_chance_give_the_whole_gradient_on_average(small):
     net, lesson = learned(model, small)
     rows = np.arange(0, 40, 8, dtype=np.int32)
     true, some = lesson.Y[rows], lesson.X[rows]
-    assert len(lesson.seen) == 30
+    assert len(lesson.labels) == 30
     points = net.encoder.points((some.data, some.indices, some.indptr))
 
     def gradient(chosen):
@@ -592,7 +592,7 @@ def test_a_checkpoint_of_another_training_is_refused(small, tmp_path):
     X, Y = small.X.copy(), small.Y.copy()
     X.data[5] += 0.5
     Y = sp.csr_matrix(np.roll(Y.toarray(), 1, axis=1))
-    refused = "a checkpoint must be of the same data and parameters, but .* is of others; delete it, or give another"
+    refused = "^a checkpoint must be of the same data and parameters, but .* is of others; delete it, or give another"
     for model, *documents in (
         (quick(epochs=1), X, small.Y),
         (quick(epochs=1), small.X, Y),
@@ -737,7 +737,7 @@ def test_a_document_without_features_moves_no_offset(monkeypatch, params):
 def test_a_checkpoint_of_other_validation_documents_is_refused(small, tmp_path):
     model, one, other = quick(epochs=2, patience=1), small.rows(range(50)), small.rows(range(50, 100))
     model.fit(small.X, small.Y, validation=(one.X, one.Y), checkpoint=tmp_path)
-    with pytest.raises(ModelError, match="a checkpoint must be of the same data and parameters"):
+    with pytest.raises(ModelError, match="^a checkpoint must be of the same data and parameters"):
         model.fit(small.X, small.Y, validation=(other.X, other.Y), checkpoint=tmp_path)
 
 

@@ -79,7 +79,9 @@ def test_a_failing_rename_leaves_the_state_before(tmp_path, monkeypatch):
 def test_the_state_of_another_training_is_refused_and_left(tmp_path, what):
     Checkpoint(tmp_path, WHAT).write(arrays(1), {"done": 1})
     into = arrays(0)
-    with pytest.raises(ModelError, match="must be of the same data and parameters, but .* is of others; delete it, or"):
+    with pytest.raises(
+        ModelError, match="^a checkpoint must be of the same data and parameters, but .* is of others; delete it, or"
+    ):
         Checkpoint(tmp_path, what).read(into)
     assert not into["a"].any(), "nothing is filled"
     assert Checkpoint(tmp_path, WHAT).read(into) == {"done": 1}

@@ -12,12 +12,17 @@ A label's score is z = s phi(x).v + b, where phi(x) and v have length 1.
 5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin of eq. 1 between the drawn label and
    the hardest wrong ones.
 6. The regulariser of eq. 3 on the drawn labels: the products of their points are to be what the labels' documents have
-   in common, U. The others: ``spread_out`` (eq. 2, U = 1), ``gravity`` (documents and drawn labels are to be apart).
+   in common, U. The others: ``spread_out`` (eq. 2, U is 0 off its diagonal), ``gravity`` (documents and drawn labels
+   are to be apart).
 7. Move the vectors of the batch's features and the points of the labels by row-wise Adagrad, the points along the
    sphere; all else by Adam or Adagrad. Rates fall to 0 in a straight line.
 8. Put the label points into an index; rank the labels of a document by z.
 
 What a step costs depends on neither the number of features nor, above ``ALL_LABELS``, the number of labels.
+
+Where we differ, and why: the paper has no biases; binary cross-entropy, which we add, needs them, and with points all
+of one length nothing else tells a frequent label from a rare one. All labels of a document count in it and in softmax,
+which is the mean of drawing one. Row-wise Adagrad keeps one number a row and touches a batch's rows only.
 """
 
 from __future__ import annotations
@@ -227,7 +232,7 @@ class Glas(Model):
         best = Checkpoint(aids.checkpoint or scratch, what, "best")
         course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
         net.number = course["number"]
-        lesson, seen = Lesson.of(X, Y, self), np.unique(Y.indices)
+        lesson, seen = Lesson.of(X, Y, self), labels_seen(Y)
         while course["done"] < lesson.epochs and not self._stops(course["accuracies"]):
             self._epoch(net, lesson, course["done"], aids.progress)
             course = {**course, "done": course["done"] + 1, "number": net.number}
@@ -282,13 +287,13 @@ class Glas(Model):
     def _chosen(self, lesson: Lesson, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator) -> Chosen:
         """The labels that a batch learns on."""
         if lesson.all_labels:
-            return Chosen(lesson.seen, true.indices, true.indptr)
+            return Chosen(lesson.labels, true.indices, true.indptr)
         listed = [true.indices] if near is None else [true.indices, near[rows].ravel()]
         sure = np.unique(np.concatenate(listed))
         sure = sure[sure >= 0]
-        others = np.setdiff1d(lesson.seen[rng.integers(0, len(lesson.seen), self.negatives)], sure)
+        others = np.setdiff1d(lesson.labels[rng.integers(0, len(lesson.labels), self.negatives)], sure)
         weights = np.ones(len(sure) + len(others), np.float32)
-        weights[len(sure) :] = (len(lesson.seen) - len(sure)) / max(len(others), 1)  # each stands for so many
+        weights[len(sure) :] = (len(lesson.labels) - len(sure)) / max(len(others), 1)  # each stands for so many
         ids = np.concatenate([sure, others])
         return Chosen(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
 
@@ -327,9 +332,9 @@ class Glas(Model):
     def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
         """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
         lever = net.arm()
-        lists = round(MINING_LISTS * len(lesson.seen) ** 0.5)
-        table = net.points[lesson.seen] if len(lesson.seen) < len(net.points) else net.points
-        labels = Approximate(table, lesson.seen, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
+        table = net.some(lesson.labels)
+        labels = Approximate(table, lesson.labels, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
         n = lesson.X.shape[0]
         near = np.empty((n, self.hard), np.int32)
         for start in range(0, n, MINED_BLOCK):
@@ -356,11 +361,10 @@ class Glas(Model):
         shown = np.random.default_rng([self.seed, 2]).permutation(X.shape[0])
         self.background_ = self._points(X[np.sort(shown[:BACKGROUND])]).astype(np.float16)
         net.points[:, :-1] *= np.float32(self.scale_)
-        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
-        vectors = net.points[seen] if len(seen) < len(net.points) else net.points
+        seen = labels_seen(Y)
         queries = with_lever(self._points(X[np.sort(shown[:SHOWN])]), self.lever_)
         self.index_ = index.choose(
-            vectors, seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
+            net.some(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
             progress=aids.progress,
         )  # fmt: skip
 
@@ -477,7 +481,7 @@ class Lesson:
 
     X: Csr
     Y: Csr
-    seen: Ints  # labels with a document
+    labels: Ints  # those that steps choose from: all of them, or, where they are many, those with a document
     likeness: Csr | None  # U of eq. 3
     place: Ints  # (n_labels,) of -1, to work in
     batch: int
@@ -487,7 +491,7 @@ class Lesson:
     @classmethod
     def of(cls, X: Csr, Y: Csr, model: Glas) -> Lesson:
         """The portions that suit the data, where the user did not say."""
-        seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
+        seen = labels_seen(Y)
         likeness = similarity(Y, model.similarity) if model.regulariser == "glas" else None
         batch = min(model.batch, -(-X.shape[0] // BATCHES))
         epochs = model.epochs or int(np.clip(round(STEPS * batch / X.shape[0]), *EPOCHS))
@@ -571,8 +575,10 @@ class Encoder:
     def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
         """The points of a batch, with some hidden units dropped."""
         first = self._first(given)
-        gate = (rng.random(first.shape, np.float32) >= dropout).astype(np.float32)
-        gate /= np.float32(1 - dropout)
+        gate = np.ones_like(first)
+        if dropout:
+            gate[rng.random(first.shape, np.float32) < dropout] = 0.0
+            gate /= np.float32(1 - dropout)
         if self.relu:
             gate *= first > 0
         hidden: Floats = first * gate
@@ -618,7 +624,7 @@ class Net:
 
     @property
     def scale(self) -> float:
-        """S."""
+        """What the products of points are multiplied by: s."""
         return float(np.exp(self.log_scale.value[0]))
 
     def arrays(self) -> store.Arrays:
@@ -674,6 +680,10 @@ class Net:
         """The points of some of the chosen labels; a view where all labels are chosen."""
         return self.points[slice(start, stop) if chosen.every else chosen.ids[start:stop], :-1]
 
+    def some(self, labels: Ints) -> Floats:
+        """The points of some labels with what stands beside them; not copied where these are all."""
+        return self.points[labels] if len(labels) < len(self.points) else self.points
+
     def arm(self, length: float = 1.0) -> float:
         """Write b / lever beside points of some length, so that an inner product gives z; the lever is returned.
 
@@ -688,8 +698,7 @@ class Net:
         """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        table = self.points[seen] if len(seen) < len(self.points) else self.points
-        top = index.Exact(table, seen).search(asked, 5)
+        top = index.Exact(self.some(seen), seen).search(asked, 5)
         hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
         most = np.minimum(np.diff(Y.indptr), 5)
         return float((hits[most > 0] / most[most > 0]).mean())
@@ -699,6 +708,11 @@ def lengths(rows: Floats) -> Floats:
     """Euclidean lengths of rows, never quite 0."""
     found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), TINY)
     return found
+
+
+def labels_seen(Y: Csr) -> Ints:
+    """The labels with a document."""
+    return np.unique(Y.indices).astype(np.int32)
 
 
 def draw(ends: Ints, rng: np.random.Generator) -> Longs:

@@ -51,12 +51,8 @@ class Checkpoint:
         try:
             with safe_open(self.path, framework="numpy") as file:
                 about = file.metadata() or {}
-                if about["what"] != self.what:
-                    raise ModelError(
-                        f"a checkpoint must be of the same data and parameters, but {self.path} is of others; "
-                        "delete it, or give another folder"
-                    )
-                for key, array in into.items():
+                same = about["what"] == self.what
+                for key, array in into.items() if same else ():
                     array[...] = file.get_tensor(key)
             values: dict[str, Any] = json.loads(about["values"])
         except (OSError, SafetensorError, KeyError, ValueError) as error:
@@ -64,6 +60,11 @@ class Checkpoint:
                 f"{self.path} must be a checkpoint of this version, but cannot be read ({error}); "
                 "delete it to begin anew"
             ) from error
+        if not same:
+            raise ModelError(
+                f"a checkpoint must be of the same data and parameters, but {self.path} is of others; "
+                "delete it, or give another folder"
+            )
         return values
 
 

@@ -73,7 +73,8 @@ class SparseLayer:
     def descend(self, batch: Batch, gradient: Floats, rate: float) -> None:
         """Move the vectors of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
 
-        Of a normalised unit the part along its own vector is left out: it would change the length alone.
+        Of a normalised unit's gradient the term that makes it orthogonal to the unit's vector is left out: it would
+        touch every feature, and change the vector's length alone.
         """
         if self.normalised:
             gradient = gradient * self.unit_scales
