@@ -58,6 +58,10 @@ def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
     return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < LARGEST
 
 
+share = Rule("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
+"""A part of a whole that leaves something."""
+
+
 class Estimator:
     """Parameters are what ``__init__`` takes and only stores; what is learned ends in ``_``, named in ``state``."""
 

@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from labelspace import index, store
 from labelspace.errors import DataError, ParameterError
-from labelspace.estimator import Rule, above, at_least, one_of, optional, whole
+from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.index import Approximate, Index
 from labelspace.kernels.layers import block_of, dense_rows, descend_unit_rows, embed_rows
@@ -68,7 +68,6 @@ SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
 SHARE = 0.005  # of all documents that a new label is taken to be on, unless one is told
 
-share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
 yes_no = one_of(True, False)
 
 

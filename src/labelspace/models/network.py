@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.estimator import Rule, above, at_least, optional, whole
+from labelspace.estimator import above, optional, share, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.layers import network_topk, subtract_labels
 from labelspace.kernels.rounding import Bytes, in_bytes
@@ -41,8 +41,6 @@ EPOCHS = (6, 15)  # fewest and most that are chosen
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
-
-share = Rule("at least 0 and below 1", lambda value: at_least(0).holds(value) and value < 1)
 
 
 class Network(Model):
