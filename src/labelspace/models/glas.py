@@ -329,11 +329,14 @@ class Glas(Model):
         return Pull(labels, by_product @ V)
 
     def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
-        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
+        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard).
+
+        All labels are in it, for no copy to be made of those with a document; the others score low by their bias.
+        """
         lever = net.arm()
-        lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
-        table = net.some(lesson.labels)
-        labels = Approximate(table, lesson.labels, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        lists = round(MINING_LISTS * len(net.points) ** 0.5)
+        every = np.arange(len(net.points), dtype=np.int32)
+        labels = Approximate(net.points, every, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
         n = lesson.X.shape[0]
         near = np.empty((n, self.hard), np.int32)
         for start in range(0, n, MINED_BLOCK):
@@ -363,7 +366,7 @@ class Glas(Model):
         seen = labels_seen(Y)
         queries = with_lever(self._points(X[np.sort(shown[:SHOWN])]), self.lever_)
         self.index_ = index.choose(
-            net.some(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
+            net.packed(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
             progress=aids.progress,
         )  # fmt: skip
 
@@ -679,9 +682,12 @@ class Net:
         """The points of some of the chosen labels; a view where all labels are chosen."""
         return self.points[slice(start, stop) if chosen.every else chosen.ids[start:stop], :-1]
 
-    def some(self, labels: Ints) -> Floats:
-        """The points of some labels with what stands beside them; not copied where these are all."""
-        return self.points[labels] if len(labels) < len(self.points) else self.points
+    def packed(self, labels: Ints) -> Floats:
+        """The points of some labels, in rising order, with what stands beside them; the others are given up."""
+        for start in range(0, len(labels), LABEL_BLOCK):  # forward and in place: no second table
+            some = labels[start : start + LABEL_BLOCK]
+            self.points[start : start + len(some)] = self.points[some]
+        return self.points[: len(labels)]
 
     def arm(self, length: float = 1.0) -> float:
         """Write b / lever beside points of some length, so that an inner product gives z; the lever is returned.
@@ -697,7 +703,7 @@ class Net:
         """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        top = index.Exact(self.some(seen), seen).search(asked, 5)
+        top = index.Exact(self.points[seen], seen).search(asked, 5)
         hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
         most = np.minimum(np.diff(Y.indptr), 5)
         return float((hits[most > 0] / most[most > 0]).mean())
