@@ -4,10 +4,10 @@
 2. Find the exact answer to a sample of the queries.
 3. Up to ``BYTES_UP_TO`` numbers all are read: in bytes if that reaches the target, else in bytes and float32. Nothing
    is timed, so the choice is the same on every machine.
-4. Beyond, raise the effort of each candidate until its recall reaches the target, then time single queries: IVF first,
-   then exact in bytes and float32, then HNSW, whose graph takes about three times as long to build, for few labels
-   only. Once one takes less than ``QUICK``, or less than ``SLOW`` where a graph alone is left, no more are built. The
-   fastest that reached the target is taken; else exact in float32.
+4. Beyond, raise the effort of IVF until its recall reaches the target, then time single queries; unless they take less
+   than ``QUICK``, time exact search in bytes and float32 too. The faster is taken; exact in float32 where neither
+   reaches the target. A graph (HNSW) is built on request only: it takes three times as long to build, and where IVF
+   did not reach the target, HNSW did not either.
 """
 
 from __future__ import annotations
@@ -29,15 +29,13 @@ from labelspace.types import Floats, Ints, Progress, TopK
 KINDS = ("auto", "exact", "ivf", "hnsw")
 FLOATS_UP_TO = 100_000  # numbers (labels x dimensions) that are read in float32 in no time
 BYTES_UP_TO = 8_000_000  # that are read in bytes under QUICK
-GRAPH_UP_TO = 200_000  # labels that HNSW is tried for unasked: the graph of 100,000 x 256 took 40 s
 QUICK = 1.0  # milliseconds for one query that nobody needs to better
-SLOW = 5.0  # that a graph is built for
 SAMPLE = 300  # queries that recall is measured on
 TIMED = 50  # queries that are timed one by one
 LIST_SHARE = 4  # at most one list in so many is read: beyond, exact in bytes is faster
 GRAPH_EFFORT = 512
 
-Candidate = tuple[Callable[[], Index], float]
+Candidate = Callable[[], Index]
 
 
 def choose(
@@ -80,7 +78,7 @@ def choose(
         progress("finding the exact answers", len(asked), len(asked))
     best: Index | None = None
     tried: list[dict[str, Any]] = []
-    for candidate, enough in _candidates(kind, table, labels, seed, progress):
+    for candidate in _candidates(kind, table, labels, seed, progress):
         index = candidate()
         tried.append(index.report)
         if not _reach(index, asked, truth, recall_target):
@@ -91,7 +89,7 @@ def choose(
         index.report["one_row_ms"] = one_row_ms(index, asked, k)
         if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
             best = index
-        if best.report["one_row_ms"] < enough:
+        if best.report["one_row_ms"] < QUICK:
             break
     if best is None:
         best = exact
@@ -103,23 +101,21 @@ def choose(
 
 
 def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
-    """What to try, in this order, and how many milliseconds are enough to try no more; each is built when called."""
+    """What to try, in this order; each is built when it is called."""
     in_bytes, in_both = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
 
     def approximate(kind: str) -> Candidate:
         told = None if progress is None else partial(progress, f"building the index ({kind})")
-        return partial(Approximate, vectors, ids, kind, seed=seed, progress=told), QUICK
+        return partial(Approximate, vectors, ids, kind, seed=seed, progress=told)
 
     if kind in KINDS[2:]:
         yield approximate(kind)
     elif kind == "exact" or vectors.size <= BYTES_UP_TO:
-        yield in_bytes, QUICK
-        yield in_both, QUICK
+        yield in_bytes
+        yield in_both
     else:
         yield approximate("ivf")
-        yield in_both, SLOW
-        if len(ids) <= GRAPH_UP_TO:
-            yield approximate("hnsw")
+        yield in_both
 
 
 def _reach(index: Index, queries: Floats, truth: TopK, target: float) -> bool:
