@@ -61,6 +61,8 @@ ROW_BLOCK = 64  # documents a task
 MINED_BLOCK = 4096  # documents whose nearest labels are looked up at a time
 MINING_LISTS = 2  # times the square root of the number of labels: quick to make, and near enough
 MINING_EFFORT = 8  # lists read
+MINED_ON = 32  # labels a list that the lists are made by
+ADDED_BLOCK = 65_536  # labels handed to the index at a time
 SCALE_RATE = 0.01  # of s, in logarithms
 TINY = np.float32(1e-12)  # the length of a vector of zeros, so that one may divide by it
 HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
@@ -329,14 +331,15 @@ class Glas(Model):
         return Pull(labels, by_product @ V)
 
     def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
-        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard).
-
-        All labels are in it, for no copy to be made of those with a document; the others score low by their bias.
-        """
+        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
         lever = net.arm()
-        lists = round(MINING_LISTS * len(net.points) ** 0.5)
-        every = np.arange(len(net.points), dtype=np.int32)
-        labels = Approximate(net.points, every, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
+        order = np.random.default_rng(self.seed).permutation(lesson.labels)
+        first, rest = order[: MINED_ON * lists], order[MINED_ON * lists :]
+        labels = Approximate(net.points[first], first, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        for start in range(0, len(rest), ADDED_BLOCK):  # in parts: no second table of all points
+            some = rest[start : start + ADDED_BLOCK]
+            labels.add(some, net.points[some])
         n = lesson.X.shape[0]
         near = np.empty((n, self.hard), np.int32)
         for start in range(0, n, MINED_BLOCK):
