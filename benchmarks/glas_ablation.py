@@ -28,7 +28,7 @@ ROWS: dict[str, Sequence[Any]] = {
     "regulariser": ("none", "spread_out", "gravity"),
     "strength": (100.0, 10_000.0),
     "similarity": ("geometric", "jaccard", "pmi"),
-    "input_dropout": (0.0, 0.4),
+    "input_dropout": (0.0, 0.1, 0.2, 0.4),
     "dropout": (0.0,),
     "batch": (128, 1024),
     "dimension": (256, 1024),

@@ -55,6 +55,8 @@ from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, Top
 ALL_LABELS = 20_000  # up to here a step learns on every label
 STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 12)  # fewest and most that are chosen
+MANY_DOCUMENTS = 30_000  # above, fewer features need be left out: there is less to overfit
+INPUT_DROPOUT = (0.2, 0.1)  # up to so many documents, and above
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
@@ -105,7 +107,7 @@ class Glas(Model):
         "strength": at_least(0),
         "scale": above(0),
         "train_scale": yes_no,
-        "input_dropout": share,
+        "input_dropout": optional(share),
         "dropout": share,
         "epochs": optional(whole(1)),
         "batch": whole(1),
@@ -145,7 +147,7 @@ class Glas(Model):
         strength: float = 1000.0,
         scale: float = 20.0,
         train_scale: bool = True,
-        input_dropout: float = 0.2,
+        input_dropout: float | None = None,
         dropout: float = 0.4,
         epochs: int | None = None,
         batch: int = 256,
@@ -269,7 +271,7 @@ class Glas(Model):
     ) -> None:
         """The body of Algorithm 2; ``left`` is the share of the rates that is left."""
         net.number += 1
-        given = some_rows(lesson.X, rows, self.input_dropout, rng)  # step 2
+        given = some_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 2
         trace = net.encoder.forward(given, self.dropout, rng)
         true = lesson.Y[rows]
         drawn = draw(true.indptr, rng)  # step 3
@@ -492,6 +494,7 @@ class Lesson:
     batch: int
     epochs: int
     all_labels: bool
+    input_dropout: float
 
     @classmethod
     def of(cls, X: Csr, Y: Csr, model: Glas) -> Lesson:
@@ -510,6 +513,7 @@ class Lesson:
             batch,
             epochs,
             every,
+            INPUT_DROPOUT[X.shape[0] > MANY_DOCUMENTS] if model.input_dropout is None else model.input_dropout,
         )
 
     def alike(self, labels: Ints) -> Floats:
