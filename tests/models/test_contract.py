@@ -1,6 +1,7 @@
 """What every registered model keeps; found by discovery, so a new method is tested the day it is registered."""
 
 import hashlib
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -21,6 +22,13 @@ def name(request) -> str:
     return request.param
 
 
+QUICKER = {"blend": {"folds": 2, "rounds": 50}}  # its members are trained so often that defaults would take minutes
+
+
+def made(name, **params) -> Model:
+    return create(name, **{**QUICKER.get(name, {}), **params})
+
+
 def inputs(name, documents):
     if method(name).needs_names:  # planted texts show signatures: show the names too
         names, pairs = documents.labels.names, zip(documents.texts, documents.Y, strict=True)
@@ -33,10 +41,17 @@ def named(name, labels):
     return {"labels": labels} if method(name).needs_names else {}
 
 
+@pytest.fixture(scope="module")
+def trained() -> dict[str, Model]:
+    return {}
+
+
 @pytest.fixture
-def fitted(name, data) -> Model:
-    train, _ = data
-    return create(name).fit(inputs(name, train), train.Y, labels=train.labels)
+def fitted(name, data, trained) -> Model:
+    if name not in trained:
+        train, _ = data
+        trained[name] = made(name).fit(inputs(name, train), train.Y, labels=train.labels)
+    return deepcopy(trained[name])  # trained once, and each test has its own
 
 
 def same(one, other):
@@ -94,7 +109,7 @@ def test_empty_rows_and_rows_without_labels_are_allowed(name, data):
     X[3], Y[5], Y[:, 7] = 0, 0, 0
     X, Y = X.tocsr(), Y.tocsr()
     given = ["", *train.texts[:59]] if method(name).reads_text else X
-    model = create(name).fit(given, Y, **named(name, train.labels))
+    model = made(name).fit(given, Y, **named(name, train.labels))
     top = model.predict_topk([""] if method(name).reads_text else sp.csr_matrix((1, X.shape[1])), k=3)
     assert top.labels.shape == (1, 3)
     assert not np.isnan(top.scores).any()
@@ -107,7 +122,7 @@ def test_a_label_never_seen_is_never_suggested_before_a_seen_one(name, data):
     hidden = 11
     Y = train.Y.tolil()
     Y[:, hidden] = 0
-    model = create(name).fit(inputs(name, train), Y.tocsr())
+    model = made(name).fit(inputs(name, train), Y.tocsr())
     top = model.predict_topk(inputs(name, test), k=40)
     for row in top.labels:
         assert hidden not in row[: (row >= 0).sum() - 1]
@@ -117,13 +132,13 @@ def test_a_label_with_one_document_is_learned_without_fuss(name, data):
     train, _ = data
     extra = sp.csr_matrix(([1.0], ([0], [0])), shape=(len(train), 1))
     known = named(name, train.labels.extended(["one more"]))
-    model = create(name).fit(inputs(name, train), sp.hstack([train.Y, extra]).tocsr(), **known)
+    model = made(name).fit(inputs(name, train), sp.hstack([train.Y, extra]).tocsr(), **known)
     assert model.predict_topk(inputs(name, train)[:1], k=5).labels.shape == (1, 5)
 
 
 def test_a_single_label_and_a_single_document_suffice(name):
     given = ["a word or two"] if method(name).reads_text else sp.csr_matrix(np.array([[1.0, 0.0]]))
-    model = create(name).fit(given, np.array([[1]]), **named(name, LabelSpace(["word"])))
+    model = made(name).fit(given, np.array([[1]]), **named(name, LabelSpace(["word"])))
     top = model.predict_topk(given, k=2)
     assert top.labels.tolist() == [[0, -1]]
 
@@ -132,12 +147,12 @@ def test_inputs_are_left_as_they_are(name, data):
     train, test = data
     X, Y = train.X.copy(), train.Y.copy()
     given = train.texts if method(name).reads_text else X
-    create(name).fit(given, Y, labels=train.labels).predict_topk(given[:10], k=3)
+    made(name).fit(given, Y, labels=train.labels).predict_topk(given[:10], k=3)
     assert (X != train.X).nnz == 0
     assert (Y != train.Y).nnz == 0
     unsorted = sp.csr_matrix(([1.0, 2.0], [5, 2], [0, 2]), shape=(1, 600), dtype=np.float32)
     if not method(name).reads_text:
-        create(name).fit(unsorted, np.array([[1]]))
+        made(name).fit(unsorted, np.array([[1]]))
         assert unsorted.indices.tolist() == [5, 2]
 
 
@@ -150,7 +165,7 @@ def test_same_seed_same_bytes_whatever_the_number_of_threads(name, data, tmp_pat
     train, _ = data
     for threads in ("1", "2"):
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
-        create(name).fit(inputs(name, train), train.Y, labels=train.labels).save(tmp_path / threads)
+        made(name).fit(inputs(name, train), train.Y, labels=train.labels).save(tmp_path / threads)
     assert digest(tmp_path / "1") == digest(tmp_path / "2")
 
 
@@ -170,9 +185,9 @@ def test_refit_forgets(name, data):
     train, test = data
     half = train.rows(range(300))
     known = named(name, train.labels)
-    model = create(name).fit(inputs(name, train), train.Y, **known)
+    model = made(name).fit(inputs(name, train), train.Y, **known)
     model.fit(inputs(name, half), half.Y, **known)
-    fresh = create(name).fit(inputs(name, half), half.Y, **known)
+    fresh = made(name).fit(inputs(name, half), half.Y, **known)
     assert same(model.predict_topk(inputs(name, test), 5), fresh.predict_topk(inputs(name, test), 5))
 
 
@@ -194,7 +209,7 @@ def test_explicit_zeros_in_y_stay_where_they_are(name, data):
     Y = train.Y.copy()
     Y.data[::7] = 0
     before = Y.nnz
-    model = create(name).fit(inputs(name, train), Y, **named(name, train.labels))
+    model = made(name).fit(inputs(name, train), Y, **named(name, train.labels))
     assert Y.nnz == before
     top = model.predict_topk(inputs(name, test), 3)
     Y.data[:] = 1
@@ -210,7 +225,7 @@ def test_scikit_learn_clones_it(name, fitted):
 
 def test_it_stands_at_the_end_of_a_pipeline(name, data):
     train, test = data
-    steps = [("model", create(name))]
+    steps = [("model", made(name))]
     if not method(name).reads_text:
         steps.insert(0, ("tfidf", TfidfVectorizer(dtype=np.float32)))
     known = {f"model__{key}": value for key, value in named(name, train.labels).items()}
@@ -231,21 +246,21 @@ def test_every_parameter_has_a_default_and_init_only_stores(name):
 def test_every_rule_belongs_to_a_parameter_and_holds_for_the_default(name):
     cls = method(name)
     assert set(cls.rules) == set(cls.defaults()), "each parameter is checked"
-    create(name).check_params()
+    made(name).check_params()
 
 
 def test_unknown_parameters_are_refused(name):
     with pytest.raises(ParameterError, match="has no parameter 'colour'"):
-        create(name, colour=1)
+        made(name, colour=1)
     with pytest.raises(ParameterError, match="has no parameter 'colour'"):
-        create(name).set_params(colour=1)
+        made(name).set_params(colour=1)
 
 
 def test_bad_input_is_one_clear_line(name, fitted, data):
     train, _ = data
     X, Y = inputs(name, train), train.Y
     with pytest.raises(NotFittedError, match="must be fitted first"):
-        create(name).predict_topk(X)
+        made(name).predict_topk(X)
     with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
         fitted.predict_topk(X, k=0)
     with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is True"):
@@ -254,21 +269,21 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
         with pytest.raises(ParameterError, match="calibrated=True needs a fitted calibration"):
             fitted.predict_topk(X, calibrated=True)
     with pytest.raises(DataError, match="one row a document"):
-        create(name).fit(X, Y[:-1])
+        made(name).fit(X, Y[:-1])
     with pytest.raises(DataError, match="only 0 and 1, but holds 2"):
-        create(name).fit(X, Y * 2)
+        made(name).fit(X, Y * 2)
     with pytest.raises(DataError, match="at least one document"):
-        create(name).fit(X[:0], Y[:0])
+        made(name).fit(X[:0], Y[:0])
     with pytest.raises(DataError, match="at least one label on a document"):
-        create(name).fit(X, Y * 0)
+        made(name).fit(X, Y * 0)
     with pytest.raises(DataError, match="3 names for 40 columns"):
-        create(name).fit(X, Y, labels=LabelSpace.numbered(3))
+        made(name).fit(X, Y, labels=LabelSpace.numbered(3))
     if method(name).needs_names:
         with pytest.raises(DataError, match="must know the names of the labels"):
-            create(name).fit(X, Y)
+            made(name).fit(X, Y)
     else:
         with pytest.raises(DataError, match="must be trained on documents"):
-            create(name).fit_labels(train.labels)
+            made(name).fit_labels(train.labels)
 
 
 def test_bad_features_are_refused(name, fitted, data):
@@ -281,7 +296,7 @@ def test_bad_features_are_refused(name, fitted, data):
         fitted.predict_topk(X[:, :-1])
     X.data[3] = np.nan
     with pytest.raises(DataError, match="NaN or infinity"):
-        create(name).fit(X, data[0].Y)
+        made(name).fit(X, data[0].Y)
     with pytest.raises(DataError, match="holds texts"):
         fitted.predict_topk(["a text"])
 
@@ -290,16 +305,16 @@ def test_what_is_no_table_of_numbers_is_refused(name, data):
     train, _ = data
     X = inputs(name, train)
     with pytest.raises(DataError, match="rows differ in length; Tagger takes lists of names"):
-        create(name).fit(X, [["a"], ["a", "b"]])
+        made(name).fit(X, [["a"], ["a", "b"]])
     with pytest.raises(DataError, match="Y must be a table .* of numbers, but holds"):
-        create(name).fit(X, np.array([["a", "b"]] * len(train)))
+        made(name).fit(X, np.array([["a", "b"]] * len(train)))
     with pytest.raises(DataError, match="labels must be a LabelSpace, but are list"):
-        create(name).fit(X, train.Y, labels=list(train.labels.names))
+        made(name).fit(X, train.Y, labels=list(train.labels.names))
     if not method(name).reads_text:
         broken = train.X.copy()
         broken.indices[4] = 10**6
         with pytest.raises(DataError, match="indices of a matrix must lie below its width 600, but one is 1000000"):
-            create(name).fit(broken, train.Y)
+            made(name).fit(broken, train.Y)
 
 
 def test_the_method_describes_itself(name):
