@@ -80,6 +80,7 @@ def test_train_says_what_it_did_and_shows_progress_on_stderr(run, texts):
     assert saved["model"]["params"]["seed"] == 3
 
 
+@pytest.mark.slow
 def test_train_has_a_default_method_and_place(run, texts):
     code, out, _ = run("train", texts, "--json")
     assert code == 0
@@ -223,6 +224,7 @@ def test_json_lines_are_known_without_their_ending(run, data, model, monkeypatch
     assert json.loads(out)["id"] == "x7"
 
 
+@pytest.mark.slow
 def test_features_of_a_test_file_may_be_narrower(run, data):
     train, test = data
     for name, part in (("train", train), ("test", test.rows(range(3)))):
@@ -355,6 +357,7 @@ def test_importing_and_help_load_nothing_heavy():
     assert done.stdout.strip() == "[]", done.stderr
 
 
+@pytest.mark.slow
 def test_the_module_runs_and_a_closed_pipe_is_no_error(tmp_path):
     assert python("-m", "labelspace", "methods").returncode == 0
     (tmp_path / "many.txt").write_text("a line\n" * 20_000)

@@ -34,6 +34,7 @@ def noisy():
     return data.rows(range(600)), data.rows(range(600, 900))
 
 
+@pytest.mark.slow
 def test_members_are_chosen_by_what_there_is(data):
     train, _ = data
     of_texts = Blend(rounds=5, folds=1).fit(train.texts, train.Y, labels=train.labels)
@@ -45,6 +46,7 @@ def test_members_are_chosen_by_what_there_is(data):
     assert [m.name for m in of_features.members_] == ["neighbours", "label_tree", "network", "glas"]
 
 
+@pytest.mark.slow
 def test_where_labels_are_many_glas_takes_the_networks_place_and_samples_labels(data, monkeypatch):
     train, _ = data
     monkeypatch.setattr(blend, "NETWORK_WORK", 0)
