@@ -12,8 +12,9 @@ from labelspace.features.scaling import unit_rows
 from labelspace.index import Approximate
 from labelspace.models import blend, glas
 from labelspace.models.blend import Blend
-from labelspace.models.glas import Chosen, Dense, Encoder, Glas, Lesson, Net, Pull
+from labelspace.models.glas import Chosen, Glas, Lesson, Net, Pull
 from labelspace.models.network import Network
+from labelspace.training.encoder import Dense, Encoder
 from labelspace.training.layers import SPREAD, SparseLayer
 from labelspace.training.optimizers import Adaptive, Moving
 

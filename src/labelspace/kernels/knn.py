@@ -5,19 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from labelspace.kernels.products import dot
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
 ROUNDING = 1e-5  # by how much float32 sums may miss a bound
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def dot(a: Floats, b: Floats) -> np.float32:
-    """Inner product of two short dense vectors; free to be summed in any order, so that it is vectorised."""
-    total = np.float32(0.0)
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
 
 
 @njit(cache=True, nogil=True)

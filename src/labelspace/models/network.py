@@ -32,13 +32,13 @@ from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
 from labelspace.training.layers import Batch, SparseLayer, some_rows
+from labelspace.training.loop import portions
 from labelspace.training.losses import log_odds, sigmoid, to_chances
 from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # fewest and most that are chosen
-BATCHES = 16  # an epoch has at least so many, where there are as many documents
 LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
 
@@ -103,9 +103,8 @@ class Network(Model):
         X = unit_rows(X)
         rng = np.random.default_rng(self.seed)
         layers = Layers.random(X, Y, self.hidden, rng)  # step 1
-        batch = min(self.batch, -(-X.shape[0] // BATCHES))
+        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)  # step 2
         starts = range(0, X.shape[0], batch)
-        epochs = self.epochs or int(np.clip(round(STEPS / len(starts)), *EPOCHS))  # step 2
         done, total = 0, epochs * len(starts)
         with threadpool_limits(1, user_api="blas"):
             for epoch in range(epochs):
