@@ -14,7 +14,10 @@ from labelspace.types import Floats, Ints, TopK
 
 
 class Index(ABC):
-    """Label vectors by label id; a query's labels are those of largest inner product, ties to the smaller id."""
+    """Label vectors by label id; a query's labels are those of largest score, ties to the smaller id.
+
+    The score is the inner product, unless the index says otherwise.
+    """
 
     kind: str
     storage: str
@@ -48,7 +51,7 @@ class Index(ABC):
         return len(self.ids)
 
     def search(self, queries: npt.ArrayLike, k: int = 5) -> TopK:
-        """The k ids of largest inner product with each query (m, dimension), padded with -1 / -inf."""
+        """The k ids of largest score for each query (m, dimension), padded with -1 / -inf."""
         if k < 1:
             raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
         asked = checked_table(queries, "queries", self.dimension)

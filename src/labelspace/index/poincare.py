@@ -1,0 +1,207 @@
+"""Ball: the points nearest to a query under the Poincaré distance, or the Euclidean one.
+
+d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). All points are read, and the answer is that of brute force in
+float64, up to the boundary; or, as in Gerald and Baskiotis (2019, section 2.6), those of a few clusters only:
+
+1. ``clusters`` points drawn at random are the centres, a point for 3000 by default.
+2. A point belongs to its nearest centre, and stands beside the others of that cluster.
+3. A query reads the ``probes`` clusters whose centres are nearest to it, and finds the nearest points there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
+from labelspace.index.choice import recall
+from labelspace.kernels.ball_search import (
+    Points, gaps_of, in_blocks, in_rows, nearest, nearest_in_parts, room, squares_of,
+)  # fmt: skip
+from labelspace.kernels.threads import run_blocks
+from labelspace.store import Arrays, Found, Parts
+from labelspace.types import Doubles, Floats, Ints, Longs, TopK
+
+GEOMETRIES = ("poincare", "euclidean")
+CLUSTER_SIZE = 3000  # points for one centre, as in the paper
+QUERY_BLOCK = 32  # queries a task: a block of points in the cache serves them all
+LEAST_GAP = 2.0**-52  # between |y|^2 and 1: below, the norm is 1 in float64
+LARGEST_NORM = 1e18  # whose square float32 can hold
+SAMPLE = 200  # points that recall is measured on
+RECALL_AT = 10
+
+
+class Ball(Index):
+    """Points by id; scores are distances below zero, and equal distances (in float64) go to the smaller id.
+
+    The answer does not depend on the batch or the number of threads. ``clusters`` is None to read all points, a number
+    or "auto"; ``report`` then has the recall of a sample of the points, each asked for its ten nearest others, and the
+    share of all points that they read.
+
+    >>> index = Ball([[0.0, 0.0], [0.5, 0.0], [0.999, 0.0]], ids=[10, 20, 30])
+    >>> found = index.search([[0.7, 0.0]], k=2)
+    >>> found.labels.tolist(), [f"{score:.3f}" for score in found.scores[0]]
+    ([[20, 10]], ['-0.636', '-1.735'])
+    """
+
+    _points: Points
+    _centres: Points  # none where all points are read
+    _starts: Longs  # where each cluster starts, and where the last ends
+
+    def __init__(
+        self,
+        points: npt.ArrayLike,
+        ids: npt.ArrayLike,
+        geometry: str = "poincare",
+        clusters: int | Literal["auto"] | None = None,
+        probes: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        if geometry not in GEOMETRIES:
+            raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set it so")
+        for name, value in (("clusters", clusters), ("probes", probes)):
+            if isinstance(value, int) and value < 1:
+                raise ParameterError(f"{name} must be at least 1, but is {value}; set it so")
+        rows, new = checked_table(points, "points"), checked_ids(ids)
+        check_one_id_a_vector(new, rows)
+        super().__init__("ball", "float32", rows.shape[1])
+        self.geometry, self.clusters, self.seed = geometry, clusters, seed
+        self._asked_probes = probes
+        self._centres = self._measured(rows[:0], new[:0])
+        self._arrange(rows, new)
+        self.report["geometry"] = geometry
+        if self.n_clusters:
+            self._report_recall()
+
+    @property
+    def ids(self) -> Ints:
+        """The ids held. Shape (n,)."""
+        return self._points.ids
+
+    @property
+    def n_clusters(self) -> int:
+        """Clusters that the points are parted into; 0 where all are read."""
+        return len(self._centres.ids)
+
+    @property
+    def probes(self) -> int:
+        """Clusters that a query reads."""
+        return min(self.n_clusters, self._asked_probes or math.ceil(self.n_clusters**0.5))
+
+    def _arrange(self, rows: Floats, ids: Ints) -> None:
+        """Put the points in the order of their clusters, then of their ids; steps 1 and 2."""
+        order = np.argsort(ids)
+        points = self._measured(rows[order], ids[order])
+        if self.clusters is not None and not self.n_clusters and len(ids):
+            wanted = max(1, round(len(ids) / CLUSTER_SIZE)) if self.clusters == "auto" else self.clusters
+            drawn = np.random.default_rng(self.seed).permutation(len(ids))[:wanted]
+            self._centres = self._measured(rows[order[drawn]], np.arange(len(drawn), dtype=np.int32))
+        if not self.n_clusters:
+            self._points, self._starts = points, np.array([0, len(ids)])
+            return
+        cluster = self._nearest(rows[order], self._centres, 1)[0][:, 0]
+        order = order[np.argsort(cluster, kind="stable")]
+        self._points = self._measured(rows[order], ids[order])
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(cluster, minlength=self.n_clusters))])
+
+    def _measured(self, rows: Floats, ids: Ints) -> Points:
+        return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
+
+    def _weights(self, rows: Floats, name: str) -> Doubles:
+        """a = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
+        if self.geometry == "euclidean":
+            norms = np.sqrt(squares_of(rows))
+            if len(rows) and norms.max() > LARGEST_NORM:
+                raise DataError(
+                    f"{name} must have norms of at most {LARGEST_NORM:g}, but one is {norms.max():g}; scale them down"
+                )
+            return np.ones(len(rows))
+        gaps = gaps_of(rows)
+        if len(rows) and gaps.min() < LEAST_GAP:
+            at = int(gaps.argmin())
+            raise DataError(
+                f"{name} must have norms below 1, but row {at} has {(1 - gaps[at]) ** 0.5:.9g}; "
+                "scale it into the ball, or set geometry='euclidean'"
+            )
+        return 1 / gaps
+
+    def _nearest(self, queries: Floats, points: Points, k: int, parts: Ints | None = None) -> tuple[Ints, Doubles]:
+        """Ids and keys below zero of the k nearest points, of those parts only where given."""
+        labels, scores = room(len(queries), k)
+
+        def find(start: int, stop: int) -> None:
+            asked, out = queries[start:stop], (labels[start:stop], scores[start:stop])
+            if parts is None:
+                nearest(asked, points, *out)
+            else:
+                nearest_in_parts(asked, points, self._starts, parts[start:stop], *out)
+
+        run_blocks(find, len(queries), QUERY_BLOCK)
+        return labels, scores
+
+    def _search(self, queries: Floats, k: int) -> TopK:
+        weights = self._weights(queries, "queries")
+        parts = self._parts(queries) if self.n_clusters else None  # step 3
+        labels, scores = self._nearest(queries, self._points, k, parts)
+        return TopK(labels, -self._distances(-scores, weights[:, None]))
+
+    def _parts(self, queries: Floats) -> Ints:
+        """The clusters that each query reads, the nearest first. Shape (m, probes)."""
+        return self._nearest(queries, self._centres, self.probes)[0]
+
+    def _distances(self, keys: Doubles, weights: Doubles) -> Doubles:
+        """The distances of keys a|x-y|^2, given the weights of the queries."""
+        if self.geometry == "euclidean":
+            return np.sqrt(keys)
+        over = 2 * weights * keys  # arcosh(1 + over), without the loss of adding 1
+        return np.log1p(over + np.sqrt(over * (over + 2)))
+
+    def _add(self, ids: Ints, vectors: Floats) -> None:
+        rows = np.concatenate([in_rows(self._points.blocks, len(self)), vectors])
+        self._arrange(rows, np.concatenate([self.ids, ids]))
+
+    def _remove(self, ids: Ints) -> None:
+        keep = ~np.isin(self.ids, ids)
+        self._arrange(in_rows(self._points.blocks, len(self))[keep], self.ids[keep])
+
+    def _report_recall(self) -> None:
+        """The share of their nearest others that a sample of points finds, and the share of all points it reads."""
+        at = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:SAMPLE])
+        rows, own = in_rows(self._points.blocks, len(self))[at], self.ids[at]
+        labels, scores = self._nearest(rows, self._points, RECALL_AT + 1)
+        truth = TopK(np.where(labels == own[:, None], -1, labels), scores)
+        found = self.search(rows, RECALL_AT + 1)
+        read = np.diff(self._starts)[self._parts(rows)].sum(axis=1).mean() / len(self)
+        self.report |= {
+            "clusters": self.n_clusters, "probes": self.probes, "recall": round(recall(found, truth), 4),
+            "recall_at": RECALL_AT, "share_read": round(float(read), 4),
+        }  # fmt: skip
+
+    def to_store(self) -> Parts:
+        """All of it in arrays."""
+        values = {
+            "kind": "ball", "geometry": self.geometry, "clusters": self.clusters, "probes": self._asked_probes,
+            "seed": self.seed, "report": self.report,
+        }  # fmt: skip
+        arrays: Arrays = {"starts": self._starts}
+        for name, points in (("points", self._points), ("centres", self._centres)):
+            arrays |= {f"{name}.{key}": array for key, array in points._asdict().items()}
+        return Parts(values, arrays)
+
+    @classmethod
+    def from_store(cls, found: Found) -> Ball:
+        """The index that ``to_store`` took apart; mapped arrays stay mapped, so nothing is read or checked here."""
+        index, values, arrays = cls.__new__(cls), found.values, found.arrays
+        index.geometry, index.clusters, index.seed = values["geometry"], values["clusters"], values["seed"]
+        index._asked_probes = values["probes"]
+        index._points, index._centres = (
+            Points(*(arrays[f"{name}.{key}"] for key in Points._fields)) for name in ("points", "centres")
+        )
+        index._starts = arrays["starts"]
+        Index.__init__(index, "ball", "float32", index._points.blocks.shape[1])
+        index.report = values["report"]
+        return index
