@@ -6,7 +6,7 @@ import pytest
 
 from labelspace import store
 from labelspace.errors import ModelError
-from labelspace.index import Approximate, Exact, from_store
+from labelspace.index import Approximate, Ball, Exact, from_store
 from labelspace.index.exact import STORAGES
 
 
@@ -35,10 +35,12 @@ def mapped(path):
 
 
 def build(kind, storage, vectors, ids):
+    if kind == "ball":
+        return Ball(vectors, ids, "euclidean", clusters=12)
     return Exact(vectors, ids, storage) if kind == "exact" else Approximate(vectors, ids, kind, storage, effort=24)
 
 
-ALL = [("exact", storage) for storage in STORAGES]
+ALL = [*(("exact", storage) for storage in STORAGES), ("ball", "float32")]
 FAISS = [(kind, storage) for kind in ("ivf", "hnsw") for storage in ("float32", "fp16", "int8")]
 
 

@@ -63,7 +63,9 @@ def test_gaps_and_squares_are_right_to_the_last_bits(norm):
     rows = table(200, 50, norm=norm)
     exact = [sum(Fraction(float(number)) ** 2 for number in row) for row in rows]
     gaps, squares = gaps_of(rows), squares_of(rows)
-    assert all(abs(Fraction(gap) - (1 - e)) <= abs(1 - e) * Fraction(2) ** -51 for gap, e in zip(gaps, exact, strict=True))
+    assert all(
+        abs(Fraction(gap) - (1 - e)) <= abs(1 - e) * Fraction(2) ** -51 for gap, e in zip(gaps, exact, strict=True)
+    )
     assert np.allclose(squares, [float(e) for e in exact], rtol=1e-14)
     assert gaps[0] == pytest.approx(math.fsum([1.0, *(-(rows[0].astype(np.float64) ** 2))]), rel=1e-15)
 
@@ -89,7 +91,9 @@ def test_the_least_key_is_below_the_key_and_close_to_it(d, norm, seed):
     least_keys(query, square, points.blocks[0], points.squares, points.weights, room_to_work, least)
     keys = keys_twin(query[None], points, LANES)[0]
     assert (least <= keys).all()
-    assert (keys - least <= points.weights * ((d + 3) * 2.0**-23 * (square + points.squares) + (d + 3) * 2.0**-122)).all()
+    assert (
+        keys - least <= points.weights * ((d + 3) * 2.0**-23 * (square + points.squares) + (d + 3) * 2.0**-122)
+    ).all()
 
 
 @given(st.integers(0, 700), st.integers(1, 9), st.integers(1, 12), st.integers(0, 999))

@@ -20,7 +20,14 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.index.choice import recall
 from labelspace.kernels.ball_search import (
-    Points, gaps_of, in_blocks, in_rows, nearest, nearest_in_parts, room, squares_of,
+    Points,
+    gaps_of,
+    in_blocks,
+    in_rows,
+    nearest,
+    nearest_in_parts,
+    room,
+    squares_of,
 )  # fmt: skip
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays, Found, Parts
@@ -63,6 +70,8 @@ class Ball(Index):
     ) -> None:
         if geometry not in GEOMETRIES:
             raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set it so")
+        if not (clusters is None or clusters == "auto" or isinstance(clusters, int)):
+            raise ParameterError(f"clusters must be a whole number, 'auto' or None, but is {clusters!r}; set it so")
         for name, value in (("clusters", clusters), ("probes", probes)):
             if isinstance(value, int) and value < 1:
                 raise ParameterError(f"{name} must be at least 1, but is {value}; set it so")
@@ -71,6 +80,7 @@ class Ball(Index):
         super().__init__("ball", "float32", rows.shape[1])
         self.geometry, self.clusters, self.seed = geometry, clusters, seed
         self._asked_probes = probes
+        self._weights(rows, "points")  # refuses some, by the row that the caller knows
         self._centres = self._measured(rows[:0], new[:0])
         self._arrange(rows, new)
         self.report["geometry"] = geometry
@@ -112,7 +122,7 @@ class Ball(Index):
         return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
 
     def _weights(self, rows: Floats, name: str) -> Doubles:
-        """a = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
+        """A = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
         if self.geometry == "euclidean":
             norms = np.sqrt(squares_of(rows))
             if len(rows) and norms.max() > LARGEST_NORM:
@@ -147,7 +157,7 @@ class Ball(Index):
         weights = self._weights(queries, "queries")
         parts = self._parts(queries) if self.n_clusters else None  # step 3
         labels, scores = self._nearest(queries, self._points, k, parts)
-        return TopK(labels, -self._distances(-scores, weights[:, None]))
+        return TopK(labels, -self._distances(-scores, weights[:, None]).astype(np.float32))
 
     def _parts(self, queries: Floats) -> Ints:
         """The clusters that each query reads, the nearest first. Shape (m, probes)."""
@@ -161,6 +171,7 @@ class Ball(Index):
         return np.log1p(over + np.sqrt(over * (over + 2)))
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
+        self._weights(vectors, "vectors")
         rows = np.concatenate([in_rows(self._points.blocks, len(self)), vectors])
         self._arrange(rows, np.concatenate([self.ids, ids]))
 
@@ -173,7 +184,7 @@ class Ball(Index):
         at = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:SAMPLE])
         rows, own = in_rows(self._points.blocks, len(self))[at], self.ids[at]
         labels, scores = self._nearest(rows, self._points, RECALL_AT + 1)
-        truth = TopK(np.where(labels == own[:, None], -1, labels), scores)
+        truth = TopK(np.where(labels == own[:, None], -1, labels), scores.astype(np.float32))
         found = self.search(rows, RECALL_AT + 1)
         read = np.diff(self._starts)[self._parts(rows)].sum(axis=1).mean() / len(self)
         self.report |= {

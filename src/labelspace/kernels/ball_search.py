@@ -44,9 +44,9 @@ def in_blocks(rows: Floats) -> Floats:
     (2, 3, 64)
     """
     n, d = rows.shape
-    full = np.zeros((-(-n // LANES), LANES, d), np.float32)
-    full.reshape(-1, d)[:n] = rows
-    return np.ascontiguousarray(full.transpose(0, 2, 1))
+    full = np.zeros((-(-n // LANES) * LANES, d), np.float32)
+    full[:n] = rows
+    return np.ascontiguousarray(full.reshape(len(full) // LANES, LANES, d).transpose(0, 2, 1))
 
 
 def in_rows(blocks: Floats, n: int) -> Floats:
@@ -106,10 +106,10 @@ def least_keys(
     """What the keys of a block's points are at least; ``square`` is that of the query, ``products`` room to work.
 
     A product x.y of d terms in float32, summed in any order, fused or not, is off by at most g |x||y| with
-    g = d u/(1 - d u) and u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), and where terms are too
+    g = d u/(1 - d u), u = 2^-24 (Higham, Accuracy and Stability of Numerical Algorithms, 3.1), and where terms are too
     small for float32 by ``SMALLEST`` each. So |x|^2 + |y|^2 - 2 x.y is off by at most 2 g |x||y| <= g (|x|^2 + |y|^2).
     d + 2 in place of d leaves 2 u (|x|^2 + |y|^2) for all that is rounded in float64 here and in ``square_between``:
-    below (4 d + 16) 2^-53 (|x|^2 + |y|^2), which is less for d below 2^27.
+    below (4 d + 16) 2^-53 (|x|^2 + |y|^2), which is less for d below 2^23, and so is d u below 1.
     """
     products_of(query, block, products)
     terms = len(query) + 2
