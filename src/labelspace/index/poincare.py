@@ -105,18 +105,16 @@ class Ball(Index):
     def _arrange(self, rows: Floats, ids: Ints) -> None:
         """Put the points in the order of their clusters, then of their ids; steps 1 and 2."""
         order = np.argsort(ids)
-        points = self._measured(rows[order], ids[order])
         if self.clusters is not None and not self.n_clusters and len(ids):
             wanted = max(1, round(len(ids) / CLUSTER_SIZE)) if self.clusters == "auto" else self.clusters
-            drawn = np.random.default_rng(self.seed).permutation(len(ids))[:wanted]
-            self._centres = self._measured(rows[order[drawn]], np.arange(len(drawn), dtype=np.int32))
-        if not self.n_clusters:
-            self._points, self._starts = points, np.array([0, len(ids)])
-            return
-        cluster = self._nearest(rows[order], self._centres, 1)[0][:, 0]
-        order = order[np.argsort(cluster, kind="stable")]
+            drawn = np.random.default_rng(self.seed).permutation(order)[:wanted]
+            self._centres = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
+        sizes = np.array([len(ids)])
+        if self.n_clusters:
+            cluster = self._nearest(rows, self._centres, 1)[0][:, 0]
+            order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
         self._points = self._measured(rows[order], ids[order])
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(cluster, minlength=self.n_clusters))])
+        self._starts = np.concatenate([[0], np.cumsum(sizes)])
 
     def _measured(self, rows: Floats, ids: Ints) -> Points:
         return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
