@@ -120,7 +120,7 @@ class Ball(Index):
         return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
 
     def _weights(self, rows: Floats, name: str) -> Doubles:
-        """A = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
+        """The weight a = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
         if self.geometry == "euclidean":
             norms = np.sqrt(squares_of(rows))
             if len(rows) and norms.max() > LARGEST_NORM:

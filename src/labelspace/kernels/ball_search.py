@@ -7,8 +7,8 @@ all others get their key from differences in float64. The answer is that of all 
 rounds.
 
 Points stand in blocks of ``LANES``, one coordinate after another: the products of a block are summed side by side, and
-stay in the cache for the ranking and for the other queries. One query takes a third of the time it takes with a point
-a row; y a is not kept beside y, which halves what is read.
+stay in the cache for the ranking and for the other queries. One query takes half the time it takes with a point a row
+or less; y a is not kept beside y, which would double the table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.topk import push, sort_best_first
@@ -166,6 +165,6 @@ def nearest_in_parts(
         sort_best_first(out_scores[i], out_labels[i], size)
 
 
-def room(n: int, k: int) -> tuple[Ints, npt.NDArray[np.float64]]:
+def room(n: int, k: int) -> tuple[Ints, Doubles]:
     """Arrays for what is found: ids and scores (n, k)."""
     return np.empty((n, k), np.int32), np.empty((n, k), np.float64)
