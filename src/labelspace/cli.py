@@ -137,6 +137,7 @@ def evaluate(
     from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
     from labelspace.options import parse_ks
+    from labelspace.report.tables import figures_report
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
@@ -150,7 +151,7 @@ def evaluate(
     if as_json:
         print_json(figures)
         return
-    print_figures(figures)
+    console().print(figures_report(figures))
 
 
 @app.command()
@@ -235,6 +236,32 @@ def compare(
         raise typer.Exit(2)
 
 
+@app.command("map")
+def draw_map(
+    model: ModelPath,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("map.html"),
+    as_json: Json = False,
+) -> None:
+    """Draw the labels of a hyperbolic model on the Poincaré disk: one page that opens offline."""
+    from labelspace.data.files import writing_text
+    from labelspace.report.map import map_page, map_summary
+    from labelspace.tagger import load
+    from labelspace.types import LabelSpace
+
+    loaded = load(model)
+    points = getattr(loaded, "model", loaded).label_points()  # a tagger holds a model
+    labels = loaded.labels_ or LabelSpace.numbered(len(points))
+    page = map_page(points, labels, f"Labels of {model.resolve().name}")
+    with writing_text(out) as file:
+        file.write(page)
+    summary = {"map": str(out), **map_summary(points, labels)}
+    if as_json:
+        print_json(summary)
+        return
+    told = "none" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
+    say(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {told}")
+
+
 @app.command()
 def methods(as_json: Json = False) -> None:
     """List the methods: name, paper, when to choose it."""
@@ -261,7 +288,7 @@ def demo(
     from labelspace import experiment, store
     from labelspace.data.icd10 import icd10
     from labelspace.options import make_recipe
-    from labelspace.report.tables import tags_table
+    from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
     say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
@@ -274,7 +301,8 @@ def demo(
     tagger.save(out)
     say(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
     say("3. evaluation on wordings the model has not seen")
-    print_figures({**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)})
+    figures = {**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)}
+    console().print(figures_report(figures))
     say("4. three diagnoses in plain words")
     top = tagger.predict_topk(DEMO_TEXTS, 8)
     for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
@@ -341,23 +369,6 @@ def predict_stream(tagger: Tagger, file: str, k: int, least: float | None) -> No
 def as_objects(tags: Tags) -> list[dict[str, Any]]:
     """Tags of one document for JSON."""
     return [{"label": name, "score": round(score, 6)} for name, score in tags]
-
-
-def print_figures(figures: dict[str, Any]) -> None:
-    """The table of an evaluation, and its cost."""
-    from labelspace.report.tables import figures_table, groups_table
-
-    out = console()
-    out.print(figures_table(figures))
-    out.print(
-        groups_table("by training documents of a label: over 100, 26 to 100, at most 25", figures["by_frequency"])
-    )
-    if "by_level" in figures:
-        out.print(groups_table("by level of the hierarchy, ancestors included", figures["by_level"]))
-    say(
-        f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
-        f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
-    )
 
 
 def source_name(data: Path) -> str:

@@ -16,7 +16,7 @@ from labelspace import store
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import Estimator
 from labelspace.features.base import check_texts
-from labelspace.types import Csr, LabelSpace, Progress, TopK
+from labelspace.types import Csr, Floats, LabelSpace, Progress, TopK
 
 Inputs = Csr | npt.NDArray[Any] | Sequence[str]
 
@@ -166,6 +166,16 @@ class Model(Estimator):
     def remove_label(self, name: str) -> None:
         """Suggest a label no more, without training again. For methods with label vectors only."""
         raise ParameterError(f"{self.name} cannot give labels up once it is trained; use glas, or train again")
+
+    def label_points(self) -> Floats:
+        """Where the labels lie in the Poincaré ball: (n_labels, dimension), of norm below 1.
+
+        The row of a label that has no training document may be NaN. For methods of hyperbolic label points only.
+        """
+        raise ParameterError(
+            f"a map needs a point in the Poincaré ball for each label, but {self.name} has none; "
+            "train with --method poincare"
+        )
 
     def _fit_labels(self, labels: LabelSpace) -> None:
         """What ``fit_labels`` does for a method that needs names."""

@@ -56,6 +56,21 @@ def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]]) -> Group:
     return titled(title, table)
 
 
+def figures_report(figures: Mapping[str, Any]) -> Group:
+    """All tables of an evaluation, and its cost."""
+    parts: list[Group | Text] = [
+        figures_table(figures),
+        groups_table("by training documents of a label: over 100, 26 to 100, at most 25", figures["by_frequency"]),
+    ]
+    if "by_level" in figures:
+        parts.append(groups_table("by level of the hierarchy, ancestors included", figures["by_level"]))
+    cost = (
+        f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
+        f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
+    )
+    return Group(*parts, Text(cost))
+
+
 def compare_table(results: Mapping[str, Any]) -> Group:
     """One line a method: accuracy, cost, size; the best figure of each column in bold."""
     rows = results["rows"]
