@@ -11,7 +11,6 @@ float64, up to the boundary; or, as in Gerald and Baskiotis (2019, section 2.6),
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +63,7 @@ class Ball(Index):
         points: npt.ArrayLike,
         ids: npt.ArrayLike,
         geometry: str = "poincare",
-        clusters: int | Literal["auto"] | None = None,
+        clusters: int | str | None = None,
         probes: int | None = None,
         seed: int = 0,
     ) -> None:
@@ -93,6 +92,11 @@ class Ball(Index):
         return self._points.ids
 
     @property
+    def points(self) -> Floats:
+        """The points held, in the order of ``ids``. Shape (n, dimension)."""
+        return in_rows(self._points.blocks, len(self))
+
+    @property
     def n_clusters(self) -> int:
         """Clusters that the points are parted into; 0 where all are read."""
         return len(self._centres.ids)
@@ -106,7 +110,7 @@ class Ball(Index):
         """Put the points in the order of their clusters, then of their ids; steps 1 and 2."""
         order = np.argsort(ids)
         if self.clusters is not None and not self.n_clusters and len(ids):
-            wanted = max(1, round(len(ids) / CLUSTER_SIZE)) if self.clusters == "auto" else self.clusters
+            wanted = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
             drawn = np.random.default_rng(self.seed).permutation(order)[:wanted]
             self._centres = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
         sizes = np.array([len(ids)])
@@ -170,17 +174,17 @@ class Ball(Index):
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         self._weights(vectors, "vectors")
-        rows = np.concatenate([in_rows(self._points.blocks, len(self)), vectors])
+        rows = np.concatenate([self.points, vectors])
         self._arrange(rows, np.concatenate([self.ids, ids]))
 
     def _remove(self, ids: Ints) -> None:
         keep = ~np.isin(self.ids, ids)
-        self._arrange(in_rows(self._points.blocks, len(self))[keep], self.ids[keep])
+        self._arrange(self.points[keep], self.ids[keep])
 
     def _report_recall(self) -> None:
         """The share of their nearest others that a sample of points finds, and the share of all points it reads."""
         at = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:SAMPLE])
-        rows, own = in_rows(self._points.blocks, len(self))[at], self.ids[at]
+        rows, own = self.points[at], self.ids[at]
         labels, scores = self._nearest(rows, self._points, RECALL_AT + 1)
         truth = TopK(np.where(labels == own[:, None], -1, labels), scores.astype(np.float32))
         found = self.search(rows, RECALL_AT + 1)

@@ -140,37 +140,39 @@ def nearest_rows(
 
 @njit(cache=True, nogil=True)
 def vote(
-    near: Ints,
-    near_similarity: Floats,
-    neighbours: int,
-    power: float,
-    y_indices: Ints,
-    y_indptr: Ints,
-    n_labels: int,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
-    """The labels of each document's first ``neighbours`` neighbours, each voting with similarity ** power.
+    near: Ints, weights: Floats, y_indices: Ints, y_indptr: Ints, listed: Ints, listed_weights: Floats, n_labels: int,
+    out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
+    """The labels with most votes: of documents ``near`` (n, m), each for all of its labels, and of ``listed`` ones.
 
-    A score is the share of the votes that a label got. All of the two outputs is written.
+    ``weights`` (n, m) and ``listed_weights`` (n, p) are above 0; an id of -1 has no vote. All of the two outputs is
+    written.
     """
     votes = np.zeros(n_labels, np.float32)
     for row in range(len(near)):
-        total = np.float32(0.0)
-        found = 0
-        while found < min(neighbours, near.shape[1]) and near[row, found] >= 0:
-            # Relative to the nearest, so that a high power does not turn all votes to zero.
-            weight = (near_similarity[row, found] / near_similarity[row, 0]) ** np.float32(power)
-            total += weight
-            for m in range(y_indptr[near[row, found]], y_indptr[near[row, found] + 1]):
-                votes[y_indices[m]] += weight
-            found += 1
+        for at in range(near.shape[1]):
+            if near[row, at] >= 0:
+                for m in range(y_indptr[near[row, at]], y_indptr[near[row, at] + 1]):
+                    votes[y_indices[m]] += weights[row, at]
+        for at in range(listed.shape[1]):
+            if listed[row, at] >= 0:
+                votes[listed[row, at]] += listed_weights[row, at]
         best, ids = out_scores[row], out_labels[row]
         size = 0
-        for at in range(found):
-            for m in range(y_indptr[near[row, at]], y_indptr[near[row, at] + 1]):
-                label = y_indices[m]
-                if votes[label] > 0.0:
-                    size = push(best, ids, size, votes[label] / total, label)
-                    votes[label] = 0.0
+        for at in range(near.shape[1]):
+            if near[row, at] >= 0:
+                for m in range(y_indptr[near[row, at]], y_indptr[near[row, at] + 1]):
+                    size = settle(votes, y_indices[m], best, ids, size)
+        for at in range(listed.shape[1]):
+            if listed[row, at] >= 0:
+                size = settle(votes, listed[row, at], best, ids, size)
         sort_best_first(best, ids, size)
+
+
+@njit(cache=True, nogil=True)
+def settle(votes: Floats, label: int, best: Floats, ids: Ints, size: int) -> int:
+    """Offer a label with votes to the best, once; the new number of those is returned."""
+    if votes[label] > 0.0:
+        size = push(best, ids, size, votes[label], label)
+        votes[label] = 0.0
+    return size

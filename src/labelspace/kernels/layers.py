@@ -99,6 +99,18 @@ def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Fl
 
 
 @njit(cache=True, nogil=True, fastmath=True)
+def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, out: Floats) -> None:
+    """The gradients by the vectors of a batch's features, which ``by_feature`` arranged: (features, hidden)."""
+    for i in range(len(out)):
+        own = out[i]
+        own[:] = 0.0
+        for j in range(ends[i], ends[i + 1]):
+            value, of_row = values[j], gradient[rows[j]]
+            for m in range(len(own)):
+                own[m] += value * of_row[m]
+
+
+@njit(cache=True, nogil=True, fastmath=True)
 def descend_features(
     values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, rate: float,
     vectors: Floats, squares: Floats, change: Doubles,

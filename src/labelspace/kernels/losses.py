@@ -48,3 +48,30 @@ def margin_errors(
         for j in range(size):
             scores[ids[j]] = np.float32(1.0 / hardest)
         scores[own] = np.float32(-size / hardest)
+
+
+@njit(cache=True, nogil=True)
+def pair_shares(columns: Ints, ends: Ints, start: int, out: Floats) -> None:
+    """Each true label of a row against all wrong ones, from ``out`` = exp(score) times how many a label stands for.
+
+    The loss of row i is the mean over its true labels t of -log(out[t] / (out[t] + the sum over wrong labels)).
+    """
+    for i in range(len(out)):
+        powers, first, last = out[i], ends[start + i], ends[start + i + 1]
+        if first == last:  # no label, nothing to learn
+            powers[:] = 0.0
+            continue
+        own = np.empty(last - first, np.float32)
+        for j in range(first, last):
+            own[j - first] = powers[columns[j]]
+            powers[columns[j]] = 0.0
+        wrong = 1e-30
+        for column in range(len(powers)):
+            wrong += powers[column]
+        share = 0.0
+        for j in range(len(own)):
+            share += 1.0 / ((wrong + own[j]) * len(own))
+        for column in range(len(powers)):
+            powers[column] *= np.float32(share)
+        for j in range(len(own)):
+            powers[columns[first + j]] = np.float32(-wrong / ((wrong + own[j]) * len(own)))

@@ -155,6 +155,10 @@ class Model(Estimator):
         self._fit_labels(self.labels_)
         return self
 
+    def report(self) -> dict[str, Any]:
+        """What the training found, in plain values, for methods that have something to tell."""
+        return {}
+
     def add_label(self, name: str, examples: Inputs, share: float = 0.0) -> int:
         """Place a label by documents that carry it, without training again; its id is returned.
 

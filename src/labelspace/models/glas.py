@@ -49,12 +49,12 @@ from labelspace.models.base import Aids, Inputs, Model
 from labelspace.training.checkpoint import Checkpoint, fingerprint
 from labelspace.training.encoder import Dense, Encoder, lengths
 from labelspace.training.layers import SparseLayer, some_rows
-from labelspace.training.loop import portions
+from labelspace.training.loop import PLACES, hold_some, portions, share_right, stops
 from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
+from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
 from labelspace.training.optimizers import Adaptive, Moving
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
 
-ALL_LABELS = 20_000  # up to here a step learns on every label
 STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 12)  # fewest and most that are chosen
 MANY_DOCUMENTS = 30_000  # above, fewer features need be left out: there is less to overfit
@@ -202,14 +202,13 @@ class Glas(Model):
             truth = aids.validation[1][:, : Y.shape[1]]
             if truth.nnz:
                 return X, Y, (unit_rows(aids.validation[0]), truth)
-        order = np.random.default_rng(self.seed).permutation(X.shape[0])
-        n = min(round(HELD_SHARE * X.shape[0]), HELD_DOCUMENTS)
-        held, rest = np.sort(order[:n]), np.sort(order[n:])
-        if not Y[held].nnz or not Y[rest].nnz:
+        parted = hold_some(Y, HELD_SHARE, HELD_DOCUMENTS, self.seed)
+        if parted is None:
             raise DataError(
                 f"early stopping needs some documents with labels to stop by, but there are {X.shape[0]} in all; "
                 "give validation documents, or leave patience out"
             )
+        rest, held = parted
         return X[rest], Y[rest], (X[held], Y[held])
 
     def _begin(self, X: Csr, Y: Csr) -> Net:
@@ -236,7 +235,7 @@ class Glas(Model):
         course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
         net.number = course["number"]
         lesson, seen = Lesson.of(X, Y, self), labels_seen(Y)
-        while course["done"] < lesson.epochs and not self._stops(course["accuracies"]):
+        while course["done"] < lesson.epochs and not stops(course["accuracies"], self.patience):
             self._epoch(net, lesson, course["done"], aids.progress)
             course = {**course, "done": course["done"] + 1, "number": net.number}
             if held is not None:
@@ -247,10 +246,6 @@ class Glas(Model):
                 last.write(net.arrays(), course)
         if held is not None:
             best.read(net.arrays())
-
-    def _stops(self, accuracies: list[float]) -> bool:
-        """Whether the best epoch is ``patience`` epochs ago."""
-        return self.patience is not None and len(accuracies) - 1 - int(np.argmax([*accuracies, -1])) >= self.patience
 
     def _epoch(self, net: Net, lesson: Lesson, epoch: int, progress: Progress) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
@@ -291,14 +286,7 @@ class Glas(Model):
         """The labels that a batch learns on."""
         if lesson.all_labels:
             return Chosen(lesson.labels, true.indices, true.indptr)
-        listed = [true.indices] if near is None else [true.indices, near[rows].ravel()]
-        sure = np.unique(np.concatenate(listed))
-        sure = sure[sure >= 0]
-        others = np.setdiff1d(lesson.labels[rng.integers(0, len(lesson.labels), self.negatives)], sure)
-        weights = np.ones(len(sure) + len(others), np.float32)
-        weights[len(sure) :] = (len(lesson.labels) - len(sure)) / max(len(others), 1)  # each stands for so many
-        ids = np.concatenate([sure, others])
-        return Chosen(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
+        return choose(true, lesson.labels, self.negatives, rng, None if near is None else near[rows])
 
     def _to_errors(self, scores: Floats, chosen: Chosen, drawn: Longs) -> None:
         """The gradient of the loss by the scores, in their place."""
@@ -458,22 +446,6 @@ class Glas(Model):
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The labels that a batch learns on, each once, and where in them the documents' own stand."""
-
-    ids: Ints  # (n,)
-    columns: Ints  # places in ids: those of document i are columns[ends[i] : ends[i + 1]]
-    ends: Ints
-    weights: Floats | None = None  # (n,) how many labels each stands for
-    n_sure: int = 0  # the first so many ids stand in rising order, with all true ones among them
-
-    @property
-    def every(self) -> bool:
-        """Whether these are all labels, in their order."""
-        return self.weights is None
-
-
-@dataclass(frozen=True)
 class Pull:
     """What a regulariser adds to gradients."""
 
@@ -610,15 +582,7 @@ class Net:
         """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        top = index.Exact(self.points[seen], seen).search(asked, 5)
-        hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
-        most = np.minimum(np.diff(Y.indptr), 5)
-        return float((hits[most > 0] / most[most > 0]).mean())
-
-
-def labels_seen(Y: Csr) -> Ints:
-    """The labels with a document."""
-    return np.unique(Y.indices).astype(np.int32)
+        return share_right(index.Exact(self.points[seen], seen).search(asked, PLACES), Y)
 
 
 def draw(ends: Ints, rng: np.random.Generator) -> Longs:

@@ -21,8 +21,9 @@ import numpy as np
 
 from labelspace.estimator import at_least, optional, whole
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.knn import nearest_rows, vote
+from labelspace.kernels.knn import nearest_rows
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.votes import gain, tally
 from labelspace.models.base import Aids, Model
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
@@ -101,12 +102,11 @@ class Neighbours(Model):
         order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
         near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
         similarity = np.take_along_axis(similarity, order, axis=1)
-        truth, discount = self.Y_[rows], 1 / np.log2(np.arange(2, PLACES + 2))
+        truth = self.Y_[rows]
         gains = []
         for m, p in choices:
             top = self._vote(near, similarity, m, p, min(PLACES, self.n_labels_))
-            hits = np.asarray(truth[np.arange(len(rows))[:, None], np.maximum(top.labels, 0)].todense())
-            gains.append(float((hits * (top.labels >= 0) @ discount[: top.k]).sum()))
+            gains.append(gain(top, truth))
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
@@ -129,13 +129,9 @@ class Neighbours(Model):
         return near, similarity
 
     def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
-        out = TopK.empty(len(near), k)
-
-        def count(start: int, stop: int) -> None:
-            vote(
-                near[start:stop], similarity[start:stop], m, p, self.Y_.indices, self.Y_.indptr, self.n_labels_,
-                out.labels[start:stop], out.scores[start:stop],
-            )  # fmt: skip
-
-        run_blocks(count, len(near), BLOCK)
-        return out
+        near, similarity = near[:, :m], similarity[:, :m]
+        # Relative to the nearest, so that a high power does not turn all votes to zero.
+        weights = np.divide(similarity, similarity[:, :1], out=np.zeros_like(similarity), where=near >= 0)
+        np.power(weights, np.float32(p), out=weights, where=near >= 0)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30))
+        return tally(near, weights, self.Y_, k)

@@ -18,6 +18,7 @@ METHODS = {
     "lexical": "labelspace.models.lexical:Lexical",
     "network": "labelspace.models.network:Network",
     "glas": "labelspace.models.glas:Glas",
+    "poincare": "labelspace.models.poincare:Poincare",
     "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""

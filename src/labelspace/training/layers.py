@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.kernels.layers import by_feature, descend_features, embed_rows, take_rows
+from labelspace.kernels.layers import by_feature, descend_features, embed_rows, feature_gradients, take_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Floats, Ints
 
@@ -42,10 +42,12 @@ class SparseLayer:
         self._ones, self._workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
 
     @classmethod
-    def random(cls, X: Csr, width: int, rng: np.random.Generator, normalised: bool = False) -> SparseLayer:
+    def random(
+        cls, X: Csr, width: int, rng: np.random.Generator, normalised: bool = False, spread: float = SPREAD
+    ) -> SparseLayer:
         """Random vectors; 0 for a feature without documents."""
         vectors = rng.standard_normal((X.shape[1], width), np.float32)
-        vectors *= np.float32(SPREAD)
+        vectors *= np.float32(spread)
         vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
         return cls(vectors, normalised)
 
@@ -69,6 +71,13 @@ class SparseLayer:
             out *= self.unit_scales
             out += bias
         return out
+
+    def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
+        """A batch's features, and the gradient by the vector of each. Shapes (m,) and (m, width)."""
+        features, ends, rows, values = by_feature(*batch, self._workspace)
+        out = np.empty((len(features), gradient.shape[1]), np.float32)
+        feature_gradients(values, rows, ends, gradient, out)
+        return features, out
 
     def descend(self, batch: Batch, gradient: Floats, rate: float) -> None:
         """Move the vectors of a batch's features; ``gradient`` (batch, width) is that by the layer's output.

@@ -1,8 +1,15 @@
-"""How a training goes over its documents."""
+"""How a training goes over its documents, and when it has gone over them enough."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
+from labelspace.types import Csr, Ints, TopK
+
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
+PLACES = 5  # that count in accuracy
 
 
 def portions(n: int, batch: int, epochs: int | None, steps: int, bounds: tuple[int, int]) -> tuple[int, int]:
@@ -17,3 +24,27 @@ def portions(n: int, batch: int, epochs: int | None, steps: int, bounds: tuple[i
     batch = min(batch, -(-n // BATCHES))
     fewest, most = bounds
     return batch, epochs or min(max(round(steps / -(-n // batch)), fewest), most)
+
+
+def hold_some(Y: Csr, share: float, most: int, seed: int) -> tuple[Ints, Ints] | None:
+    """Rows to train on, and rows held out, drawn by chance; None where either would be without a label."""
+    order = np.random.default_rng(seed).permutation(Y.shape[0])
+    n = min(round(share * Y.shape[0]), most)
+    held, rest = np.sort(order[:n]), np.sort(order[n:])
+    return (rest, held) if Y[held].nnz and Y[rest].nnz else None
+
+
+def stops(accuracies: Sequence[float], patience: int | None) -> bool:
+    """Whether the best epoch is ``patience`` epochs ago.
+
+    >>> stops([0.1, 0.5, 0.4], patience=1), stops([0.1, 0.5, 0.4], patience=2), stops([0.1], patience=None)
+    (True, False, False)
+    """
+    return patience is not None and len(accuracies) - 1 - int(np.argmax([*accuracies, -1])) >= patience
+
+
+def share_right(top: TopK, Y: Csr) -> float:
+    """The share of right labels among the first places, at most as many as a document has."""
+    hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
+    most = np.minimum(np.diff(Y.indptr), PLACES)
+    return float((hits[most > 0] / most[most > 0]).mean())

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.losses import subtract_at
+from labelspace.kernels.losses import pair_shares, subtract_at
 from labelspace.types import Csr, Floats, Ints
 
 Real = TypeVar("Real", np.float32, np.float64)
@@ -68,3 +68,15 @@ def softmax_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weight
     counts = ends[start + 1 : start + len(scores) + 1] - ends[start : start + len(scores)]
     scores[counts == 0] = 0.0  # nothing to learn
     subtract_at(columns, ends, start, True, scores)
+
+
+def pair_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+    """Of the mean over a document's labels of cross-entropy between that label and all that it does not have.
+
+    Unlike softmax, the labels of a document do not compete with each other. A best score of infinity is no use.
+    """
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    if weights is not None:
+        scores *= weights
+    pair_shares(columns, ends, start, scores)

@@ -1,10 +1,13 @@
-"""How weights move: Adam for dense ones, Adagrad for numbers of which a step touches few."""
+"""How weights move: Adam for dense ones, Adagrad for numbers of which a step touches few, and a choice for rows."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.kernels.layers import adam
 from labelspace.types import Floats, Ints
@@ -41,3 +44,60 @@ class Adaptive:
         """Move the numbers at some places, each named once, whose gradient this is."""
         self.square[which] += gradient * gradient
         self.value[which] -= np.float32(rate) * gradient / (np.sqrt(self.square[which]) + np.float32(1e-10))
+
+
+class RowOptimizer(ABC):
+    """Turns the gradients of some rows of a table into steps; what it remembers is kept by the rows' ids."""
+
+    form: ClassVar[str]
+
+    @abstractmethod
+    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """What to add to the rows, each named once, whose gradient (n, width) this is."""
+
+
+class RowSgd(RowOptimizer):
+    """Against the gradient."""
+
+    form = "sgd"
+
+    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """The gradient times the rate."""
+        found: npt.NDArray[Any] = -gradient.dtype.type(rate) * gradient
+        return found
+
+
+class RowAdagrad(RowOptimizer):
+    """One number a row: the sum so far of the mean squares of its gradients."""
+
+    form = "adagrad"
+
+    def __init__(self, rows: int) -> None:
+        self.squares = np.zeros(rows, np.float32)
+
+    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """The longer the gradients of a row were, the shorter its step; 0 for a gradient of 0."""
+        self.squares[ids] += np.einsum("ij,ij->i", gradient, gradient) / gradient.shape[1]
+        lengths = -gradient.dtype.type(rate) / (np.sqrt(self.squares[ids]) + gradient.dtype.type(1e-10))
+        found: npt.NDArray[Any] = lengths[:, None].astype(gradient.dtype) * gradient
+        return found
+
+
+class RowAdam(RowOptimizer):
+    """Adam (Kingma and Ba, 2015) with its usual constants, for the rows that a step names; the others rest."""
+
+    form = "adam"
+
+    def __init__(self, rows: int, width: int) -> None:
+        self.mean, self.square = np.zeros((rows, width), np.float32), np.zeros((rows, width), np.float32)
+        self.number = np.zeros(rows, np.int32)  # steps of each row
+
+    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """Each row by its own count of steps."""
+        self.number[ids] += 1
+        number = self.number[ids][:, None].astype(gradient.dtype)
+        self.mean[ids] = mean = 0.9 * self.mean[ids] + 0.1 * gradient
+        self.square[ids] = square = 0.999 * self.square[ids] + 0.001 * gradient * gradient
+        lengths = -rate * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
+        found: npt.NDArray[Any] = (lengths * mean / (np.sqrt(square) + 1e-8)).astype(gradient.dtype)
+        return found
