@@ -13,15 +13,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from splits import Split, read
 
 from labelspace import metrics
-from labelspace.data.source import open_source
-from labelspace.data.splits import hold_out
 from labelspace.experiment import timed
-from labelspace.features import Tfidf
 from labelspace.models.glas import Glas
 from labelspace.options import parse_settings
-from labelspace.types import Csr
 
 BARE: dict[str, Any] = {"regulariser": "none", "input_dropout": 0.0, "dropout": 0.0}
 ROWS: dict[str, Sequence[Any]] = {
@@ -40,22 +37,6 @@ ROWS: dict[str, Sequence[Any]] = {
 }
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 TRAIN_SAMPLE = 5000
-
-Split = tuple[Csr, Csr]
-
-
-def read(path: str, split: str) -> tuple[Split, Split]:
-    """Features and labels of the training documents and of the unseen ones."""
-    source = open_source(path)
-    train = source.train()
-    unseen = source.test(train.labels) if split == "test" else source.dev(train.labels)
-    if unseen is None:
-        train, unseen = hold_out(train, 0.2, seed=0)
-    if train.X is not None and unseen.X is not None:
-        return (train.X, train.Y), (unseen.X, unseen.Y)
-    features = Tfidf(**Glas.text_features)
-    X = features.fit_transform(train.texts or [])
-    return (X, train.Y), (features.transform(unseen.texts or []), unseen.Y)
 
 
 def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
@@ -96,7 +77,7 @@ def main() -> None:
     args = parser.parse_args()
     base = parse_settings(args.settings)
     for path in args.data:
-        train, unseen = read(path, args.split)
+        train, unseen = read(path, args.split, Glas.text_features)
         measure((train[0][:200], train[1][:200]), unseen, {**base, "epochs": 1})  # compiles the kernels
         print(f"\n{path}, {args.split}: {train[0].shape[0]} documents, {unseen[0].shape[0]} unseen, base {base}\n")
         for at, changed in enumerate(

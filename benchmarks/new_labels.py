@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 import scipy.sparse as sp
-from glas_ablation import read
+from splits import read
 
 from labelspace.experiment import timed
 from labelspace.models.glas import Glas
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="KEY=VALUE")
     args = parser.parse_args()
-    (X, Y), (V, W) = read(args.data, args.split)
+    (X, Y), (V, W) = read(args.data, args.split, Glas.text_features)
     W = sp.csr_matrix(W)[:, : Y.shape[1]]
     rng = np.random.default_rng(args.seed)
     counts, unseen = (np.bincount(table.indices, minlength=Y.shape[1]) for table in (Y, W))

@@ -109,13 +109,17 @@ def train(
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": size,
     }
+    report_of_training = tagger.model.report()
     if as_json:
-        print_json(summary)
+        print_json({**summary, **({"report": report_of_training} if report_of_training else {})})
         return
     say(
         f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
         f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
     )
+    for key, value in report_of_training.items():
+        if not isinstance(value, list):
+            say(f"  {key.replace('_', ' ')}: {value:g}")
     say(f"saved: {out} ({size:.1f} MB)")
 
 

@@ -60,7 +60,7 @@ LABEL_SPREAD, FEATURE_SPREAD = 1e-3, 1e-2  # at the start
 PULL = 4.0  # alpha of step 6
 NEIGHBOURS = (40, 10, 20, 80)  # tried, the usual one first
 SHARPNESS = (4.0, 0.0, 2.0, 8.0, 16.0)
-LABEL_WEIGHTS = (1.0, 0.1, 0.3, 3.0)
+LABEL_WEIGHTS = (1.0, 0.0, 0.1, 0.3, 3.0)
 LABEL_SHARPNESS = 0.25  # times alpha: how fast a label's own vote falls with its distance
 LISTED = 100  # nearest labels that vote
 LEAST_SUM = np.float32(1e-30)  # so that one may divide by it
@@ -105,7 +105,7 @@ class Poincare(Model):
         "route": one_of("both", "vote", "labels"),
         "neighbours": optional(whole(1)),
         "sharpness": optional(at_least(0)),
-        "label_weight": optional(above(0)),
+        "label_weight": optional(at_least(0)),
         "clusters": optional(Rule("a whole number of at least 1, or auto", lambda v: v == "auto" or whole(1).holds(v))),
         "seed": whole(0),
     }

@@ -1,0 +1,76 @@
+"""Poincaré's Tables 4 and 5: dimensions and learners, in hyperbolic and in Euclidean space.
+
+    python benchmarks/poincare_table.py DATA [--dimensions 5,10,25,50] [--learners 1,3,6,15] [--geometries a,b]
+        [--split test] [--set key=value ...]
+
+One training of the most learners serves all rows of a dimension: fewer are its first ones. How their votes are weighed
+is chosen for each number anew, on a twentieth of train that is cut off here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+from typing import Any
+
+import numpy as np
+from splits import Split, read
+
+from labelspace import metrics
+from labelspace.experiment import timed
+from labelspace.models.base import silent
+from labelspace.models.poincare import Poincare
+from labelspace.options import parse_settings
+from labelspace.training.loop import hold_some
+
+SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+
+
+def first(model: Poincare, learners: int, held: Split) -> Poincare:
+    """A model of the first learners, with votes weighed for them."""
+    fewer = copy.copy(model)
+    fewer.points_, fewer.documents_ = model.points_[:learners], model.documents_[:learners]
+    fewer._choose(held, silent)
+    return fewer
+
+
+def rows(train: Split, unseen: Split, learners: list[int], settings: dict[str, Any]) -> None:
+    """Train once; print a row for each number of learners."""
+    X, Y = train
+    parted = hold_some(Y, 0.05, 2000, seed=0)
+    assert parted is not None
+    rest, held = parted
+    with timed() as taken:
+        model = Poincare(learners=max(learners), **settings)
+        model.fit(X[rest], Y[rest], validation=(X[held], Y[held]))
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    for number in learners:
+        some = first(model, number, (X[held], Y[held]))
+        figures = metrics.evaluate(unseen[1], some.predict_topk(unseen[0], 5), counts, X.shape[0])
+        told = [settings["geometry"], settings["dimension"], number, *(f"{figures[key]:.2f}" for key in SHOWN)]
+        told += [model.report_["norm_against_frequency"], f"{taken.cpu / max(learners):.0f}"]
+        print("|", " | ".join(map(str, told)), "|", flush=True)
+
+
+def main() -> None:
+    """Print one Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--dimensions", default="5,10,25,50")
+    parser.add_argument("--learners", default="1,3,6,15")
+    parser.add_argument("--geometries", default="poincare,euclidean")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value")
+    parser.add_argument("--split", choices=("validation", "test"), default="validation")
+    args = parser.parse_args()
+    train, unseen = read(args.data, args.split, Poincare.text_features)
+    print("| geometry | dimension | learners |", " | ".join(SHOWN), "| norm against frequency | CPU s a learner |")
+    print("|---|" + "---|" * (len(SHOWN) + 4))
+    learners = [int(number) for number in args.learners.split(",")]
+    for dimension in args.dimensions.split(","):
+        for geometry in args.geometries.split(","):
+            chosen = {**parse_settings(args.settings), "dimension": int(dimension), "geometry": geometry}
+            rows(train, unseen, learners, chosen)
+
+
+if __name__ == "__main__":
+    main()
