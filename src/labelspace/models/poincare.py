@@ -225,7 +225,7 @@ class Poincare(Model):
             if lesson.held is not None:
                 accuracies.append(net.accuracy(*lesson.held))
                 if self.patience is not None and int(np.argmax(accuracies)) == epoch:
-                    best = (net.features.vectors.copy(), net.points)
+                    best = (net.features.vectors.copy(), net.points.copy())
                 if stops(accuracies, self.patience):
                     tick((lesson.epochs - epoch - 1) * lesson.steps)
                     break
