@@ -258,8 +258,9 @@ class Poincare(Model):
         self.vector_scales_ = np.stack([found.scales for found in learned])
         self.Y_ = Y.copy()  # the caller may go on using theirs
         self.points_ = [index.Ball(found.points, seen, self.geometry) for found in learned]
+        clusters = self.clusters if self.clusters in (None, "auto") else int(self.clusters)
         self.documents_ = [
-            index.Ball(self._places(X[rest], number), rest, self.geometry, self.clusters, seed=self.seed)
+            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=self.seed)
             for number in range(len(learned))
         ]
 
