@@ -32,7 +32,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace import index, store
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.layers import embed_rows
@@ -334,7 +334,10 @@ class Poincare(Model):
         """The labels' points in the ball by the first learner; NaN for one without training documents."""
         self.check_fitted()
         if self.geometry == "euclidean":
-            return super().label_points()
+            raise ParameterError(
+                "a map needs a point in the Poincaré ball for each label, but geometry is euclidean; "
+                "train with geometry=poincare"
+            )
         points = np.full((self.n_labels_, self.dimension), np.nan, np.float32)
         points[self.points_[0].ids] = self.points_[0].points
         return points
