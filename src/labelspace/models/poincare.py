@@ -260,7 +260,7 @@ class Poincare(Model):
         self.points_ = [index.Ball(found.points, seen, self.geometry) for found in learned]
         clusters = self.clusters if self.clusters in (None, "auto") else int(self.clusters)
         self.documents_ = [
-            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=self.seed)
+            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.seed))
             for number in range(len(learned))
         ]
 
