@@ -194,7 +194,8 @@ class Poincare(Model):
         """The rows to train on, the documents held out, and which rows of train these are."""
         every, none = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
         if aids.validation is not None:
-            truth = aids.validation[1][:, : Y.shape[1]]
+            truth = aids.validation[1][:, : Y.shape[1]].copy()
+            truth.resize(truth.shape[0], Y.shape[1])  # who names fewer labels has none of the others
             if truth.nnz:
                 held = np.random.default_rng(self.seed).permutation(truth.shape[0])[:HELD_DOCUMENTS]
                 if truth[held].nnz:
