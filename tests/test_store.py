@@ -175,3 +175,13 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(folder, data, monkeyp
         create("popular").fit(train.X, train.Y).save(folder)
     assert os.listdir(folder.parent) == ["model"]
     assert labelspace.load(folder).name == "one_vs_rest"
+
+
+def test_numbers_of_numpy_as_parameters_are_saved_as_plain_ones(data, tmp_path):
+    train, test = data
+    model = create("neighbours", neighbours=np.int64(3)).fit(train.X, train.Y)
+    model.save(tmp_path / "model")
+    loaded = labelspace.load(tmp_path / "model")
+    assert type(loaded.neighbours) is int
+    assert loaded.get_params() == model.get_params()
+    assert np.array_equal(loaded.predict_topk(test.X).scores, model.predict_topk(test.X).scores)

@@ -91,7 +91,9 @@ def pack(estimator: Estimator) -> tuple[dict[str, Any], Arrays]:
             arrays[key] = value
         else:
             values[key] = value
-    return {"name": estimator.name, "params": estimator.get_params(), "values": values, "sparse": sparse}, arrays
+    given = estimator.get_params().items()
+    params = {key: value.item() if isinstance(value, np.generic) else value for key, value in given}
+    return {"name": estimator.name, "params": params, "values": values, "sparse": sparse}, arrays
 
 
 def unpack(estimator: Estimator, packed: Mapping[str, Any], arrays: Arrays) -> None:

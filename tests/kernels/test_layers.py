@@ -11,6 +11,7 @@ from labelspace.kernels.layers import (
     descend_features,
     descend_unit_rows,
     embed_rows,
+    feature_gradients,
     network_topk,
     subtract_labels,
     take_rows,
@@ -203,3 +204,12 @@ def test_a_block_of_a_matrix_is_its_rows_and_columns(rng):
         block_of(*parts(U), rows, place, out)
         assert np.array_equal(out, U.toarray()[np.ix_(chosen, chosen)])
         assert (place == -1).all(), "left as it was found"
+
+
+def test_gradients_by_features_equal_a_dense_product(X, rng):
+    gradient = normal(rng, 30, 8)
+    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    out = np.full((len(features), 8), np.nan, np.float32)
+    feature_gradients(values, rows, ends, gradient, out)
+    assert np.allclose(out, (X.toarray().T @ gradient)[features], atol=1e-5)
+    assert len(features) > 20

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.losses import margin_errors, subtract_at
+from labelspace.kernels.losses import margin_errors, pair_shares, subtract_at
 
 
 @pytest.fixture
@@ -59,3 +59,26 @@ def test_a_margin_that_is_kept_teaches_nothing():
     scores = np.array([[5.0, 1.0, 4.8]], np.float32)
     margin_errors(np.array([0, 2], np.int32), np.array([0, 2], np.int32), 0, np.array([1]), 0.3, 2, scores)
     assert scores.tolist() == [[0, 0, 0]], "5.0 is of a true label, 1.0 is far below"
+
+
+def slow_pair_shares(powers, Y):
+    """The same label by label."""
+    out = np.zeros(powers.shape)
+    for row, true in enumerate(Y > 0):
+        wrong = powers[row, ~true].sum()
+        for own in np.flatnonzero(true):
+            both = powers[row, own] + wrong
+            out[row, own] -= wrong / both / true.sum()
+            out[row, ~true] += powers[row, ~true] / both / true.sum()
+    return out
+
+
+def test_pair_shares_are_of_each_true_label_against_all_wrong_ones(Y, rng):
+    powers = rng.random((8, 12)).astype(np.float32)
+    powers[2, 4], powers[3] = 0, 1e-20
+    expected = slow_pair_shares(powers.astype(np.float64), Y.toarray())
+    for start, stop in ((0, 3), (3, 8)):
+        pair_shares(Y.indices, Y.indptr, start, powers[start:stop])
+    assert np.allclose(powers, expected, atol=1e-6)
+    assert (expected < 0).any()
+    assert not powers[[1, 5]].any(), "no label, nothing to learn"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from labelspace.errors import ParameterError
-from labelspace.kernels.threads import n_threads, run_blocks
+from labelspace.kernels import threads as kernel_threads
+from labelspace.kernels.threads import n_threads, run_blocks, side_by_side
 
 
 def test_the_environment_sets_the_number_of_threads(monkeypatch):
@@ -76,3 +77,118 @@ def test_an_exception_arrives_and_stops_the_rest(monkeypatch, threads):
 def test_an_empty_block_is_an_error():
     with pytest.raises(ParameterError, match="block must be at least 1"):
         run_blocks(lambda start, stop: None, 3, 0)
+
+
+# ---- tasks side by side
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "5"])
+@pytest.mark.parametrize("n", [0, 1, 3, 7])
+def test_tasks_give_their_results_in_order(monkeypatch, threads, n):
+    monkeypatch.setenv("LABELSPACE_THREADS", threads)
+
+    def task(i, tick):
+        time.sleep(0.002 * (n - i))  # the last is done first
+        return i * i
+
+    assert side_by_side(task, n) == [i * i for i in range(n)]
+
+
+def test_tasks_run_at_the_same_time_each_on_one_thread(monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    meeting = threading.Barrier(2, timeout=5)
+
+    def task(i, tick):
+        meeting.wait()
+        owners = set()
+        run_blocks(lambda start, stop: owners.add(threading.current_thread()), 20, 1)
+        return n_threads(), owners == {threading.current_thread()}
+
+    assert side_by_side(task, 2) == [(1, True)] * 2
+    assert n_threads() == 2, "only the tasks have one"
+
+
+def test_no_more_tasks_run_than_there_are_threads(monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    running, most, lock = 0, [], threading.Lock()
+
+    def task(i, tick):
+        nonlocal running
+        with lock:
+            running += 1
+            most.append(running)
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+
+    side_by_side(task, 6)
+    assert max(most) == 2
+
+
+def test_one_task_has_all_threads_and_is_the_callers(monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "3")
+    found = side_by_side(lambda i, tick: (n_threads(), threading.current_thread()), 1)
+    assert found == [(3, threading.current_thread())]
+
+
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_progress_sums_the_steps_of_all_tasks_in_the_callers_thread(monkeypatch, threads):
+    monkeypatch.setenv("LABELSPACE_THREADS", threads)
+    monkeypatch.setattr(kernel_threads, "LOOK", 0.005)
+    told = []
+
+    def task(i, tick):
+        for _ in range(10):
+            time.sleep(0.001)
+            tick(2)
+
+    side_by_side(task, 3, lambda done: told.append((done, threading.current_thread())))
+    steps = [done for done, _ in told]
+    assert {thread for _, thread in told} == {threading.current_thread()}
+    assert steps == sorted(steps)
+    assert steps[-1] == 60
+    assert len(set(steps)) > 2
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_failing_task_ends_the_others_at_their_next_tick(monkeypatch, threads):
+    monkeypatch.setenv("LABELSPACE_THREADS", threads)
+    ticks = [0] * 5
+
+    def task(i, tick):
+        if i == 0:
+            time.sleep(0.02)
+            raise KeyError("broken")
+        for _ in range(5000):
+            time.sleep(0.001)
+            tick(1)
+            ticks[i] += 1
+
+    with pytest.raises(KeyError, match="broken"):
+        side_by_side(task, 5)
+    assert sum(ticks) < 4000
+    after = list(ticks)
+    time.sleep(0.01)
+    assert ticks == after, "no task is left running"
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_an_interrupt_in_progress_ends_all_tasks(monkeypatch, threads):
+    monkeypatch.setenv("LABELSPACE_THREADS", threads)
+    monkeypatch.setattr(kernel_threads, "LOOK", 0.005)
+    ticks = [0] * 3
+
+    def task(i, tick):
+        for _ in range(5000):
+            time.sleep(0.001)
+            tick(1)
+            ticks[i] += 1
+
+    def progress(done):
+        if done > 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(task, 3, progress)
+    assert sum(ticks) < 8000
+    assert side_by_side(lambda i, tick: n_threads(), 3) == [1] * 3, "and new ones can begin"

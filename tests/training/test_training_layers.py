@@ -100,3 +100,21 @@ def test_a_layer_of_which_nothing_is_known_is_quiet():
     assert layer.embed(parts(empty), np.ones(4, np.float32)).tolist() == [[1.0] * 4] * 2
     layer.descend(parts(empty), np.ones((2, 4), np.float32), 0.5)
     assert not layer.vectors.any()
+
+
+def test_gradients_are_those_of_a_dense_product(X, rng):
+    layer = SparseLayer.random(X, 5, rng)
+    for rows in (np.arange(20), np.array([4]), np.array([4, 0, 11])):
+        batch = X[rows]
+        gradient = rng.standard_normal((len(rows), 5)).astype(np.float32)
+        features, found = layer.gradients(parts(batch), gradient)
+        assert sorted(features) == sorted(set(batch.indices))
+        whole = np.zeros((30, 5))
+        whole[features] = found
+        assert np.allclose(whole, batch.toarray().T @ gradient, atol=1e-5)
+
+
+def test_the_spread_of_the_start_can_be_given(X):
+    wide, narrow = (SparseLayer.random(X, 50, np.random.default_rng(1), spread=spread) for spread in (0.1, 0.001))
+    assert np.allclose(wide.vectors * 0.01, narrow.vectors, rtol=1e-5)
+    assert narrow.vectors.any()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors, to_chances
+from labelspace.training.losses import bce_errors, log_odds, pair_errors, sigmoid, softmax_errors, to_chances
 
 N, LABELS = 5, 7
 
@@ -47,8 +47,17 @@ def softmax(torch, z, y, w):
     return -(shares * torch.log_softmax(z + torch.log(w), 1)).sum()
 
 
+def pairs(torch, z, y, w):
+    total = 0.0
+    for row, own in enumerate(y > 0):
+        wrong = (w[~own] * torch.exp(z[row, ~own])).sum()
+        for label in torch.nonzero(own)[:, 0]:
+            total = total - torch.log(torch.exp(z[row, label]) / (torch.exp(z[row, label]) + wrong)) / own.sum()
+    return total
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("errors", "loss"), [(bce_errors, bce), (softmax_errors, softmax)])
+@pytest.mark.parametrize(("errors", "loss"), [(bce_errors, bce), (softmax_errors, softmax), (pair_errors, pairs)])
 def test_errors_are_the_gradient_that_torch_finds(case, errors, loss, weighted):
     scores, Y = case
     if weighted:
@@ -65,7 +74,7 @@ def test_a_weight_is_as_many_labels_of_the_same_score(case):
     once = np.concatenate([scores, np.full((N, 1), 0.7, np.float32)], axis=1)
     thrice = np.concatenate([once, once[:, -1:], once[:, -1:]], axis=1)
     weights = np.array([1] * LABELS + [3], np.float32)
-    for errors in (bce_errors, softmax_errors):
+    for errors in (bce_errors, softmax_errors, pair_errors):
         one, three = in_blocks(errors, once, Y, weights), in_blocks(errors, thrice, Y, None)
         assert np.allclose(one[:, :LABELS], three[:, :LABELS], atol=1e-6)
         assert np.allclose(one[:, LABELS], three[:, LABELS:].sum(axis=1), atol=1e-6)
@@ -74,18 +83,22 @@ def test_a_weight_is_as_many_labels_of_the_same_score(case):
 def test_errors_of_a_case_worked_by_hand():
     scores = np.log(np.array([[1, 2, 1], [3, 1, 1]], np.float32))
     columns, ends = np.array([0, 1], np.int32), np.array([0, 2, 2], np.int32)
-    softened, crossed = scores.copy(), scores.copy()
+    softened, crossed, paired = scores.copy(), scores.copy(), scores.copy()
     softmax_errors(softened, columns, ends, 0, None)
     bce_errors(crossed, columns, ends, 0, None)
+    pair_errors(paired, columns, ends, 0, None)
+    assert np.allclose(paired, [[-1 / 4, -1 / 6, 5 / 12], [0, 0, 0]], atol=1e-6), (
+        "the labels of a document do not compete"
+    )
     assert np.allclose(softened, [[-0.25, 0, 0.25], [0, 0, 0]], atol=1e-6), "no label, nothing to learn"
     assert np.allclose(crossed, [[-1 / 2, -1 / 3, 1 / 2], [3 / 4, 1 / 2, 1 / 2]], atol=1e-6), "no label, all are wrong"
 
 
-@pytest.mark.parametrize("errors", [bce_errors, softmax_errors])
+@pytest.mark.parametrize("errors", [bce_errors, softmax_errors, pair_errors])
 def test_large_scores_stay_finite_and_quiet(errors):
     scores = np.array([[2000, -2000, 0]], np.float32)
     errors(scores, np.array([0], np.int32), np.array([0, 1], np.int32), 0, None)
-    assert scores[0, :2].tolist() == [0, 0]
+    assert np.allclose(scores[0, :2], 0, atol=1e-20)
 
 
 def test_chances_in_place_are_those_of_the_sigmoid():
@@ -99,3 +112,38 @@ def test_chances_in_place_are_those_of_the_sigmoid():
 def test_log_odds_are_finite_for_labels_on_no_and_on_every_document():
     Y = sp.csr_matrix(np.array([[1, 0, 1], [1, 0, 0], [1, 0, 0]], np.float32))
     assert np.allclose(log_odds(Y), np.log([3.5 / 0.5, 0.5 / 3.5, 1.5 / 2.5]))
+
+
+def test_pair_errors_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(case):
+    scores, Y = case
+    found = in_blocks(pair_errors, scores, Y, None)
+    assert np.allclose(found.sum(axis=1), 0, atol=1e-6)
+    one = sp.csr_matrix(np.eye(LABELS, dtype=np.float32)[[2]])
+    alone = scores[:1].copy()
+    pair_errors(alone, one.indices, one.indptr, 0, None)
+    other = np.array([[2, 5]], np.int32)
+    both = scores[:1].copy()
+    both[0, 5] = 40  # far better than the first, which must not mind
+    pair_errors(both, other[0], np.array([0, 2], np.int32), 0, None)
+    without = scores[:1].astype(np.float64)[0]
+    wrong = np.exp(np.delete(without, [2, 5])).sum()
+    assert np.isclose(both[0, 2], -0.5 * wrong / (wrong + np.exp(without[2])), rtol=1e-4)
+    assert abs(both[0, 5]) < 1e-10
+    wrong = np.exp(np.delete(without, 2)).sum()
+    assert np.isclose(alone[0, 2], -wrong / (wrong + np.exp(without[2])), rtol=1e-4)
+
+
+def test_a_document_with_every_label_has_nothing_to_learn():
+    scores = np.array([[1, 2, 30]], np.float32)
+    pair_errors(scores, np.arange(3, dtype=np.int32), np.array([0, 3], np.int32), 0, None)
+    assert np.abs(scores).max() < 1e-12
+
+
+def test_pair_errors_stay_finite_however_far_apart_scores_are():
+    rng = np.random.default_rng(9)
+    Y = sp.csr_matrix((rng.random((200, LABELS)) < 0.4).astype(np.float32))
+    for size in (1e2, 1e4, 1e30):
+        scores = (size * rng.standard_normal((200, LABELS))).astype(np.float32)
+        pair_errors(scores, Y.indices, Y.indptr, 0, np.linspace(1, 1e6, LABELS, dtype=np.float32))
+        assert np.isfinite(scores).all()
+        assert np.abs(scores).max() <= 1 + 1e-5

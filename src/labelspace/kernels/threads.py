@@ -104,7 +104,7 @@ def side_by_side(
         _here.alone = True
         return run(i)
 
-    if threads == 1:
+    if threads <= 1:
         return [run(i) for i in range(n)]
     with ThreadPoolExecutor(threads) as pool:
         futures: list[Future[T]] = [pool.submit(run_alone, i) for i in range(n)]

@@ -32,7 +32,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace import index, store
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.layers import embed_rows
@@ -194,7 +194,8 @@ class Poincare(Model):
         """The rows to train on, the documents held out, and which rows of train these are."""
         every, none = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
         if aids.validation is not None:
-            truth = aids.validation[1][:, : Y.shape[1]]
+            truth = aids.validation[1][:, : Y.shape[1]].copy()
+            truth.resize(truth.shape[0], Y.shape[1])  # who names fewer labels has none of the others
             if truth.nnz:
                 held = np.random.default_rng(self.seed).permutation(truth.shape[0])[:HELD_DOCUMENTS]
                 if truth[held].nnz:
@@ -225,7 +226,7 @@ class Poincare(Model):
             if lesson.held is not None:
                 accuracies.append(net.accuracy(*lesson.held))
                 if self.patience is not None and int(np.argmax(accuracies)) == epoch:
-                    best = (net.features.vectors.copy(), net.points)
+                    best = (net.features.vectors.copy(), net.points.copy())
                 if stops(accuracies, self.patience):
                     tick((lesson.epochs - epoch - 1) * lesson.steps)
                     break
@@ -258,8 +259,9 @@ class Poincare(Model):
         self.vector_scales_ = np.stack([found.scales for found in learned])
         self.Y_ = Y.copy()  # the caller may go on using theirs
         self.points_ = [index.Ball(found.points, seen, self.geometry) for found in learned]
+        clusters = self.clusters if self.clusters in (None, "auto") else int(self.clusters)
         self.documents_ = [
-            index.Ball(self._places(X[rest], number), rest, self.geometry, self.clusters, seed=self.seed)
+            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.seed))
             for number in range(len(learned))
         ]
 
@@ -333,7 +335,10 @@ class Poincare(Model):
         """The labels' points in the ball by the first learner; NaN for one without training documents."""
         self.check_fitted()
         if self.geometry == "euclidean":
-            return super().label_points()
+            raise ParameterError(
+                "a map needs a point in the Poincaré ball for each label, but geometry is euclidean; "
+                "train with geometry=poincare"
+            )
         points = np.full((self.n_labels_, self.dimension), np.nan, np.float32)
         points[self.points_[0].ids] = self.points_[0].points
         return points

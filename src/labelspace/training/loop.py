@@ -44,7 +44,7 @@ def stops(accuracies: Sequence[float], patience: int | None) -> bool:
 
 
 def share_right(top: TopK, Y: Csr) -> float:
-    """The share of right labels among the first places, at most as many as a document has."""
+    """The share of right labels among the first places, at most as many as a document has; 0 where none has any."""
     hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
     most = np.minimum(np.diff(Y.indptr), PLACES)
-    return float((hits[most > 0] / most[most > 0]).mean())
+    return float((hits[most > 0] / most[most > 0]).mean()) if most.any() else 0.0
