@@ -1,4 +1,4 @@
-"""How steadily Poincaré trains: accuracy by epoch of the paper's optimizers and of ours, at the rates that suit and above.
+"""How steadily Poincaré trains: accuracy by epoch of the paper's optimizers and of ours, at usual rates and above.
 
     python benchmarks/poincare_curves.py DATA [--epochs 25] [--svg FILE] [--set key=value ...]
 

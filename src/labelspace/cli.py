@@ -118,7 +118,7 @@ def train(
         f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
     )
     for key, value in report_of_training.items():
-        if not isinstance(value, list):
+        if isinstance(value, (int, float)):
             say(f"  {key.replace('_', ' ')}: {value:g}")
     say(f"saved: {out} ({size:.1f} MB)")
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.losses import margin_errors, pair_shares, subtract_at
+from labelspace.kernels.losses import margin_errors, pair_shares, subtract_at, take_out
 
 
 @pytest.fixture
@@ -78,7 +78,11 @@ def test_pair_shares_are_of_each_true_label_against_all_wrong_ones(Y, rng):
     powers[2, 4], powers[3] = 0, 1e-20
     expected = slow_pair_shares(powers.astype(np.float64), Y.toarray())
     for start, stop in ((0, 3), (3, 8)):
-        pair_shares(Y.indices, Y.indptr, start, powers[start:stop])
+        own = np.empty(Y.indptr[stop] - Y.indptr[start], np.float32)
+        take_out(Y.indices, Y.indptr, start, powers[start:stop], own)
+        assert np.isneginf(powers[start:stop][Y[start:stop].toarray() > 0]).all()
+        powers[start:stop][np.isneginf(powers[start:stop])] = 0.0
+        pair_shares(Y.indices, Y.indptr, start, own, powers[start:stop])
     assert np.allclose(powers, expected, atol=1e-6)
     assert (expected < 0).any()
     assert not powers[[1, 5]].any(), "no label, nothing to learn"

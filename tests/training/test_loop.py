@@ -44,6 +44,16 @@ def test_nothing_is_held_out_where_a_part_would_have_no_label():
     assert all(hold_some(one, 0.2, 100, seed) is None for seed in range(20)), "the only label is on either side"
 
 
+def test_the_only_document_of_a_label_is_not_held_out():
+    Y = sp.csr_matrix(np.concatenate([np.eye(40), np.ones((160, 40))], axis=0, dtype=np.float32))
+    Y[160:, :30] = 0
+    Y.eliminate_zeros()
+    for seed in range(5):
+        rest, held = hold_some(Y, 0.5, 1000, seed)
+        assert len(held) > 20
+        assert (Y[rest].sum(axis=0) > 0).all()
+
+
 @pytest.mark.parametrize(
     ("accuracies", "patience", "expected"),
     [

@@ -147,3 +147,14 @@ def test_pair_errors_stay_finite_however_far_apart_scores_are():
         pair_errors(scores, Y.indices, Y.indptr, 0, np.linspace(1, 1e6, LABELS, dtype=np.float32))
         assert np.isfinite(scores).all()
         assert np.abs(scores).max() <= 1 + 1e-5
+
+
+@pytest.mark.parametrize("scores", [[0, -100, -120, -121], [0, -80, -78, -121], [0, 0, -500, -510], [-9, 90, 3, 1]])
+def test_pairs_are_exact_where_scores_lie_far_apart(scores):
+    found = np.array([scores], np.float32)
+    pair_errors(found, np.array([0, 1], np.int32), np.array([0, 2], np.int32), 0, None)
+    wrong = np.logaddexp(*map(float, scores[2:]))
+    expected = [-1 / (1 + np.exp(min(own - wrong, 700.0))) / 2 for own in scores[:2]]
+    for other in scores[2:]:
+        expected.append(sum(np.exp(other - np.logaddexp(wrong, own)) for own in scores[:2]) / 2)
+    assert np.allclose(found[0], expected, atol=1e-6)

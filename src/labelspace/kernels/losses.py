@@ -51,27 +51,33 @@ def margin_errors(
 
 
 @njit(cache=True, nogil=True)
-def pair_shares(columns: Ints, ends: Ints, start: int, out: Floats) -> None:
-    """Each true label of a row against all wrong ones, from ``out`` = exp(score) times how many a label stands for.
+def take_out(columns: Ints, ends: Ints, start: int, scores: Floats, own: Floats) -> None:
+    """Move the scores of true labels to ``own``, one after another, and leave -inf in their places."""
+    for i in range(len(scores)):
+        for j in range(ends[start + i], ends[start + i + 1]):
+            own[j - ends[start]] = scores[i, columns[j]]
+            scores[i, columns[j]] = -np.inf
 
-    The loss of row i is the mean over its true labels t of -log(out[t] / (out[t] + the sum over wrong labels)).
+
+@njit(cache=True, nogil=True)
+def pair_shares(columns: Ints, ends: Ints, start: int, own: Floats, out: Floats) -> None:
+    """Each true label of a row against all wrong ones, from the powers of e that are their scores.
+
+    ``own`` has those of true labels, one after another; ``out`` those of wrong ones, with 0 in the places of true ones.
+    The loss of row i is the mean over its true labels of -log(own / (own + the sum over wrong ones)).
     """
     for i in range(len(out)):
         powers, first, last = out[i], ends[start + i], ends[start + i + 1]
         if first == last:  # no label, nothing to learn
             powers[:] = 0.0
             continue
-        own = np.empty(last - first, np.float32)
-        for j in range(first, last):
-            own[j - first] = powers[columns[j]]
-            powers[columns[j]] = 0.0
-        wrong = 1e-30
+        wrong = 1e-30  # where there are none
         for column in range(len(powers)):
             wrong += powers[column]
         share = 0.0
-        for j in range(len(own)):
-            share += 1.0 / ((wrong + own[j]) * len(own))
+        for j in range(first, last):
+            share += 1.0 / ((wrong + own[j - ends[start]]) * (last - first))
         for column in range(len(powers)):
             powers[column] *= np.float32(share)
-        for j in range(len(own)):
-            powers[columns[first + j]] = np.float32(-wrong / ((wrong + own[j]) * len(own)))
+        for j in range(first, last):
+            powers[columns[j]] = np.float32(-wrong / ((wrong + own[j - ends[start]]) * (last - first)))

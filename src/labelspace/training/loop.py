@@ -27,10 +27,16 @@ def portions(n: int, batch: int, epochs: int | None, steps: int, bounds: tuple[i
 
 
 def hold_some(Y: Csr, share: float, most: int, seed: int) -> tuple[Ints, Ints] | None:
-    """Rows to train on, and rows held out, drawn by chance; None where either would be without a label."""
+    """Rows to train on, and rows held out, drawn by chance; None where either would be without a label.
+
+    A document with a label that no other one to train on has is not held out: its label could not be learned.
+    """
     order = np.random.default_rng(seed).permutation(Y.shape[0])
     n = min(round(share * Y.shape[0]), most)
     held, rest = np.sort(order[:n]), np.sort(order[n:])
+    unknown = np.bincount(Y[rest].indices, minlength=Y.shape[1]) == 0
+    needed = Y[held] @ unknown.astype(np.float32) > 0
+    rest, held = np.sort(np.concatenate([rest, held[needed]])), held[~needed]
     return (rest, held) if Y[held].nnz and Y[rest].nnz else None
 
 

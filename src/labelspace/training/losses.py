@@ -10,8 +10,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.losses import pair_shares, subtract_at
+from labelspace.kernels.losses import pair_shares, subtract_at, take_out
 from labelspace.types import Csr, Floats, Ints
+
+MOST = np.float32(60.0)  # the power of e that counts as infinite
 
 Real = TypeVar("Real", np.float32, np.float64)
 
@@ -73,10 +75,17 @@ def softmax_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weight
 def pair_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
     """Of the mean over a document's labels of cross-entropy between that label and all that it does not have.
 
-    Unlike softmax, the labels of a document do not compete with each other. A best score of infinity is no use.
+    Unlike softmax, the labels of a document do not compete with each other. Powers are those of scores above the best
+    wrong one: a true label far ahead of it needs no push, and nothing that counts is lost to rounding.
     """
-    scores -= scores.max(axis=1, keepdims=True)
+    own = np.empty(ends[start + len(scores)] - ends[start], np.float32)
+    take_out(columns, ends, start, scores, own)
+    best = scores.max(axis=1)
+    best[np.isneginf(best)] = 0.0  # no label is wrong
+    scores -= best[:, None]
     np.exp(scores, out=scores)
     if weights is not None:
         scores *= weights
-    pair_shares(columns, ends, start, scores)
+    own -= np.repeat(best, np.diff(ends[start : start + len(scores) + 1]))
+    np.exp(np.minimum(own, MOST, out=own), out=own)
+    pair_shares(columns, ends, start, own, scores)
