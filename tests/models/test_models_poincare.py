@@ -11,8 +11,9 @@ from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.scaling import unit_rows
 from labelspace.models import poincare
-from labelspace.models.poincare import PULL, Lesson, Net, Poincare, fading, label_gradients, likeness_gradient
+from labelspace.models.poincare import Lesson, Net, Poincare, fading
 from labelspace.models.popular import Popular
+from labelspace.training.attraction import PULL, label_gradients, likeness_gradient
 from labelspace.training.geometry import Ball, Flat
 from labelspace.training.negatives import Chosen, choose
 
@@ -430,7 +431,8 @@ def test_documents_of_which_each_has_a_label_of_its_own_are_learned_without_fuss
     X = sp.random(60, 20, 0.4, "csr", np.float32, rng=np.random.default_rng(1))
     model = quick().fit(X, np.eye(60))
     assert (model.predict_topk(X, 1).labels[:, 0] == np.arange(60)).mean() > 0.3
-    quick(patience=1).fit(X, np.eye(60))
+    with pytest.raises(DataError, match="early stopping needs some documents"):
+        quick(patience=1).fit(X, np.eye(60))
 
 
 def test_too_few_documents_to_stop_by_are_one_clear_line(small):

@@ -42,10 +42,10 @@ from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.correlation import spearman
 from labelspace.labels.votes import gain, tally
 from labelspace.models.base import Aids, Model
-from labelspace.training.geometry import Ball, Flat, Rows, Space
+from labelspace.training.attraction import label_gradients, likeness_gradient
+from labelspace.training.geometry import Ball, Flat, Space
 from labelspace.training.layers import SparseLayer, some_rows
 from labelspace.training.loop import PLACES, hold_some, portions, share_right, stops
-from labelspace.training.losses import pair_errors
 from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Progress, TopK
@@ -58,7 +58,6 @@ RATES = {"adagrad": (0.2, 0.03), "adam": (0.01, 0.001), "sgd": (1.0, 10.0)}  # o
 ROW_BLOCK = 64  # documents a task
 HELD_SHARE, HELD_DOCUMENTS = 0.05, 2_000
 LABEL_SPREAD, FEATURE_SPREAD = 1e-3, 1e-2  # at the start
-PULL = 4.0  # alpha of step 6
 NEIGHBOURS = (40, 10, 20, 80)  # tried, the usual one first
 SHARPNESS = (4.0, 0.0, 2.0, 8.0, 16.0)
 LABEL_WEIGHTS = (1.0, 0.0, 0.1, 0.3, 3.0)
@@ -480,53 +479,6 @@ def row_optimizer(form: str, table: Floats) -> RowOptimizer:
     if form == "sgd":
         return RowSgd()
     return RowAdagrad(len(table)) if form == "adagrad" else RowAdam(*table.shape)
-
-
-def label_gradients(space: Space, lifted: Floats, points: Floats, chosen: Chosen, alpha: float) -> tuple[Rows, Rows]:
-    """The gradients of the mean loss of step 5 by the documents' lifted rows, and by the labels' points."""
-    partners = space.flip(space.lift(points))
-    by_lifted = np.empty_like(lifted)
-    by_partners = np.empty((-(-len(lifted) // ROW_BLOCK), *partners.shape), np.float32)
-
-    def turn(start: int, stop: int) -> None:
-        rows = lifted[start:stop]
-        errors = rows @ partners.T
-        slopes = space.distances(errors)
-        errors *= np.float32(-alpha)
-        pair_errors(errors, chosen.columns, chosen.ends, start, chosen.weights)
-        errors *= slopes
-        errors *= np.float32(-alpha / len(lifted))
-        np.matmul(errors, partners, out=by_lifted[start:stop])
-        np.matmul(errors.T, rows, out=by_partners[start // ROW_BLOCK])
-
-    run_blocks(turn, len(lifted), ROW_BLOCK)
-    return by_lifted, space.back(points, space.flip(by_partners.sum(axis=0)))  # summed in one order
-
-
-def likeness_gradient(space: Space, lifted: Floats, true: Csr, strength: float) -> Floats:
-    """The gradient of the mean loss of step 6, times its strength, by the documents' lifted rows.
-
-    The target of a document is shared out among the others by the cosine of their label sets; one that shares no label
-    with any other has no part in it.
-    """
-    unit = unit_rows(true)
-    target = (unit @ unit.T).toarray()
-    np.fill_diagonal(target, 0.0)
-    total = target.sum(axis=1, keepdims=True)
-    partners = space.flip(lifted)
-    scores = lifted @ partners.T
-    slopes = space.distances(scores)
-    scores *= np.float32(-PULL)
-    np.fill_diagonal(scores, -np.inf)
-    scores -= scores.max(axis=1, keepdims=True) if len(scores) > 1 else 0
-    errors = np.exp(scores)
-    errors /= np.maximum(errors.sum(axis=1, keepdims=True), LEAST_SUM)
-    errors -= target / np.maximum(total, LEAST_SUM)
-    errors *= (total > 0) * np.float32(-PULL * strength / len(lifted))
-    errors *= slopes
-    np.fill_diagonal(errors, 0.0)
-    gradient: Floats = errors @ partners + space.flip(errors.T @ lifted)
-    return gradient
 
 
 def fading(scores: Floats, sharpness: float) -> Floats:

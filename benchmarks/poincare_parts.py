@@ -1,0 +1,68 @@
+"""What each part of Poincaré gives, by route: the votes of near documents, the nearest labels, and both.
+
+    python benchmarks/poincare_parts.py DATA [--seeds 3] [--set key=value ...]
+
+On documents that were not trained on: ``dev.*``, or else a fifth of train. ``norms`` are the mean norms of documents
+and labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+from splits import Split, read
+
+from labelspace import metrics
+from labelspace.models.poincare import Poincare
+from labelspace.options import parse_settings
+
+ROUTES = ("vote", "labels", "both")
+ROWS: dict[str, dict[str, Any]] = {
+    "all of it": {},
+    "votes counted, not weighed": {"sharpness": 0.0},
+    "without the likeness of documents": {"similarity": 0.0},
+    "and with the paper's projection": {"similarity": 0.0, "projection": "clip"},
+    "and with the paper's Adam": {"similarity": 0.0, "projection": "clip", "optimizer": "adam", "sharpness": 0.0},
+    "Euclidean": {"geometry": "euclidean"},
+    "Euclidean, without the likeness": {"geometry": "euclidean", "similarity": 0.0},
+}
+
+
+def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> list[float]:
+    """P@1, P@3 and P@5 of each route, the norms, and Spearman's correlation of norm and frequency."""
+    X, Y = train
+    counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    told: list[float] = []
+    for route in ROUTES:
+        model = Poincare(**settings, route=route).fit(X, Y)
+        figures = metrics.evaluate(unseen[1], model.predict_topk(unseen[0], 5), counts, X.shape[0])
+        told += [figures["P@1"], figures["P@3"], figures["P@5"]]
+    report = model.report_
+    return [
+        *told,
+        *(report[f"mean_norm_of_{what}"] for what in ("documents", "labels")),
+        report["norm_against_frequency"],
+    ]
+
+
+def main() -> None:
+    """Print one Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all")
+    args = parser.parse_args()
+    train, unseen = read(args.data, "validation", Poincare.text_features)
+    print("| | vote | labels | both | norms | norm against frequency |\n|---|---|---|---|---|---|")
+    for name, changed in ROWS.items():
+        settings = {**parse_settings(args.settings), **changed}
+        runs = [measure(train, unseen, {**settings, "seed": seed}) for seed in range(args.seeds)]
+        means = np.mean(runs, axis=0)
+        cells = ["/".join(f"{value:.2f}" for value in means[at : at + 3]) for at in (0, 3, 6)]
+        print(f"| {name} |", " | ".join(cells), f"| {means[9]:.2f}, {means[10]:.2f} | {means[11]:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
