@@ -10,7 +10,6 @@ is chosen for each number anew, on a twentieth of train that is cut off here.
 from __future__ import annotations
 
 import argparse
-import copy
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,13 @@ from splits import Split, read
 
 from labelspace import metrics
 from labelspace.experiment import timed
+from labelspace.features.scaling import unit_rows
 from labelspace.models.base import silent
 from labelspace.models.poincare import Poincare
 from labelspace.options import parse_settings
 from labelspace.training.loop import hold_some
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
-
-
-def first(model: Poincare, learners: int, held: Split) -> Poincare:
-    """A model of the first learners, with votes weighed for them."""
-    fewer = copy.copy(model)
-    fewer.points_, fewer.documents_ = model.points_[:learners], model.documents_[:learners]
-    fewer._choose(held, silent)
-    return fewer
 
 
 def rows(train: Split, unseen: Split, learners: list[int], settings: dict[str, Any]) -> None:
@@ -44,9 +36,13 @@ def rows(train: Split, unseen: Split, learners: list[int], settings: dict[str, A
         model = Poincare(learners=max(learners), **settings)
         model.fit(X[rest], Y[rest], validation=(X[held], Y[held]))
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
+    choices = model._choices()
+    most = max(choice.neighbours for choice in choices)
+    tried, asked = (model._evidence(unit_rows(rows), most, 5) for rows in (X[held], unseen[0]))
     for number in learners:
-        some = first(model, number, (X[held], Y[held]))
-        figures = metrics.evaluate(unseen[1], some.predict_topk(unseen[0], 5), counts, X.shape[0])
+        best = model._best(choices, tried[:number], Y[held], silent)
+        top = model._ranked(asked[:number], best, 5)
+        figures = metrics.evaluate(unseen[1], top, counts, X.shape[0])
         told = [settings["geometry"], settings["dimension"], number, *(f"{figures[key]:.2f}" for key in SHOWN)]
         told += [model.report_["norm_against_frequency"], f"{taken.cpu / max(learners):.0f}"]
         print("|", " | ".join(map(str, told)), "|", flush=True)

@@ -280,6 +280,15 @@ class Poincare(Model):
 
     def _choose(self, held: tuple[Csr, Csr] | None, progress: Progress) -> None:
         """How votes are weighed: as told, or as serves the documents held out best; step 8."""
+        choices = self._choices()
+        best = choices[0]
+        if held is not None and len(choices) > 1:
+            found = self._evidence(held[0], max(choice.neighbours for choice in choices), PLACES)
+            best = self._best(choices, found, held[1], progress)
+        self.neighbours_, self.sharpness_, self.label_weight_ = best.neighbours, best.sharpness, best.label_weight
+
+    def _choices(self) -> list[Weighing]:
+        """The ways to try, the usual one first."""
         given = (self.neighbours, self.sharpness, self.label_weight)
         usual = (NEIGHBOURS, SHARPNESS, LABEL_WEIGHTS)
         tried = [grid if own is None else (own,) for own, grid in zip(given, usual, strict=True)]
@@ -287,16 +296,17 @@ class Poincare(Model):
             tried[2] = tried[2][:1]
         elif self.route == "labels":
             tried[:2] = tried[0][:1], tried[1][:1]
-        choices = [Weighing(int(m), float(s), float(w)) for m, s, w in product(*tried)]
-        best = choices[0]
-        if held is not None and len(choices) > 1:
-            found = self._evidence(held[0], max(choice.neighbours for choice in choices), PLACES)
-            gains = []
-            for choice in choices:
-                gains.append(gain(self._ranked(found, choice, min(PLACES, self.n_labels_)), held[1]))
-                progress("weighing votes", len(gains), len(choices))
-            best = choices[int(np.argmax(gains))]
-        self.neighbours_, self.sharpness_, self.label_weight_ = best.neighbours, best.sharpness, best.label_weight
+        return [Weighing(int(m), float(s), float(w)) for m, s, w in product(*tried)]
+
+    def _best(
+        self, choices: list[Weighing], found: list[tuple[TopK, TopK]], truth: Csr, progress: Progress
+    ) -> Weighing:
+        """The choice that ranks the labels of documents best."""
+        gains = []
+        for choice in choices:
+            gains.append(gain(self._ranked(found, choice, min(PLACES, self.n_labels_)), truth))
+            progress("weighing votes", len(gains), len(choices))
+        return choices[int(np.argmax(gains))]
 
     def _evidence(self, X: Csr, neighbours: int, k: int) -> list[tuple[TopK, TopK]]:
         """Of each learner, the nearest documents and labels; scores are distances below zero."""
