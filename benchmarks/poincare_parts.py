@@ -15,8 +15,11 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
+from labelspace.features.scaling import unit_rows
+from labelspace.models.base import silent
 from labelspace.models.poincare import Poincare
 from labelspace.options import parse_settings
+from labelspace.training.loop import hold_some
 
 ROUTES = ("vote", "labels", "both")
 ROWS: dict[str, dict[str, Any]] = {
@@ -25,6 +28,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "without the likeness of documents": {"similarity": 0.0},
     "and with the paper's projection": {"similarity": 0.0, "projection": "clip"},
     "and with the paper's Adam": {"similarity": 0.0, "projection": "clip", "optimizer": "adam", "sharpness": 0.0},
+    "a small alpha": {"alpha": 4.0},
+    "a small alpha, without the likeness": {"alpha": 4.0, "similarity": 0.0},
     "Euclidean": {"geometry": "euclidean"},
     "Euclidean, without the likeness": {"geometry": "euclidean", "similarity": 0.0},
 }
@@ -33,18 +38,19 @@ ROWS: dict[str, dict[str, Any]] = {
 def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> list[float]:
     """P@1, P@3 and P@5 of each route, the norms, and Spearman's correlation of norm and frequency."""
     X, Y = train
+    parted = hold_some(Y, 0.05, 2000, seed=0)
+    assert parted is not None
+    rest, held = parted
+    model = Poincare(**settings).fit(X[rest], Y[rest], validation=(X[held], Y[held]))
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     told: list[float] = []
     for route in ROUTES:
-        model = Poincare(**settings, route=route).fit(X, Y)
+        model.route = route
+        model._choose((unit_rows(X[held]), Y[held]), silent)
         figures = metrics.evaluate(unseen[1], model.predict_topk(unseen[0], 5), counts, X.shape[0])
         told += [figures["P@1"], figures["P@3"], figures["P@5"]]
-    report = model.report_
-    return [
-        *told,
-        *(report[f"mean_norm_of_{what}"] for what in ("documents", "labels")),
-        report["norm_against_frequency"],
-    ]
+    norms = [model.report_[f"mean_norm_of_{what}"] for what in ("documents", "labels")]
+    return [*told, *norms, model.report_["norm_against_frequency"]]
 
 
 def main() -> None:

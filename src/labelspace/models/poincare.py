@@ -17,9 +17,10 @@ Gerald and Baskiotis, "Joint Label/Example Hyperbolic Representation for Extreme
 8. Place all training documents. A new one gets the votes of its nearest, weighed by exp(-sharpness d), and those of the
    nearest labels themselves (``route``); how they are weighed is chosen on the documents held out.
 
-Where we differ, and why: with p, documents pile up at the boundary. With the loss of step 5 alone they go far out as
-well: there only their direction counts for distances to labels, while distances to each other grow with every
-accidental difference, so that neighbours say little. Step 6 holds them where both say much. The paper counts votes.
+Where we differ, and why: with p, documents pile up at the boundary, and so they do without it where alpha is small.
+There only their direction counts for distances to labels, while distances to each other grow with every accidental
+difference, so that neighbours say little. A larger alpha, or step 6, holds them where both say much. The paper counts
+votes; weighed, they say more.
 """
 
 from __future__ import annotations
