@@ -22,14 +22,15 @@ from labelspace.options import parse_settings
 from labelspace.training.loop import hold_some
 
 ROUTES = ("vote", "labels", "both")
+FAST: dict[str, Any] = {"alpha": 4.0, "feature_rate": 0.1}
 ROWS: dict[str, dict[str, Any]] = {
     "all of it": {},
     "votes counted, not weighed": {"sharpness": 0.0},
     "without the likeness of documents": {"similarity": 0.0},
     "and with the paper's projection": {"similarity": 0.0, "projection": "clip"},
     "and with the paper's Adam": {"similarity": 0.0, "projection": "clip", "optimizer": "adam", "sharpness": 0.0},
-    "a small alpha": {"alpha": 4.0},
-    "a small alpha, without the likeness": {"alpha": 4.0, "similarity": 0.0},
+    "alpha 4, features that learn fast": FAST,
+    "the same, without the likeness": {**FAST, "similarity": 0.0},
     "Euclidean": {"geometry": "euclidean"},
     "Euclidean, without the likeness": {"geometry": "euclidean", "similarity": 0.0},
 }

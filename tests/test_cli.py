@@ -24,20 +24,6 @@ KEYS = (
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["labelspace", *map(str, args)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
-
-
-@pytest.fixture
 def texts(data, tmp_path):
     folder = tmp_path / "texts"
     for name, part in zip(("train", "test"), data, strict=True):

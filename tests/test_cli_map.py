@@ -1,30 +1,14 @@
 """``labelspace map`` as a user meets it, on a method whose label points are known."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from labelspace import cli
 from labelspace.models.popular import Popular
 from labelspace.models.registry import create
 from labelspace.tagger import Tagger
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*args):
-        monkeypatch.setattr(sys, "argv", ["labelspace", *map(str, args)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
@@ -101,3 +85,13 @@ def test_a_failed_write_leaves_the_old_page(run, hyperbolic, tagger, monkeypatch
     assert run("map", tagger)[0] == 2
     assert Path("map.html").read_text() == "old"
     assert sorted(path.name for path in Path().iterdir()) == ["map.html", "model"]
+
+
+def test_a_real_model_is_drawn(run):
+    texts = ["bread", "bread dough", "fish", "grilled fish"] * 10
+    names = [["baking", "food"], ["baking", "food"], ["fish", "food"], ["fish", "grilling"]] * 10
+    Tagger("poincare", dimension=2, epochs=5).fit(texts, names).save("model")
+    code, out, _ = run("map", "model", "--json")
+    assert code == 0
+    assert json.loads(out)["n_labels"] == 4
+    assert embedded("map.html")["names"] == ["baking", "fish", "food", "grilling"]

@@ -99,7 +99,7 @@ def train(
         tagger = experiment.train(open_source(data), recipe, report, checkpoint)
     tagger.save(out)
     size = experiment.megabytes(out)
-    summary = {
+    summary: dict[str, Any] = {
         "model": str(out),
         "method": recipe.method,
         "n": tagger.labels_.n_documents,
@@ -108,16 +108,16 @@ def train(
         "train_seconds": round(taken.wall, 3),
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": size,
+        "report": tagger.model.report(),
     }
-    report_of_training = tagger.model.report()
     if as_json:
-        print_json({**summary, **({"report": report_of_training} if report_of_training else {})})
+        print_json(summary)
         return
     say(
         f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
         f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
     )
-    for key, value in report_of_training.items():
+    for key, value in summary["report"].items():
         if isinstance(value, (int, float)):
             say(f"  {key.replace('_', ' ')}: {value:g}")
     say(f"saved: {out} ({size:.1f} MB)")
