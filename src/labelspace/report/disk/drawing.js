@@ -8,7 +8,7 @@ const LINES_MOST = 150000, LINES_LEAST = 10000;
 // Where each label stands in the present view: on the disk, in CSS pixels, and its radius.
 const wx = new Float64Array(n), wy = new Float64Array(n), sx = new Float32Array(n), sy = new Float32Array(n);
 const size = new Float32Array(n), widths = new Float32Array(n), isHit = new Uint8Array(n);
-const view = { motion: Disk.still, zoom: 1, width: 1, height: 1, ratio: 1, cx: 0, cy: 0, scale: 1 };
+const view = { motion: Disk.still, zoom: HOME_ZOOM, width: 1, height: 1, ratio: 1, cx: 0, cy: 0, scale: 1 };
 const seen = { hover: -1, chosen: -1, hits: [], active: 0, lines: child.length > 0 };
 const canvas = at("names"), names = canvas.getContext("2d"), dots = at("dots").getContext("2d", { alpha: false });
 let pixels = null, cells = null, pending = false, moving = false, budget = LINES_MOST;

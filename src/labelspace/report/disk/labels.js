@@ -12,6 +12,8 @@ for (let i = 0; i < n; i++) {
   y[i] = norm[i] * Math.sin(data.angle[i]);
 }
 const furthest = data.distance.reduce((most, one) => Math.max(most, one), 0);
+// The view begins where the labels fill it: all of the disk, or its middle where they keep to that.
+const HOME_ZOOM = Math.min(3, Math.max(1, 0.9 / Math.max(Math.tanh(furthest / 2), 1e-9)));
 const highest = counts.reduce((most, one) => Math.max(most, one), 1);
 const lowest = counts.reduce((least, one) => Math.min(least, Math.max(one, 1)), highest);
 // Where a count stands between the lowest and the highest, on a logarithmic scale from 0 to 1.

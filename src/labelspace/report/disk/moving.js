@@ -72,7 +72,7 @@ function flyHome() {
   fly((part) => {
     const far = r > 0 ? Math.tanh((1 - part) * Math.atanh(r)) / r : 0;
     view.motion = Disk.after(Disk.translation(u * far, v * far), Disk.rotation(turn * (1 - part)));
-    view.zoom = zoom ** (1 - part);
+    view.zoom = HOME_ZOOM * (zoom / HOME_ZOOM) ** (1 - part);
   });
 }
 
