@@ -45,7 +45,7 @@ from labelspace.labels.votes import gain, tally
 from labelspace.models.base import Aids, Model
 from labelspace.training.attraction import label_gradients, likeness_gradient
 from labelspace.training.geometry import Ball, Flat, Space
-from labelspace.training.layers import SparseLayer, some_rows
+from labelspace.training.layers import Batch, SparseLayer, some_rows
 from labelspace.training.loop import PLACES, hold_some, portions, share_right, stops
 from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
@@ -470,7 +470,7 @@ class Net:
         points = rng.standard_normal((len(lesson.seen), model.dimension), np.float32) * np.float32(LABEL_SPREAD)
         return cls(model, features, points)
 
-    def descend_features(self, given: Any, gradient: Floats, left: float) -> None:  # noqa: ANN401 - a Batch
+    def descend_features(self, given: Batch, gradient: Floats, left: float) -> None:
         """Move theta on the gradient (batch, dimension) by r."""
         if self.of_features is None:
             self.features.descend(given, gradient, self.feature_rate * left)
