@@ -356,11 +356,12 @@ def test_the_module_runs_and_a_closed_pipe_is_no_error(tmp_path):
 
 @pytest.mark.slow
 def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
-    data = planted(n=4000, d=2000, l=3000, texts=True, seed=1)
+    data = planted(n=400, d=200, l=30, texts=True, seed=1)
     write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
-    command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "one_vs_rest", "--out", "m"]
+    command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "poincare", "--out", "m"]
+    command += ["--set", "epochs=1000000", "--set", "learners=3"]  # would not end by itself
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        while not process.stderr.readline().startswith("labels: "):
+        while not process.stderr.readline().startswith("batches: "):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)

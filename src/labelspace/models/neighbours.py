@@ -133,5 +133,6 @@ class Neighbours(Model):
         # Relative to the nearest, so that a high power does not turn all votes to zero.
         weights = np.divide(similarity, similarity[:, :1], out=np.zeros_like(similarity), where=near >= 0)
         np.power(weights, np.float32(p), out=weights, where=near >= 0)
-        weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30))
-        return tally(near, weights, self.Y_, k)
+        top = tally(near, weights, self.Y_, k)
+        np.divide(top.scores, np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30)), out=top.scores)
+        return top
