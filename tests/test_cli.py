@@ -1,5 +1,6 @@
 """The command line as a user meets it: what it prints, where, and its exit codes."""
 
+import functools
 import io
 import json
 import signal
@@ -360,7 +361,9 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
     write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
     command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "poincare", "--out", "m"]
     command += ["--set", "epochs=1000000", "--set", "learners=3"]  # would not end by itself
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # deaf to it in the background of a shell
+    with subprocess.Popen(command, cwd=tmp_path, preexec_fn=heard, **pipes) as process:
         while not process.stderr.readline().startswith("batches: "):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
