@@ -53,6 +53,28 @@ def optional(rule: Rule) -> Rule:
     return Rule(f"none, or {rule.words}", lambda value: value is None or rule.holds(value))
 
 
+def widths(fewest: int = 1) -> Rule:
+    """Widths of layers: a whole number, or several as text with commas between."""
+    words = "a whole number, or several with commas between, as in 512,256"
+    return Rule(words if fewest else f"{words}, or nothing at all", lambda value: _are_widths(value, fewest))
+
+
+def listed_widths(value: int | str) -> list[int]:
+    """What such a parameter says.
+
+    >>> listed_widths("512,256"), listed_widths(64), listed_widths("")
+    ([512, 256], [64], [])
+    """
+    return [int(width) for width in str(value).split(",") if width.strip()]
+
+
+def _are_widths(value: Any, fewest: int) -> bool:  # noqa: ANN401 - whatever was given
+    if type(value) is bool or not isinstance(value, (Integral, str)):
+        return False
+    parts = [part.strip() for part in str(value).split(",")] if str(value).strip() else []
+    return len(parts) >= fewest and all(part.isdecimal() and 1 <= int(part) < 2**20 for part in parts)
+
+
 def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
     """A finite number of a size that float32 can hold."""
     return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < LARGEST

@@ -14,7 +14,8 @@ from labelspace.models import blend, glas
 from labelspace.models.blend import Blend
 from labelspace.models.glas import Chosen, Glas, Lesson, Net, Pull
 from labelspace.models.network import Network
-from labelspace.training.encoder import Dense, Encoder
+from labelspace.training.dense import Dense
+from labelspace.training.encoder import Encoder
 from labelspace.training.layers import SPREAD, SparseLayer
 from labelspace.training.optimizers import Adaptive, Moving
 

@@ -5,11 +5,13 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.models import network
-from labelspace.models.network import Layers, Network, label_errors
+from labelspace.models.network import Layers, Network, to_label_errors
 from labelspace.models.popular import Popular
 from labelspace.training import layers as sparse_layers
+from labelspace.training import output
 from labelspace.training.layers import SparseLayer
 from labelspace.training.optimizers import Moving
+from labelspace.training.output import OutputLayer
 
 
 def hits(model, documents, k):
@@ -53,12 +55,13 @@ def slopes(X, Y, w, key, step=1e-5):
 @pytest.fixture
 def gradients(monkeypatch):
     """The gradients that one step on the tiny case hands to Adam and, of E, the change that Adagrad made of it."""
-    monkeypatch.setattr(network, "LABEL_BLOCK", 2)  # blocks that do not divide the labels
+    monkeypatch.setattr(output, "LABEL_BLOCK", 2)  # blocks that do not divide the labels
     X, Y, w = case()
     w32 = {key: value.astype(np.float32) for key, value in w.items()}
     found = {}
-    layers = Layers(SparseLayer(w32["E"].copy()), *(Moving(w32[key].copy()) for key in "cWb"))
-    owners = {id(layers.hidden_bias): "c", id(layers.weights): "W", id(layers.bias): "b"}
+    last = OutputLayer(w32["W"].copy(), w32["b"].copy())
+    layers = Layers(SparseLayer(w32["E"].copy()), Moving(w32["c"].copy()), last)
+    owners = {id(layers.hidden_bias): "c", id(last.weights): "W", id(last.bias): "b"}
 
     def record(self, gradient, rate, number, part=slice(None)):
         key = owners[id(self)]
@@ -86,9 +89,9 @@ def test_the_step_of_the_features_vectors_is_their_scaled_gradient(gradients):
 
 def test_errors_of_certain_labels_are_zero_and_quiet():
     Y = sp.csr_matrix([[1.0, 0.0]])
-    bias = np.array([500, -500], np.float32)
-    error = label_errors(np.zeros((1, 1), np.float32), np.ones((2, 1), np.float32), bias, Y, np.zeros(1, np.int32), 0)
-    assert error.tolist() == [[0, 0]]
+    scores = np.array([[500, -500]], np.float32)
+    to_label_errors(Y, np.zeros(1, np.int32), scores, 0)
+    assert scores.tolist() == [[0, 0]]
 
 
 def test_another_seed_is_another_network(data):
@@ -100,7 +103,7 @@ def test_another_seed_is_another_network(data):
 
 def test_blocks_and_threads_change_nothing_but_time(data, monkeypatch):
     train, _ = data
-    monkeypatch.setattr(network, "LABEL_BLOCK", 16)
+    monkeypatch.setattr(output, "LABEL_BLOCK", 16)
     monkeypatch.setattr(network, "ROW_BLOCK", 8)
     monkeypatch.setattr(sparse_layers, "ROW_BLOCK", 8)
     monkeypatch.setattr(sparse_layers, "FEATURE_BLOCK", 32)

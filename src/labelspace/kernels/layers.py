@@ -99,6 +99,54 @@ def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Fl
 
 
 @njit(cache=True, nogil=True, fastmath=True)
+def entry_products(
+    indices: Ints, indptr: Ints, start: int, stop: int, hidden: Floats, vectors: Floats, skipped: Ints, out: Floats
+) -> None:
+    """At each entry of the rows start..stop of a batch (CSR): the product of the row's and the column's vector.
+
+    ``hidden`` is (batch, width), ``vectors`` (n_columns, width). Columns with ``skipped`` at 0 or more are left out;
+    an empty one skips none.
+    """
+    for row in range(start, stop):
+        own = hidden[row]
+        for j in range(indptr[row], indptr[row + 1]):
+            if len(skipped) > 0 and skipped[indices[j]] >= 0:
+                continue
+            vector, total = vectors[indices[j]], np.float32(0.0)
+            for m in range(len(own)):
+                total += own[m] * vector[m]
+            out[j] = total
+
+
+@njit(cache=True, nogil=True)
+def drawn_errors(
+    data: Floats, indices: Ints, indptr: Ints, place: Ints, weight: float, own: Floats, out: Floats
+) -> float:
+    """Predictions of a batch (CSR) become half the gradient of their squared error, which is returned.
+
+    ``out`` (batch, drawn) are those at the columns drawn, column c at ``place[c]``; each stands for ``weight`` columns,
+    but one where the row has a value for itself alone. ``own`` are those at the row's values; an entry that stands in
+    ``out`` becomes 0 there.
+    """
+    error = 0.0
+    for row in range(len(out)):
+        errors = out[row]
+        for at in range(len(errors)):
+            error += weight * errors[at] ** 2
+            errors[at] *= np.float32(weight)
+        for j in range(indptr[row], indptr[row + 1]):
+            at = place[indices[j]]
+            if at >= 0:
+                guess = errors[at] / np.float32(weight)
+                error += (guess - data[j]) ** 2 - weight * guess**2
+                errors[at], own[j] = guess - data[j], 0.0
+            else:
+                own[j] -= data[j]
+                error += own[j] ** 2
+    return error
+
+
+@njit(cache=True, nogil=True, fastmath=True)
 def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, out: Floats) -> None:
     """The gradients by the vectors of a batch's features, which ``by_feature`` arranged: (features, hidden)."""
     for i in range(len(out)):
@@ -159,9 +207,32 @@ def add_units(activity: Floats, weights: Table, out: Floats) -> None:
     """Add to ``out`` (n_labels,) the weights (hidden, n_labels) of the units that are active, times their activity."""
     for unit in range(len(activity)):
         value, of_unit = activity[unit], weights[unit]
-        if value > 0.0:
+        if value != 0.0:
             for label in range(len(out)):
                 out[label] += value * of_unit[label]
+
+
+@njit(cache=True, nogil=True)
+def best_outputs(
+    activity: Floats, weights: Table, scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
+    ids: Ints,
+) -> None:  # fmt: skip
+    """The best of the allowed labels for one row's activity (hidden,), by weights (hidden, n_labels) and a bias."""
+    values = np.zeros(len(bias), np.float32)
+    add_units(activity, weights, values)
+    for label in range(len(values)):
+        values[label] = values[label] * scales[label] + bias[label]
+    best_allowed(values, allowed, scores, ids)
+
+
+@njit(cache=True, nogil=True)
+def output_topk(
+    activity: Floats, start: int, stop: int, weights: Table, weight_scales: Floats, bias: Floats,
+    allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
+    """``best_outputs`` of the rows start..stop of an activity (n, hidden)."""
+    for row in range(start, stop):
+        best_outputs(activity[row], weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
 @njit(cache=True, nogil=True)
@@ -170,20 +241,18 @@ def network_topk(
     hidden_bias: Floats, weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_],
     out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
-    """The best of the allowed labels for the rows start..stop of X (CSR), by their log-odds.
+    """The best of the allowed labels for the rows start..stop of X (CSR) through a ReLU, by their log-odds.
 
     ``vectors`` is (n_features, hidden) with a scale a feature, ``weights`` (hidden, n_labels) with a scale a label.
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
-    activity, scores = np.empty(len(hidden_bias), np.float32), np.empty(len(bias), np.float32)
+    activity = np.empty(len(hidden_bias), np.float32)
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
-        scores[:] = 0.0
-        add_units(activity, weights, scores)
-        for label in range(len(scores)):
-            scores[label] = scores[label] * weight_scales[label] + bias[label]
-        best_allowed(scores, allowed, out_scores[row], out_labels[row])
+        for unit in range(len(activity)):
+            activity[unit] = max(activity[unit], np.float32(0.0))
+        best_outputs(activity, weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
 @njit(cache=True, nogil=True, fastmath=True)

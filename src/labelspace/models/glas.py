@@ -47,7 +47,8 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import MEASURES, similarity
 from labelspace.models.base import Aids, Inputs, Model
 from labelspace.training.checkpoint import Checkpoint, fingerprint
-from labelspace.training.encoder import Dense, Encoder, lengths
+from labelspace.training.dense import Dense, lengths
+from labelspace.training.encoder import Encoder
 from labelspace.training.layers import SparseLayer, some_rows
 from labelspace.training.loop import PLACES, hold_some, portions, share_right, stops
 from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
@@ -216,7 +217,7 @@ class Glas(Model):
         features = SparseLayer.random(X, self.dimension, rng, self.weight_normalisation)
         second = None
         if self.layers == 2:
-            second = Dense.random(self.dimension, rng, self.weight_normalisation)
+            second = Dense.random(self.dimension, self.dimension, rng, self.weight_normalisation)
         encoder = Encoder(features, second, self.dimension, self.activation == "relu")
         plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias; a bias is learned all the same, from 0
         points = np.zeros((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever

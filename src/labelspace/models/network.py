@@ -20,6 +20,7 @@ own threads took 1.6 to 25 times the CPU time. A label without training document
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +36,11 @@ from labelspace.training.layers import Batch, SparseLayer, some_rows
 from labelspace.training.loop import portions
 from labelspace.training.losses import log_odds, sigmoid, to_chances
 from labelspace.training.optimizers import Moving
+from labelspace.training.output import OutputLayer
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # fewest and most that are chosen
-LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
 ROW_BLOCK = 64  # documents a task
 
 
@@ -114,9 +115,8 @@ class Network(Model):
                     done += 1
                 aids.progress("epochs", epoch + 1, epochs)
         self.vectors_, self.vector_scales_ = in_bytes(layers.features.vectors)  # step 5
-        weights, self.weight_scales_ = in_bytes(layers.weights.value)
-        self.weights_ = np.ascontiguousarray(weights.T)
-        self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.bias.value
+        self.weights_, self.weight_scales_ = layers.output.by_units()
+        self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
     def _learn(self, layers: Layers, X: Csr, Y: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
@@ -152,34 +152,20 @@ class Layers:
 
     features: SparseLayer  # E (n_features, hidden)
     hidden_bias: Moving  # c (hidden,)
-    weights: Moving  # W (n_labels, hidden)
-    bias: Moving  # b (n_labels,)
+    output: OutputLayer  # W (n_labels, hidden) and b
     number: int = 0  # steps begun
 
     @classmethod
     def random(cls, X: Csr, Y: Csr, hidden: int, rng: np.random.Generator) -> Layers:
         """Random vectors and weights, and labels at their frequency."""
         features = SparseLayer.random(X, hidden, rng)
-        weights = rng.standard_normal((Y.shape[1], hidden), np.float32) * np.float32(hidden**-0.5)
-        return cls(features, Moving(np.zeros(hidden, np.float32)), Moving(weights), Moving(log_odds(Y)))
+        return cls(features, Moving(np.zeros(hidden, np.float32)), OutputLayer.random(log_odds(Y), hidden, rng))
 
     def descend_output(self, activity: Floats, Y: Csr, rows: Ints, rate: float) -> Floats:
         """Move W and b on the rows of Y; the gradient by their activity (batch, hidden) is returned."""
         self.number += 1
-        n_labels = len(self.bias.value)
-        gradients = np.empty((-(-n_labels // LABEL_BLOCK), *activity.shape), np.float32)
-
-        def descend(start: int, stop: int) -> None:
-            part = slice(start, stop)
-            weights = self.weights.value[part]
-            error = label_errors(activity, weights, self.bias.value[part], Y, rows, start)  # (batch, stop - start)
-            np.matmul(error, weights, out=gradients[start // LABEL_BLOCK])
-            self.weights.step(error.T @ activity, rate, self.number, part)
-            self.bias.step(error.sum(axis=0), rate, self.number, part)
-
-        run_blocks(descend, n_labels, LABEL_BLOCK)
-        gradient: Floats = gradients.sum(axis=0)  # in one order, whatever the threads did
-        return gradient
+        to_errors = partial(to_label_errors, Y, rows)
+        return self.output.descend(activity, to_errors, rate, self.number)
 
     def descend_input(self, given: Batch, gradient: Floats, rate: float, feature_rate: float) -> None:
         """Move c and the rows of E that a batch has; ``gradient`` (batch, hidden) is that by E'x + c."""
@@ -187,11 +173,8 @@ class Layers:
         self.features.descend(given, gradient, feature_rate)
 
 
-def label_errors(activity: Floats, weights: Floats, bias: Floats, Y: Csr, rows: Ints, start: int) -> Floats:
+def to_label_errors(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
     """Score minus truth, over the size of the batch: the loss' gradient by z. For the labels from start on."""
-    error: Floats = activity @ weights.T
-    error += bias
-    to_chances(error)
-    subtract_labels(Y.indices, Y.indptr, rows, start, error)
-    error /= np.float32(len(rows))
-    return error
+    to_chances(scores)
+    subtract_labels(Y.indices, Y.indptr, rows, start, scores)
+    scores /= np.float32(len(rows))

@@ -19,6 +19,7 @@ METHODS = {
     "network": "labelspace.models.network:Network",
     "glas": "labelspace.models.glas:Glas",
     "poincare": "labelspace.models.poincare:Poincare",
+    "neuralxc": "labelspace.models.neuralxc:NeuralXC",
     "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labelspace.training.dense import TINY, Dense, lengths
 from labelspace.training.layers import Batch, SparseLayer
 from labelspace.training.optimizers import Moving
 from labelspace.types import Floats
-
-TINY = np.float32(1e-12)  # the length of a vector of zeros, so that one may divide by it
 
 
 @dataclass
@@ -23,43 +22,6 @@ class Trace:
     hidden: Floats  # after the gate
     lengths: Floats  # (batch,) of the last layer's output
     points: Floats  # phi (batch, dimension)
-
-
-class Dense:
-    """A dense layer that Adam moves, a row of weights a unit; normalised, all rows have one learned length."""
-
-    def __init__(self, rows: Floats, normalised: bool) -> None:
-        self.rows, self.normalised = Moving(rows), normalised
-        self.offset = Moving(np.zeros(len(rows), np.float32))
-        self.length = Moving(np.ones(1, np.float32))
-
-    @classmethod
-    def random(cls, width: int, rng: np.random.Generator, normalised: bool) -> Dense:
-        """Random rows of about length 1."""
-        return cls(rng.standard_normal((width, width), np.float32) * np.float32(width**-0.5), normalised)
-
-    @property
-    def weights(self) -> Floats:
-        """The rows as they are used. Shape (units, inputs)."""
-        rows = self.rows.value
-        if not self.normalised:
-            return rows
-        scaled: Floats = rows * (self.length.value / lengths(rows))[:, None]
-        return scaled
-
-    def descend(self, inputs: Floats, gradient: Floats, rate: float, number: int) -> Floats:
-        """Move on the gradient by the output (batch, units); that by the inputs is returned."""
-        weights, own = self.weights, gradient.T @ inputs
-        back: Floats = gradient @ weights
-        if self.normalised:
-            rows = self.rows.value
-            size = lengths(rows)[:, None]
-            along = (own * rows).sum(axis=1, keepdims=True) / size
-            own = (own - along * rows / size) * (self.length.value / size)
-            self.length.step(along.sum(axis=0), rate, number)
-        self.rows.step(own, rate, number)
-        self.offset.step(gradient.sum(axis=0), rate, number)
-        return back
 
 
 class Encoder:
@@ -80,7 +42,7 @@ class Encoder:
         if self.relu:
             gate *= first > 0
         hidden: Floats = first * gate
-        last = hidden if self.second is None else hidden @ self.second.weights.T + self.second.offset.value
+        last = hidden if self.second is None else self.second.forward(hidden)
         size = lengths(last)
         return Trace(given, first, gate, hidden, size, last / size[:, None])
 
@@ -110,9 +72,3 @@ class Encoder:
         else:
             self.features.descend(trace.given, gradient, feature_rate)
         self.offset.step(gradient.sum(axis=0), rate, number)
-
-
-def lengths(rows: Floats) -> Floats:
-    """Euclidean lengths of rows, never quite 0."""
-    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), TINY)
-    return found

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.kernels.layers import by_feature, descend_features, embed_rows, feature_gradients, take_rows
+from labelspace.kernels.layers import (
+    by_feature,
+    descend_features,
+    embed_rows,
+    entry_products,
+    feature_gradients,
+    take_rows,
+)
 from labelspace.kernels.threads import run_blocks
+from labelspace.training.optimizers import RowAdagrad
 from labelspace.types import Csr, Floats, Ints
 
 ROW_BLOCK = 64  # documents a task
 FEATURE_BLOCK = 2048  # features a task
 SPREAD = 0.1  # of the features' vectors at the start
+
+NONE: Ints = np.zeros(0, np.int32)
 
 Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
 
@@ -30,11 +40,10 @@ class SparseLayer:
     """
 
     vectors: Floats  # E (n_features, width)
-    squares: Floats  # (n_features,) Adagrad's memory
 
     def __init__(self, vectors: Floats, normalised: bool = False) -> None:
         n_features, width = vectors.shape
-        self.vectors, self.squares, self.normalised = vectors, np.zeros(n_features, np.float32), normalised
+        self.vectors, self.memory, self.normalised = vectors, RowAdagrad(n_features), normalised
         self.lengths = np.zeros(width if normalised else 0)  # of the units' vectors, squared
         if normalised:
             for start in range(0, n_features, FEATURE_BLOCK):
@@ -50,6 +59,11 @@ class SparseLayer:
         vectors *= np.float32(spread)
         vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
         return cls(vectors, normalised)
+
+    @property
+    def squares(self) -> Floats:
+        """What Adagrad remembers of each vector. Shape (n_features,)."""
+        return self.memory.squares
 
     @property
     def unit_scales(self) -> Floats:
@@ -71,6 +85,23 @@ class SparseLayer:
             out *= self.unit_scales
             out += bias
         return out
+
+    def at(self, batch: Batch, hidden: Floats, skipped: Ints = NONE) -> Floats:
+        """At each entry of a batch, the product of its feature's vector and its row of ``hidden`` (batch, width).
+
+        Entries of features with ``skipped`` (n_features,) at 0 or more are left out, and 0.
+        """
+        out = np.zeros(len(batch[1]), np.float32)
+
+        def multiply(start: int, stop: int) -> None:
+            entry_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
+
+        run_blocks(multiply, len(hidden), ROW_BLOCK)
+        return out
+
+    def descend_rows(self, ids: Ints, gradient: Floats, rate: float) -> None:
+        """Move the vectors of some features, each named once, whose gradient (n, width) this is."""
+        self.vectors[ids] += self.memory.steps(ids, gradient, rate)
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
         """A batch's features, and the gradient by the vector of each. Shapes (m,) and (m, width)."""

@@ -60,6 +60,12 @@ def bce_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: F
     subtract_at(columns, ends, start, False, scores)
 
 
+def squared_errors(chances: Floats, errors: Floats) -> None:
+    """Of half the squared error of chances, by their log-odds; ``errors`` are chances minus truth, and are changed."""
+    errors *= chances
+    errors *= np.float32(1) - chances
+
+
 def softmax_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
     """Of cross-entropy between the softmax of the scores and equal shares for the true labels."""
     if weights is not None:

@@ -1,0 +1,346 @@
+"""NeuralXC: documents and label sets as codes of autoencoders, with a regressor from the one code to the other.
+
+Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 3). With the encoders phi_i and phi_o,
+the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1) is
+
+    alpha |psi_i(phi_i(x)) - x|^2 + beta |psi_o(phi_o(y)) - y|^2 + BCE(psi_o(f(phi_i(x))), y)
+
+1. Begin with random weights, and the bias of each label at the log-odds of its frequency.
+2. ``training="staged"``: first minimise the two reconstruction terms alone, then move f alone by the third;
+   ``"pretrained"``: the same beginning, then all terms and all weights; ``"joint"``: all from the start.
+3. For each batch of documents x and label sets y, leave some features out (``input_dropout``) and drop some units of
+   phi_i's first layer (``dropout``).
+4. The code f(phi_i(x)) and the code phi_o(y) go through psi_o together; the errors of both move its weights.
+5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``drawn`` others.
+6. Dense weights move by Adam at ``rate``, vectors of features by row-wise Adagrad at ``feature_rate``. Both fall to 0.
+7. Of what was learned only phi_i, f and psi_o are kept, the two largest tables in 8 bits; labels are ranked by their
+   score psi_o(f(phi_i(x))).
+
+| paper | here |
+|---|---|
+| d_x, d_y | n_features, n_labels |
+| phi_i, ld_x | ``input_layers``: widths from the features to the code, the last of which is ld_x |
+| phi_o, ld_y | ``output_layers``: widths from the labels to the code, the last of which is ld_y |
+| psi_i, psi_o | the same widths backwards |
+| f | ``regressor``: widths between the two codes |
+| alpha, beta | ``alpha``, ``beta`` |
+
+Where we differ, and why: losses are summed over features and labels, as eq. 1 has them; the authors' programs take the
+mean. Biases at the labels' frequency and codes that do not saturate are what keeps it from collapsing to the labels'
+frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch learns on its own and ``negatives`` drawn
+ones; above ``drawn`` features the reconstruction is sampled: both estimate the same sums without a table of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace.estimator import above, at_least, listed_widths, one_of, optional, share, whole, widths
+from labelspace.features.scaling import unit_rows
+from labelspace.kernels.layers import dense_rows, embed_rows, output_topk, subtract_labels
+from labelspace.kernels.losses import subtract_at
+from labelspace.kernels.rounding import Bytes, in_bytes
+from labelspace.kernels.threads import run_blocks
+from labelspace.models.base import Aids, Model
+from labelspace.training.autoencoder import Rates, SparseDecoder, SparseEncoder
+from labelspace.training.dense import ACTIVATIONS, Stack, activated
+from labelspace.training.layers import some_rows
+from labelspace.training.loop import portions
+from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
+from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
+from labelspace.training.output import OutputLayer, SampledOutput
+from labelspace.types import Csr, Floats, Ints, TopK
+
+STEPS = 500  # batches that suffice to learn
+EPOCHS = (6, 15)  # fewest and most that are chosen
+ROW_BLOCK = 64  # documents a task
+
+
+class NeuralXC(Model):
+    """Two autoencoders and a regressor between their codes.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = NeuralXC().fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "neuralxc"
+    title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
+    choose_when = "you compare with the paper, or need a compact code of documents; network is simpler and as good"
+    text_features = {"ngrams": 1}
+    rules = {
+        "input_layers": widths(),
+        "output_layers": widths(),
+        "regressor": widths(0),
+        "activation": one_of(*ACTIVATIONS),
+        "code_activation": one_of(*ACTIVATIONS),
+        "alpha": at_least(0),
+        "beta": at_least(0),
+        "training": one_of("joint", "staged", "pretrained"),
+        "reduction": one_of("sum", "mean"),
+        "prior": one_of(True, False),
+        "epochs": optional(whole(1)),
+        "batch": whole(1),
+        "rate": above(0),
+        "feature_rate": above(0),
+        "dropout": share,
+        "input_dropout": share,
+        "drawn": whole(1),
+        "negatives": whole(1),
+        "seed": whole(0),
+    }
+    state = ("vectors_", "vector_scales_", "offset_", "dense_", "weights_", "weight_scales_", "bias_", "seen_")
+
+    vectors_: Bytes  # (n_features, width)
+    vector_scales_: Floats  # (n_features,)
+    offset_: Floats  # (width,)
+    dense_: Floats  # the dense layers of phi_i, f and psi_o, one after another: for each its weights (inputs, units)
+    weights_: Bytes  # (last width, n_labels)
+    weight_scales_: Floats  # (n_labels,)
+    bias_: Floats  # (n_labels,)
+    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+
+    def __init__(
+        self,
+        input_layers: int | str = 256,
+        output_layers: int | str = 256,
+        regressor: int | str = "",
+        activation: str = "relu",
+        code_activation: str = "relu",
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        training: str = "joint",
+        reduction: str = "sum",
+        prior: bool = True,
+        epochs: int | None = None,
+        batch: int = 256,
+        rate: float = 0.003,
+        feature_rate: float = 0.1,
+        dropout: float = 0.1,
+        input_dropout: float = 0.0,
+        drawn: int = 2048,
+        negatives: int = 2048,
+        seed: int = 0,
+    ) -> None:
+        self.input_layers = input_layers
+        self.output_layers = output_layers
+        self.regressor = regressor
+        self.activation = activation
+        self.code_activation = code_activation
+        self.alpha = alpha
+        self.beta = beta
+        self.training = training
+        self.reduction = reduction
+        self.prior = prior
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.feature_rate = feature_rate
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.drawn = drawn
+        self.negatives = negatives
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        X = unit_rows(X)
+        rng = np.random.default_rng(self.seed)
+        net = self._begin(X, Y, rng)  # step 1
+        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)
+        phases = self._phases()
+        total = len(phases) * epochs
+        with threadpool_limits(1, user_api="blas"):
+            for number, phase in enumerate(phases):  # step 2
+                for epoch in range(epochs):
+                    self._epoch(net, phase, X, Y, batch, epoch / epochs, 1 / epochs, rng)
+                    aids.progress("epochs", number * epochs + epoch + 1, total)
+        self._keep(net, Y)  # step 7
+
+    def _phases(self) -> list[Phase]:
+        """What is minimised and moved, one after another."""
+        everything = Phase(self.alpha, self.beta, 1.0)
+        first = Phase(self.alpha or 1.0, self.beta or 1.0, 0.0)
+        return {
+            "joint": [everything],
+            "pretrained": [first, everything],
+            "staged": [first, Phase(0.0, 0.0, 1.0, regressor_alone=True)],
+        }[self.training]
+
+    def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
+        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        hidden, code = self.activation, self.code_activation
+        bias = log_odds(Y) if self.prior else np.zeros(Y.shape[1], np.float32)
+        last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutput).random(bias, outputs[0], rng)
+        return Net(
+            phi_i=SparseEncoder.random(X, inputs, hidden, code, rng),
+            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.drawn, rng),
+            f=Stack.random([inputs[-1], *listed_widths(self.regressor), outputs[-1]], hidden, code, rng),
+            phi_o=SparseEncoder.random(Y, outputs, hidden, code, rng),
+            psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
+            output=last,
+        )
+
+    def _epoch(
+        self, net: Net, phase: Phase, X: Csr, Y: Csr, batch: int, done: float, part: float, rng: np.random.Generator
+    ) -> None:
+        """One pass over the documents; ``done`` is the share of the phase that is over, ``part`` what a pass adds."""
+        order = rng.permutation(X.shape[0]).astype(np.int32)
+        seen = labels_seen(Y)
+        for start in range(0, len(order), batch):
+            left = 1.0 - done - part * start / len(order)
+            self._step(net, phase, X, Y, order[start : start + batch], seen, left, rng)
+
+    def _step(
+        self, net: Net, phase: Phase, X: Csr, Y: Csr, rows: Ints, seen: Ints, left: float, rng: np.random.Generator
+    ) -> None:
+        """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
+        net.number += 1
+        own = Rates(self.rate * left, self.feature_rate * left, net.number)
+        others = own.none() if phase.regressor_alone else own
+        trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self.dropout, rng)  # step 3
+        by_code = np.zeros_like(trace.code)
+        true = Y[rows]
+        regressed = net.f.forward(trace.code) if phase.classify else []
+        of_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
+        codes = [*regressed[-1:], *([] if of_labels is None else [of_labels.code])]
+        if codes:
+            chosen = choose(true, seen, self.negatives, rng) if isinstance(net.output, SampledOutput) else None
+            gradients = self._decode(net, np.concatenate(codes), Lesson(Y, rows, true, chosen, phase), others)  # step 4
+            if of_labels is not None:
+                net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
+            if regressed:
+                by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, own.number)
+        if phase.alpha:
+            weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
+            target = some_rows(X, rows, 0.0, rng)
+            by_code += net.psi_i.descend(trace.code, target, weight, others, rng)[0]  # step 5
+        net.phi_i.backward(trace, by_code, others)
+
+    def _decode(self, net: Net, codes: Floats, lesson: Lesson, rates: Rates) -> Floats:
+        """Move psi_o on the codes of documents and of label sets, in this order; the gradient by them is returned."""
+        values = net.psi_o.forward(codes)
+        scale = 1 / len(lesson.rows) / (lesson.Y.shape[1] if self.reduction == "mean" else 1)
+
+        def to_errors(scores: Floats, start: int) -> None:
+            lesson.to_errors(scores, start)
+            scores *= np.float32(scale)
+
+        if isinstance(net.output, SampledOutput):
+            ids = np.zeros(0, np.int32) if lesson.chosen is None else lesson.chosen.ids
+            gradient = net.output.descend(values[-1], ids, to_errors, rates.sparse)
+        else:
+            gradient = net.output.descend(values[-1], to_errors, rates.dense, rates.number)
+        return net.psi_o.backward(values, gradient, rates.dense, rates.number)
+
+    def _keep(self, net: Net, Y: Csr) -> None:
+        self.vectors_, self.vector_scales_ = in_bytes(net.phi_i.features.vectors)
+        self.offset_ = net.phi_i.offset.value
+        layers = [*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers]
+        parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
+        self.dense_ = np.concatenate(parts)
+        self.weights_, self.weight_scales_ = net.output.by_units()
+        self.bias_ = net.output.bias_values
+        self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+
+    def _chain(self) -> list[tuple[Floats, Floats, str]]:
+        """The dense layers from the features' sum to psi_o's last: weights (inputs, units), offset and activation."""
+        inputs, between, outputs = map(listed_widths, map(str, (self.input_layers, self.regressor, self.output_layers)))
+        chain = [*inputs, *between, *outputs[::-1]]
+        names = [*self._names(inputs)[1:], *self._names([*between, 0]), *[self.activation] * (len(outputs) - 1)]
+        layers, at = [], 0
+        for name, width, units in zip(names, chain, chain[1:], strict=False):
+            size = width * units
+            weights, offset = self.dense_[at : at + size], self.dense_[at + size : at + size + units]
+            layers.append((weights.reshape(width, units), offset, name))
+            at += size + units
+        return layers
+
+    def _names(self, layers: list[int]) -> list[str]:
+        """The activation of each layer of an encoder, or of f."""
+        return [self.activation] * (len(layers) - 1) + [self.code_activation]
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        X = unit_rows(X)
+        out = TopK.empty(X.shape[0], k)
+        first = self._names(listed_widths(self.input_layers))[0]
+        layers = self._chain()
+
+        def score(start: int, stop: int) -> None:
+            rows = (X.data, X.indices, X.indptr[start : stop + 1])
+            activity = np.empty((stop - start, len(self.offset_)), np.float32)
+            embed_rows(*rows, 0, stop - start, self.vectors_, self.vector_scales_, self.offset_, activity)
+            activity = activated(activity, first)
+            for weights, offset, name in layers:
+                values = np.empty((stop - start, len(offset)), np.float32)
+                dense_rows(activity, weights, offset, values)
+                activity = activated(values, name)
+            output_topk(
+                activity, 0, stop - start, self.weights_, self.weight_scales_, self.bias_, self.seen_,
+                out.labels[start:stop], out.scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(score, X.shape[0], ROW_BLOCK)
+        listed = out.labels >= 0
+        out.scores[listed] = sigmoid(out.scores[listed])
+        return out
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What counts while it lasts: the weights of eq. 1's terms; with ``regressor_alone`` only f moves."""
+
+    alpha: float
+    beta: float
+    classify: float
+    regressor_alone: bool = False
+
+
+@dataclass
+class Net:
+    """The parts of eq. 1 while they learn."""
+
+    phi_i: SparseEncoder
+    psi_i: SparseDecoder
+    f: Stack
+    phi_o: SparseEncoder
+    psi_o: Stack  # up to the last layer
+    output: OutputLayer | SampledOutput
+    number: int = 0  # steps begun
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The labels of a batch, for the errors of psi_o."""
+
+    Y: Csr
+    rows: Ints
+    true: Csr  # Y[rows]
+    chosen: Chosen | None  # the labels to learn on; None for all
+    phase: Phase
+
+    def to_errors(self, scores: Floats, start: int) -> None:
+        """The gradient of eq. 1's last two terms by scores, in place: documents first, then label sets."""
+        first = len(self.rows) if self.phase.classify else 0
+        to_chances(scores)
+        chances = scores[first:].copy()
+        for part in (scores[:first], scores[first:]):
+            if len(part):
+                self._subtract_truth(part, start)
+        squared_errors(chances, scores[first:])
+        scores[first:] *= np.float32(2 * self.phase.beta)
+        if self.chosen is not None and self.chosen.weights is not None:
+            scores *= self.chosen.weights
+
+    def _subtract_truth(self, part: Floats, start: int) -> None:
+        if self.chosen is None:
+            subtract_labels(self.Y.indices, self.Y.indptr, self.rows, start, part)
+        else:
+            subtract_at(self.chosen.columns, self.chosen.ends, 0, False, part)

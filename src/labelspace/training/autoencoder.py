@@ -1,0 +1,122 @@
+"""Between sparse rows and codes: an encoder, and a decoder that is judged by the squared error of what it gives back.
+
+Neither ever makes a table (batch, n_features) where there are more features than are drawn: the encoder reads the
+vectors of the features that a row has; the decoder counts the error at those, and at some drawn by chance, each of
+which stands for as many as were left out. On average that is the error over all features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelspace.kernels.layers import drawn_errors
+from labelspace.training.dense import Stack, activated, slopes
+from labelspace.training.layers import Batch, SparseLayer
+from labelspace.training.optimizers import Moving
+from labelspace.types import Csr, Floats, Ints
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How far a step goes: dense weights move by Adam, vectors of features by row-wise Adagrad."""
+
+    dense: float
+    sparse: float
+    number: int  # of the step, from 1
+
+    def none(self) -> Rates:
+        """The rates of weights that rest."""
+        return Rates(0.0, 0.0, self.number)
+
+
+@dataclass
+class Trace:
+    """A batch on its way through an encoder, with what the way back needs."""
+
+    given: Batch
+    first: Floats  # what came out of the first layer (batch, width)
+    gate: Floats  # what that was multiplied by: 0 where a unit was dropped
+    values: list[Floats]  # what went into each further layer, and the code
+
+    @property
+    def code(self) -> Floats:
+        """What came out. Shape (batch, code)."""
+        return self.values[-1]
+
+
+class SparseEncoder:
+    """phi while it learns: a vector a feature, summed, and dense layers behind."""
+
+    def __init__(self, features: SparseLayer, activation: str, stack: Stack) -> None:
+        self.features, self.activation, self.stack = features, activation, stack
+        self.offset = Moving(np.zeros(features.vectors.shape[1], np.float32))
+
+    @classmethod
+    def random(
+        cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator
+    ) -> SparseEncoder:
+        """From the features of X through the widths, the last of which is the code's."""
+        features = SparseLayer.random(X, widths[0], rng)
+        return cls(features, activation if len(widths) > 1 else last, Stack.random(widths, activation, last, rng))
+
+    def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
+        """The codes of a batch, with some units of the first layer dropped."""
+        first = activated(self.features.embed(given, self.offset.value), self.activation)
+        gate = np.ones_like(first)
+        if dropout:
+            gate[rng.random(first.shape, np.float32) < dropout] = 0.0
+            gate /= np.float32(1 - dropout)
+        return Trace(given, first, gate, self.stack.forward(first * gate))
+
+    def backward(self, trace: Trace, gradient: Floats, rates: Rates) -> None:
+        """Move all weights on the gradient by the codes."""
+        by_first = self.stack.backward(trace.values, gradient, rates.dense, rates.number) * trace.gate
+        by_sum = by_first * slopes(trace.first, self.activation)
+        self.offset.step(by_sum.sum(axis=0), rates.dense, rates.number)
+        self.features.descend(trace.given, by_sum, rates.sparse)
+
+
+class SparseDecoder:
+    """psi while it learns: dense layers, and a vector a feature whose product with the last is the feature's value."""
+
+    def __init__(self, stack: Stack, features: SparseLayer, drawn: int) -> None:
+        self.stack, self.features, self.drawn = stack, features, drawn
+        self._place = np.full(len(features.vectors), -1, np.int32)
+
+    @classmethod
+    def random(
+        cls, X: Csr, widths: Sequence[int], activation: str, drawn: int, rng: np.random.Generator
+    ) -> SparseDecoder:
+        """From a code through the widths, the first of which is the code's, to the features of X."""
+        features = SparseLayer.random(X, widths[-1], rng, spread=0.1 * widths[-1] ** -0.5)
+        return cls(Stack.random(widths, activation, activation, rng), features, drawn)
+
+    def descend(
+        self, code: Floats, given: Batch, weight: float, rates: Rates, rng: np.random.Generator
+    ) -> tuple[Floats, float]:
+        """Move on ``weight`` times the squared error of the given rows; the gradient by the code and the error."""
+        values = self.stack.forward(code)
+        hidden, n = values[-1], len(self._place)
+        ids = self._draw(n, rng)
+        self._place[ids] = np.arange(len(ids))
+        drawn: Floats = hidden @ self.features.vectors[ids].T  # (batch, drawn)
+        own = self.features.at(given, hidden, self._place)
+        error = drawn_errors(*given, self._place, n / len(ids), own, drawn)
+        self._place[ids] = -1
+        for errors in (own, drawn):
+            errors *= np.float32(2 * weight)
+        gradient: Floats = drawn @ self.features.vectors[ids]
+        if len(ids) < n:
+            listed: Batch = (own, given[1], given[2])
+            gradient += self.features.embed(listed, np.zeros(hidden.shape[1], np.float32))
+            self.features.descend(listed, hidden, rates.dense)
+        self.features.descend_rows(ids, drawn.T @ hidden, rates.dense)
+        return self.stack.backward(values, gradient, rates.dense, rates.number), error
+
+    def _draw(self, n: int, rng: np.random.Generator) -> Ints:
+        """The features that are counted in every row, each once, in order."""
+        ids = np.arange(n) if n <= self.drawn else np.unique(rng.integers(0, n, self.drawn))
+        return ids.astype(np.int32)
