@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from labelspace import cli
 from labelspace.data.labels import write_hierarchy, write_labels
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
@@ -323,7 +322,7 @@ def test_the_demo_goes_from_data_to_tags(run, monkeypatch, data):
     named = LabelSpace(train.labels.names, [[f"description {n}"] for n in range(40)], hierarchy=train.labels.hierarchy)
     parts = tuple(Dataset(part.Y, named, texts=part.texts) for part in (train, test))
     monkeypatch.setattr("labelspace.data.icd10.icd10", lambda seed: parts)
-    monkeypatch.setattr(cli, "DEMO_TEXTS", test.texts[:3])
+    monkeypatch.setattr("labelspace.cli.demo.DEMO_TEXTS", test.texts[:3])
     code, out, _ = run("demo")
     assert code == 0
     assert "saved to runs/demo" in out

@@ -2,9 +2,63 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
-from labelspace.types import Hierarchy, Ints, Longs
+from labelspace.types import Floats, Hierarchy, Ints, Longs
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """A tree over labels, in the numbering that training and searching use.
+
+    The root is 0, children are neighbours and have larger numbers.
+
+    >>> pair = Nodes(np.array([1, 0, 0], np.int32), np.array([3, 0, 0], np.int32), np.array([-1, 7, 4], np.int32))
+    >>> pair.parent.tolist(), pair.level.tolist(), pair.height, pair.n_labels, pair.balance
+    ([-1, 0, 0], [0, 1, 1], 1, 2, 1.0)
+    """
+
+    first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
+    last_child: Ints
+    label: Ints  # (n_nodes,) the label of a leaf, -1 for an inner node
+    similarity: Floats | None = None  # (n_nodes,) how alike the children were when joined, NaN for a leaf
+
+    @cached_property
+    def parent(self) -> Ints:
+        """The node above each; -1 for the root. Shape (n_nodes,)."""
+        width = self.last_child - self.first_child
+        before = np.cumsum(width) - width  # children of the nodes of smaller numbers
+        children = np.arange(width.sum()) + np.repeat(self.first_child - before, width)
+        parent = np.full(len(self.label), -1, np.int32)
+        parent[children] = np.repeat(np.arange(len(self.label), dtype=np.int32), width)
+        return parent
+
+    @cached_property
+    def level(self) -> Ints:
+        """Steps from the root to each node. Shape (n_nodes,)."""
+        level = [0]
+        for above in self.parent.tolist()[1:]:  # parents come first: one pass, however deep the tree is
+            level.append(level[above] + 1)
+        return np.array(level, np.int32)
+
+    @property
+    def height(self) -> int:
+        """Steps from the root to the deepest node."""
+        return int(self.level.max())
+
+    @property
+    def n_labels(self) -> int:
+        """The number of leaves."""
+        return int((self.label >= 0).sum())
+
+    @property
+    def balance(self) -> float:
+        """The height of the lowest binary tree of so many labels over this one's; 1 where this one is no higher."""
+        lowest = (self.n_labels - 1).bit_length()  # log2, rounded up
+        return min(1.0, max(lowest, 1) / max(self.height, 1))
 
 
 class Tree:

@@ -16,6 +16,7 @@ from labelspace import store
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import Estimator
 from labelspace.features.base import check_texts
+from labelspace.labels.tree import Nodes
 from labelspace.types import Csr, Floats, LabelSpace, Progress, TopK
 
 Inputs = Csr | npt.NDArray[Any] | Sequence[str]
@@ -179,6 +180,13 @@ class Model(Estimator):
         raise ParameterError(
             f"a map needs a point in the Poincaré ball for each label, but {self.name} has none; "
             "train with --method poincare"
+        )
+
+    def label_trees(self) -> list[Nodes]:
+        """The trees of labels that were learned, each over label ids. For methods with a tree only."""
+        raise ParameterError(
+            f"a tree needs a method that puts its labels into one, but {self.name} has none; "
+            "train with --method hierarchicalxc or label_tree"
         )
 
     def _fit_labels(self, labels: LabelSpace) -> None:

@@ -35,7 +35,7 @@ from labelspace.kernels.scaling import unit_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree import advance, beam_search, reached, train_children
 from labelspace.labels.clustering import balanced_tree, instance_features, kmeans_tree
-from labelspace.labels.tree import Tree, hierarchy_tree
+from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model
 from labelspace.training.weights import by_features
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
@@ -219,6 +219,16 @@ class LabelTree(Model):
         """The classifiers as a matrix (n_features, n_nodes), made when asked for."""
         shape = (self.n_features_, len(self.label_))
         return sp.csr_matrix((self.values_, self.nodes_.astype(np.int32), self.starts_), shape=shape)
+
+    def label_trees(self) -> list[Nodes]:
+        """The trees, each by itself; a label without training documents is in none."""
+        self.check_fitted()
+        ends = [*self.roots_[1:].tolist(), len(self.label_)]
+        return [self._nodes(root, end) for root, end in zip(self.roots_.tolist(), ends, strict=True)]
+
+    def _nodes(self, root: int, end: int) -> Nodes:
+        own = slice(root, end)
+        return Nodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
 
     def _stages(self, X: Csr, forest: list[Tree]) -> Iterator[list[Task]]:
         """Nodes to train at one time; with hard negatives a level, since the levels above bring its negatives."""

@@ -1,0 +1,87 @@
+"""The command line. It reads options, calls the library and prints; everything else lives elsewhere.
+
+The commands stand here in the order in which ``--help`` lists them.
+"""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from labelspace.cli import data, demo, showing, tagging, training
+from labelspace.cli.failing import STOPPED, UsageError, fail, usage_line
+
+app = typer.Typer(
+    name="labelspace",
+    help="Tag documents with the few right labels out of thousands to millions, on an ordinary CPU.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
+app.add_typer(data_app)
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and end."""
+    if asked:
+        from labelspace.version import __version__
+
+        print(f"labelspace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Tag documents with the few right labels out of thousands to millions, on an ordinary CPU."""
+
+
+app.command()(training.train)
+app.command()(training.evaluate)
+app.command()(tagging.predict)
+app.command()(training.compare)
+app.command("map")(showing.draw_map)
+app.command("tree")(showing.show_tree)
+app.command()(showing.methods)
+app.command()(demo.demo)
+data_app.command()(data.stats)
+data_app.command()(data.convert)
+
+
+def main() -> None:
+    """Run the command line: 0 on success, 2 on bad input with one line that says rule, value and remedy."""
+    from labelspace.errors import LabelspaceError
+
+    for stream in (sys.stdout, sys.stderr):  # names are Unicode, whatever the locale says
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
+    if hasattr(signal, "SIGPIPE"):  # the reader of our output may go away, as with `| head`: end quietly, as others do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        code = app(standalone_mode=False) or 0
+        if code == STOPPED:
+            fail("stopped before it was done; no model was saved", STOPPED)
+        sys.exit(code)
+    except LabelspaceError as error:
+        fail(str(error), 2)
+    except UsageError as error:
+        if not error.format_message():  # no command was given, and the help is on the screen
+            sys.exit(0)
+        fail(usage_line(error), 2)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        fail(
+            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); mend that",
+            2,
+        )
+    except MemoryError:
+        fail("there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000)", 1)

@@ -1,0 +1,40 @@
+"""What the command line prints: lines and tables for people, JSON for programs, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # heavy imports happen when they are needed, so that --help stays quick
+    from rich.console import Console
+
+    from labelspace.report.progress import StepProgress
+
+
+def say(line: str) -> None:
+    """One line for people on stdout."""
+    print(line)
+
+
+def print_json(value: object) -> None:
+    """One JSON object on stdout."""
+    print(json.dumps(value, ensure_ascii=False))
+
+
+def console() -> Console:
+    """The console for tables; wide enough for them where stdout is no terminal."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[StepProgress]:
+    """Progress on stderr."""
+    from labelspace.report.progress import StepProgress
+
+    with StepProgress(quiet) as report:
+        yield report

@@ -1,0 +1,46 @@
+"""Commands for data sets: data stats, data convert."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelspace.cli.arguments import DataPath, Json
+from labelspace.cli.console import console, print_json, say
+
+
+def stats(data: DataPath, as_json: Json = False) -> None:
+    """Count documents, labels, features."""
+    from labelspace.data.source import open_source
+    from labelspace.report.tables import dataset_stats, stats_table
+
+    source = open_source(data)
+    train_set = source.train()
+    parts = {"train": train_set, "dev": source.dev(train_set.labels), "test": source.test(train_set.labels)}
+    counted = {"parts": {name: dataset_stats(part) for name, part in parts.items() if part is not None}}
+    if as_json:
+        print_json({"data": str(data), **counted})
+        return
+    console().print(stats_table(str(data), counted))
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.* and others.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A data file, whose ending names the format, or a folder.")
+    ],
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FORMAT", help="For folders: txt, jsonl, csv.gz, ...")
+    ] = None,
+) -> None:
+    """Convert data: .txt (Extreme Classification Repository), .jsonl, .csv, .parquet, each also .gz.
+
+    Texts written as .txt become tf-idf features, since that format has no place for texts. labels.jsonl and
+    hierarchy.tsv, where there are any, are written beside.
+    """
+    from labelspace import conversion
+
+    for path, written in conversion.convert(source, target, to).items():
+        say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")

@@ -1,0 +1,56 @@
+"""The command that shows a newcomer everything: demo."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelspace.cli.arguments import Seed
+from labelspace.cli.console import console, progress, say
+
+DEMO_TEXTS = (
+    "type 2 diabetes with chronic kidney disease",
+    "burn of the right hand, second degree",
+    "allergic to peanuts",
+)
+DEMO_MEMBERS = "members=neighbours:pieces,label_tree,lexical"  # medical words share pieces more often than forms
+EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL")] = Path("runs/demo"),
+    seed: Seed = 0,
+) -> None:
+    """Build the ICD-10-CM task, train, evaluate, and tag three diagnoses."""
+    from labelspace import experiment, store
+    from labelspace.data.icd10 import icd10
+    from labelspace.options import make_recipe
+    from labelspace.report.tables import figures_report, tags_table
+
+    store.check_writable(out)
+    say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
+    train_set, test_set = icd10(seed)
+    say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
+    recipe = make_recipe(None, [DEMO_MEMBERS], "tfidf", seed)
+    say(f"2. training: {recipe.method} of neighbours on pieces of words, a label tree on words, and label names")
+    with progress() as report, experiment.timed() as taken:
+        tagger = recipe.tagger().fit_dataset(train_set, progress=report)
+    tagger.save(out)
+    say(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
+    say("3. evaluation on wordings the model has not seen")
+    figures = {**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)}
+    console().print(figures_report(figures))
+    say("4. three diagnoses in plain words")
+    top = tagger.predict_topk(DEMO_TEXTS, 8)
+    for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
+        console().print(tags_table(text, labels, scores, tagger.labels_))
+    by_path = os.sep in sys.argv[0] and not sys.argv[0].endswith("__main__.py")
+    command = os.path.relpath(sys.argv[0]) if by_path else "labelspace"
+    say("Next, try:")
+    say(f'  {command} predict {out} "fracture of the left thumb"')
+    say(f"  {command} methods")
+    say(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (a line: {EXAMPLE_LINE})")

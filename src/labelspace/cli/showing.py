@@ -1,0 +1,89 @@
+"""Commands that show what there is: map, tree, methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from labelspace.cli.arguments import Json, ModelPath
+from labelspace.cli.console import console, print_json, say
+
+
+def draw_map(
+    model: ModelPath,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("map.html"),
+    as_json: Json = False,
+) -> None:
+    """Draw the labels of a hyperbolic model on the Poincaré disk: one page that opens offline."""
+    from labelspace.data.files import writing_text
+    from labelspace.report.map import map_page, map_summary
+    from labelspace.tagger import load
+    from labelspace.types import LabelSpace
+
+    loaded = load(model)
+    points = getattr(loaded, "model", loaded).label_points()  # a tagger holds a model
+    labels = loaded.labels_ or LabelSpace.numbered(len(points))
+    page = map_page(points, labels, f"Labels of {model.resolve().name}")
+    with writing_text(out) as file:
+        file.write(page)
+    summary = {"map": str(out), **map_summary(points, labels)}
+    if as_json:
+        print_json(summary)
+        return
+    told = "none" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
+    say(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {told}")
+
+
+def show_tree(
+    model: ModelPath,
+    form: Annotated[
+        Literal["text", "newick", "json"],
+        typer.Option("--format", help="text to read, newick for programs that draw trees, json for all others."),
+    ] = "text",
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels below the root to draw; for text only.")] = 3,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: stdout.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the figures of the trees as one JSON object on stdout.")
+    ] = False,
+) -> None:
+    """Show the tree of labels that a model learned, as text, Newick or JSON."""
+    from labelspace.data.files import writing_text
+    from labelspace.report.tree import forest, heading, tree_summary
+    from labelspace.tagger import load
+    from labelspace.types import LabelSpace
+
+    loaded = load(model)
+    learned = getattr(loaded, "model", loaded)  # a tagger holds a model
+    trees = learned.label_trees()
+    labels = loaded.labels_ or LabelSpace.numbered(learned.n_labels_)
+    remedy = "balance=always" if "balance" in learned.rules else "tree=balanced"
+    summaries = [tree_summary(nodes) for nodes in trees]
+    heads = [heading(summary, place, len(trees), remedy) for place, summary in enumerate(summaries)]
+    if out is not None:
+        with writing_text(out) as file:
+            file.write(forest(trees, labels, form, depth, heads))
+    if as_json:
+        print_json({"trees": summaries})
+    elif out is not None:
+        for head in heads:
+            say(f"{out}: {head}")
+    else:
+        say(forest(trees, labels, form, depth, heads).removesuffix("\n"))
+
+
+def methods(as_json: Json = False) -> None:
+    """List the methods: name, paper, when to choose it."""
+    from labelspace.models import registry
+    from labelspace.report.tables import methods_table
+
+    known = registry.methods()
+    if as_json:
+        rows = [
+            {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()}
+            for n, c in known.items()
+        ]
+        print_json({"default": registry.DEFAULT, "methods": rows})
+        return
+    console().print(methods_table(known, registry.DEFAULT))
