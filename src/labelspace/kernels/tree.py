@@ -7,6 +7,7 @@ node are neighbours in it, so that a document's weights for them are one stretch
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.dual import descend, descend_logistic, squared_norms
@@ -275,6 +276,49 @@ def advance(
 
 
 @njit(cache=True, nogil=True)
+def step_down(
+    nodes: Ints,
+    scores: Floats,
+    width: int,
+    margins: Floats,
+    shift: Longs,
+    first_child: Ints,
+    last_child: Ints,
+    label: Ints,
+    power: float,
+    least: float,
+    next_nodes: Ints,
+    next_scores: Floats,
+    found: Ints,
+    found_scores: Floats,
+    n_found: int,
+) -> tuple[int, int]:
+    """Move a beam of ``width`` nodes and logarithms of scores one level down, in place; leaves go to ``found``.
+
+    ``margins`` are as ``child_margins`` gives them; steps below ``least``, a logarithm, are not taken. ``next_nodes``
+    and ``next_scores`` are scratch of the beam's size. Returns the new width and how many leaves are found by now.
+    """
+    beam, keep, size = len(next_nodes), len(found), 0
+    for place in range(width):
+        for child in range(first_child[nodes[place]], last_child[nodes[place]]):
+            margin, leaf = margins[shift[place] + child], label[child] >= 0
+            full = n_found == keep if leaf else size == beam
+            worst = found_scores[0] if leaf else next_scores[0]
+            if full and scores[place] + log_step_at_best(margin, power) < worst:
+                continue
+            step = log_step(margin, power)
+            if step < least:
+                continue
+            score = scores[place] + step
+            if leaf:
+                n_found = push(found_scores, found, n_found, score, label[child])
+            else:
+                size = push(next_scores, next_nodes, size, score, child)
+    nodes[:size], scores[:size] = next_nodes[:size], next_scores[:size]
+    return size, n_found
+
+
+@njit(cache=True, nogil=True)
 def beam_search(
     data: Floats,
     indices: Ints,
@@ -291,13 +335,15 @@ def beam_search(
     roots: Ints,
     beam: int,
     power: float,
+    least: float,
     out_labels: Ints,
     out_scores: Floats,
 ) -> None:
     """The best labels of rows start..stop of X over all trees; a label's score is the mean of its path's products.
 
     ``first_child`` and ``last_child`` give the stretch of a node's children, which have larger numbers than the node;
-    ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores are kept as logarithms on the way down.
+    ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores are kept as logarithms on the way down,
+    where steps below ``least`` are not taken.
     """
     trees, k = len(roots), out_labels.shape[1]
     keep = k if trees == 1 else max(5 * beam, 2 * k)  # leaves kept of each tree: their means may reorder them
@@ -317,23 +363,138 @@ def beam_search(
                     data[mine], indices[mine], w_data, w_indices, w_indptr, bias, first_child, last_child,
                     nodes[:width], shift, margins,
                 )  # fmt: skip
-                size = 0
-                for place in range(width):
-                    for child in range(first_child[nodes[place]], last_child[nodes[place]]):
-                        margin, leaf = margins[shift[place] + child], label[child] >= 0
-                        full = leaves[tree] == keep if leaf else size == beam
-                        worst = found_scores[tree, 0] if leaf else next_scores[0]
-                        if full and scores[place] + log_step_at_best(margin, power) < worst:
-                            continue
-                        score = scores[place] + log_step(margin, power)
-                        if leaf:
-                            leaves[tree] = push(found_scores[tree], found[tree], leaves[tree], score, label[child])
-                        else:
-                            size = push(next_scores, next_nodes, size, score, child)
-                nodes[:size], scores[:size], width = next_nodes[:size], next_scores[:size], size
+                width, leaves[tree] = step_down(
+                    nodes, scores, width, margins, shift, first_child, last_child, label, power, least, next_nodes,
+                    next_scores, found[tree], found_scores[tree], leaves[tree],
+                )  # fmt: skip
         best, ids = out_scores[row], out_labels[row]
         size = mean_of_trees(found, found_scores, leaves, best, ids)
         sort_best_first(best, ids, size)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def dense_margins(
+    code: Floats,
+    weights: Floats,
+    first_child: Ints,
+    last_child: Ints,
+    nodes: Ints,
+    shift: Longs,
+    margins: Floats,
+) -> Floats:
+    """``child_margins`` for a dense row (width,), with a row of ``weights`` (n_nodes, width) for each node."""
+    count = 0
+    for place, node in enumerate(nodes):
+        shift[place] = count - first_child[node]
+        count += last_child[node] - first_child[node]
+    if count > len(margins):
+        margins = np.empty(2 * count, np.float32)
+    for place, node in enumerate(nodes):
+        for child in range(first_child[node], last_child[node]):
+            own, total = weights[child], np.float32(0.0)
+            for m in range(len(code)):
+                total += code[m] * own[m]
+            margins[shift[place] + child] = total
+    return margins
+
+
+@njit(cache=True, nogil=True)
+def dense_beam_search(
+    codes: Floats,
+    weights: Floats,
+    first_child: Ints,
+    last_child: Ints,
+    label: Ints,
+    beam: int,
+    power: float,
+    least: float,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """``beam_search`` in one tree for dense rows (n, width): the best labels of each, by the product of a path."""
+    nodes, scores, shift = np.empty(beam, np.int32), np.empty(beam, np.float32), np.empty(beam, np.int64)
+    next_nodes, next_scores = np.empty(beam, np.int32), np.empty(beam, np.float32)
+    margins = np.empty(1024, np.float32)
+    for row in range(len(codes)):
+        nodes[0], scores[0], width, n_found = 0, 0.0, 1, 0
+        while width > 0:
+            margins = dense_margins(codes[row], weights, first_child, last_child, nodes[:width], shift, margins)
+            width, n_found = step_down(
+                nodes, scores, width, margins, shift, first_child, last_child, label, power, least, next_nodes,
+                next_scores, out_labels[row], out_scores[row], n_found,
+            )  # fmt: skip
+        for i in range(n_found):
+            out_scores[row, i] = np.exp(out_scores[row, i])
+        sort_best_first(out_scores[row], out_labels[row], n_found)
+
+
+@njit(cache=True, nogil=True)
+def decisions(
+    indices: Ints, indptr: Ints, rows: Ints, leaf_of: Ints, parent: Ints, first_child: Ints, last_child: Ints,
+    mark: Ints,
+) -> tuple[Floats, Ints, Ints]:  # fmt: skip
+    """What the classifiers of a tree have to learn from some rows of Y (CSR), as a matrix (rows, n_nodes) in parts.
+
+    A row reaches the root and every node above one of its labels; an entry is a child of a node that it reaches, and 1
+    where it reaches that child too. ``leaf_of`` (n_labels,) is the leaf of a label or -1, ``mark`` (n_nodes,) scratch of
+    -1, and is left so.
+    """
+    capacity = 1024
+    targets, nodes = np.empty(capacity, np.float32), np.empty(capacity, np.int32)
+    ends, path = np.zeros(len(rows) + 1, np.int32), np.empty(len(parent), np.int32)
+    size = 0
+    for i, row in enumerate(rows):
+        mark[0], path[0], known, needed = 0, 0, 1, last_child[0] - first_child[0]
+        for j in range(indptr[row], indptr[row + 1]):
+            node = leaf_of[indices[j]]
+            while node > 0 and mark[node] < 0:  # up to a node that is known already
+                mark[node], path[known] = 0, node
+                known, needed = known + 1, needed + last_child[node] - first_child[node]
+                node = parent[node]
+        if size + needed > capacity:
+            capacity = 2 * (size + needed)
+            more_targets, more_nodes = np.empty(capacity, np.float32), np.empty(capacity, np.int32)
+            more_targets[:size], more_nodes[:size] = targets[:size], nodes[:size]
+            targets, nodes = more_targets, more_nodes
+        for node in path[:known]:
+            for child in range(first_child[node], last_child[node]):
+                nodes[size], targets[size] = child, np.float32(1.0 if mark[child] >= 0 else 0.0)
+                size += 1
+        for node in path[:known]:
+            mark[node] = -1
+        ends[i + 1] = size
+    return targets[:size], nodes[:size], ends
+
+
+@njit(cache=True, nogil=True)
+def train_nodes(
+    data: Floats, indices: Ints, indptr: Ints, below: Ints, below_ends: Ints, cuts: Longs, roots: npt.NDArray[np.bool_],
+    logistic: bool, bias: float, C: float, tolerance: float, max_passes: int, threshold: float, seed: int,
+) -> tuple[Ints, Floats, Longs, Floats]:  # fmt: skip
+    """``reached`` and ``train_children`` for many nodes of two children each, in one pass.
+
+    Row i of ``cuts`` (nodes, 3) says where the labels of the node's children begin and end, as columns of the CSC
+    matrix of documents ``below``; a root is reached by all documents. Returns what ``train_children`` does.
+    """
+    place, mark = np.full(indices.max() + 1 if len(indices) else 1, -1, np.int32), np.full(len(indptr) - 1, -1, np.int32)
+    capacity, size, nobody = 1024, 0, np.zeros(0, np.int32)
+    features, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+    stops, biases = np.zeros(2 * len(cuts) + 1, np.int64), np.empty(2 * len(cuts), np.float32)
+    for i in range(len(cuts)):
+        rows, positives, ends = reached(below, below_ends, cuts[i], roots[i], nobody, mark)
+        own, values, own_stops, own_biases = train_children(
+            data, indices, indptr, rows, positives, ends, logistic, bias, C, tolerance, max_passes, threshold,
+            seed + i, place,
+        )  # fmt: skip
+        if size + len(own) > capacity:
+            capacity = 2 * (size + len(own))
+            more_features, more_weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+            more_features[:size], more_weights[:size] = features[:size], weights[:size]
+            features, weights = more_features, more_weights
+        features[size : size + len(own)], weights[size : size + len(own)] = own, values
+        stops[2 * i + 1 : 2 * i + 3], biases[2 * i : 2 * i + 2] = size + own_stops[1:], own_biases
+        size += len(own)
+    return features[:size].copy(), weights[:size].copy(), stops, biases
 
 
 @njit(cache=True, nogil=True)

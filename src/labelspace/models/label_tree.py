@@ -269,8 +269,8 @@ class LabelTree(Model):
         def search(start: int, stop: int) -> None:
             beam_search(
                 values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam, self._link, out.labels,
-                out.scores,
+                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam, self._link, -np.inf,
+                out.labels, out.scores,
             )  # fmt: skip  # step 5
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
