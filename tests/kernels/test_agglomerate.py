@@ -5,8 +5,18 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import squareform
 
-from labelspace.kernels.agglomerate import breadth_first, halving, join_smallest_first, labels_below, link_complete
+from labelspace.kernels.agglomerate import (
+    breadth_first,
+    depths_below,
+    halving,
+    join_smallest_first,
+    labels_below,
+    levels,
+    link_complete,
+)
 from labelspace.kernels.average_link import erase, link_average, lookup, meld, raised, removed, without_root
 
 
@@ -73,6 +83,8 @@ def test_labels_are_counted_and_nodes_listed_level_by_level():
     assert labels_below(children, np.ones(4, np.int64)).tolist() == [1, 1, 1, 1, 2, 3, 4]
     assert labels_below(children[:2], np.array([1, 5, 1, 2])).tolist() == [1, 5, 1, 2, 3, 8]
     assert breadth_first(children).tolist() == [6, 2, 5, 4, 1, 0, 3]
+    assert depths_below(children).tolist() == [3, 2, 1, 3, 2, 1, 0]
+    assert levels(np.array([-1, 0, 0, 2, 3, 0], np.int32)).tolist() == [0, 1, 1, 2, 3, 1]
 
 
 @given(st.lists(st.integers(1, 20), min_size=2, max_size=30))
@@ -159,3 +171,22 @@ def test_average_link_of_sums_that_are_rounded(seed):
     ends = np.argwhere(np.triu(table)).astype(np.int32)
     children, means = link_average(ends, table[ends[:, 0], ends[:, 1]], np.ones(60, np.int64))
     check_average(table, np.ones(60), children, means)
+
+
+def test_average_link_is_scipys():
+    rng = np.random.default_rng(5)
+    near = rng.random((150, 3))
+    table = 2 - np.linalg.norm(near[:, None] - near, axis=2)
+    np.fill_diagonal(table, 2)
+    theirs = linkage(squareform(2 - table), "average")
+    ends = np.argwhere(np.triu(table, 1)).astype(np.int32)
+    children, means = link_average(ends, table[ends[:, 0], ends[:, 1]], np.ones(150, np.int64))
+    assert np.allclose(-np.sort(-means), 2 - theirs[:, 2])
+
+    def held(merges):
+        sets = [frozenset([i]) for i in range(150)]
+        for a, b in merges:
+            sets.append(sets[int(a)] | sets[int(b)])
+        return set(sets)
+
+    assert held(children) == held(theirs[:, :2])

@@ -137,6 +137,25 @@ def labels_below(merges: Ints, own: Longs) -> Longs:
 
 
 @njit(cache=True, nogil=True)
+def levels(parent: Ints) -> Ints:
+    """How many steps each node is from the root, node 0, where parents have smaller numbers than their children."""
+    steps = np.zeros(len(parent), np.int32)
+    for node in range(1, len(parent)):
+        steps[node] = steps[parent[node]] + 1
+    return steps
+
+
+@njit(cache=True, nogil=True)
+def depths_below(children: Ints) -> Ints:
+    """How many merges each node is from the root, of a binary tree given as merges."""
+    n = len(children) + 1
+    depths = np.zeros(2 * n - 1, np.int32)
+    for j in range(n - 2, -1, -1):
+        depths[children[j, 0]] = depths[children[j, 1]] = depths[n + j] + 1
+    return depths
+
+
+@njit(cache=True, nogil=True)
 def breadth_first(children: Ints) -> Ints:
     """The nodes of a binary tree given as merges, level by level, the two children of a node side by side."""
     n = len(children) + 1

@@ -14,10 +14,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.agglomerate import breadth_first, join_smallest_first, labels_below, link_complete, refold
+from labelspace.kernels.agglomerate import (
+    breadth_first,
+    depths_below,
+    join_smallest_first,
+    labels_below,
+    link_complete,
+    refold,
+)
 from labelspace.kernels.average_link import link_average
 from labelspace.labels.cooccurrence import shared_documents, similarity
-from labelspace.labels.tree import Nodes, steps_to_root
+from labelspace.labels.tree import Nodes
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs
 
 MEASURES = ("counts", "iou")
@@ -56,10 +63,8 @@ class Dendrogram:
 
     def depths(self) -> Ints:
         """How many merges each label is from the root. Shape (n,)."""
-        n = self.n_labels
-        parent = np.full(2 * n - 1, -1, np.int32)
-        parent[self.children] = np.arange(n, 2 * n - 1)[:, None]
-        return steps_to_root(parent)[:n]
+        depths: Ints = depths_below(self.children)[: self.n_labels]
+        return depths
 
     def height(self) -> int:
         """The most merges that a label is from the root."""
@@ -125,7 +130,8 @@ def balanced(dendrogram: Dendrogram) -> Dendrogram:
 
     The subtrees that hang off such a path become the leaves of a tree that halves their labels best at each node. The
     height is at most about 3 log2(n), for a chain log2(n) + 2. The similarity of a node is that of the smallest node
-    which held all its labels before, so any two of them are as similar at least.
+    which held all its labels before, so any two of them are as similar at least. A tree that would not
+    become lower is returned as it is.
 
     >>> chain = Dendrogram(np.array([[0, 1], [4, 2], [5, 3]], np.int32), np.array([3, 2, 1], np.float32))
     >>> tree = balanced(chain)
@@ -134,7 +140,8 @@ def balanced(dendrogram: Dendrogram) -> Dendrogram:
     """
     if dendrogram.n_labels == 1:
         return dendrogram
-    return Dendrogram(*refold(dendrogram.children, dendrogram.similarity))
+    folded = Dendrogram(*refold(dendrogram.children, dendrogram.similarity))
+    return folded if folded.height() < dendrogram.height() else dendrogram
 
 
 def to_nodes(dendrogram: Dendrogram) -> Nodes:

@@ -6,23 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labelspace.kernels.agglomerate import levels
 from labelspace.types import Hierarchy, Ints, Longs
-
-
-def steps_to_root(parent: Ints) -> Ints:
-    """How many steps each node is from the root, whose parent is -1. A chain of a million takes 20 rounds.
-
-    >>> steps_to_root(np.array([-1, 0, 0, 2, 3], np.int32)).tolist()
-    [0, 1, 1, 2, 3]
-    """
-    steps, ahead = (parent >= 0).astype(np.int32), parent
-    below = np.flatnonzero(ahead >= 0)
-    while len(below):  # each round doubles how far ahead of a node its known ancestor is
-        steps[below] += steps[ahead[below]]
-        further = ahead.copy()
-        further[below] = ahead[ahead[below]]
-        ahead, below = further, below[further[below] >= 0]
-    return steps
 
 
 @dataclass(frozen=True)
@@ -56,7 +41,8 @@ class Nodes:
     @property
     def level(self) -> Ints:
         """How many steps each node is from the root."""
-        return steps_to_root(self.parent)
+        level: Ints = levels(self.parent)
+        return level
 
     @property
     def height(self) -> int:
