@@ -17,7 +17,7 @@ from labelspace.kernels.agglomerate import (
     levels,
     link_complete,
 )
-from labelspace.kernels.average_link import erase, link_average, lookup, meld, raised, removed, without_root
+from labelspace.kernels.average_link import TARGET, erase, link_average, lookup, meld, raised, removed, without_root
 
 
 def greedy(table):
@@ -99,7 +99,7 @@ def test_a_cut_halves_the_labels_best(sizes):
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40), st.integers(0, 10**6))
 def test_a_pairing_heap_gives_its_highest_whatever_was_raised_or_removed(values, seed):
     rng = np.random.default_rng(seed)
-    keys, links = np.array(values, np.float64), np.full((len(values), 3), -1, np.int32)
+    keys, links = np.array(values, np.float64), np.full((len(values), 4), -1, np.int32)
     root = -1
     for x in range(len(keys)):
         root = meld(root, x, keys, links)
@@ -121,16 +121,17 @@ def test_a_pairing_heap_gives_its_highest_whatever_was_raised_or_removed(values,
 @given(st.sets(st.tuples(st.integers(0, 9), st.integers(10, 19)), min_size=1, max_size=60), st.integers(0, 10**6))
 def test_edges_are_found_after_others_were_erased(pairs, seed):
     edges = sorted(pairs)
-    targets = np.array(edges, np.int32).ravel()
+    links = np.full((2 * len(edges), 4), -1, np.int32)
+    links[:, TARGET] = np.array(edges).ravel()
     table = np.full(64 if len(edges) < 60 else 128, -1, np.int32)  # nearly full: long runs of taken places
     for edge, (a, b) in enumerate(edges):
-        table[lookup(a, b, table, targets)] = edge
+        table[lookup(a, b, table, links)] = edge
     left = dict.fromkeys(range(len(edges)))
     for gone in np.random.default_rng(seed).permutation(len(edges)):
-        erase(lookup(*edges[gone], table, targets), table, targets)
+        erase(lookup(*edges[gone], table, links), table, links)
         del left[gone]
         for edge, (a, b) in enumerate(edges):
-            at = table[lookup(b, a, table, targets)]
+            at = table[lookup(b, a, table, links)]
             assert at == (edge if edge in left else -1)
 
 

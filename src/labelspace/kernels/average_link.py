@@ -17,7 +17,9 @@ from numba import njit
 
 from labelspace.types import Doubles, Ints, Longs
 
-CHILD, AFTER, BEFORE = 0, 1, 2  # of a half-edge in a heap: its first child, next sibling, and previous one or parent
+# Of a half-edge in its heap: the first child, the next sibling, the previous one or the parent; and where it leads to.
+# They are columns of one array because they are read together.
+CHILD, AFTER, BEFORE, TARGET = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
@@ -104,11 +106,11 @@ def home(a: int, b: int, table: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def lookup(a: int, b: int, table: Ints, targets: Ints) -> int:
+def lookup(a: int, b: int, table: Ints, links: Ints) -> int:
     """Where in the table the edge of two clusters stands, or the empty place where it would."""
     at = home(a, b, table)
     while table[at] >= 0:
-        one, other = targets[2 * table[at]], targets[2 * table[at] + 1]
+        one, other = links[2 * table[at], TARGET], links[2 * table[at] + 1, TARGET]
         if (one == a and other == b) or (one == b and other == a):
             break
         at = (at + 1) & (len(table) - 1)
@@ -116,13 +118,13 @@ def lookup(a: int, b: int, table: Ints, targets: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def erase(at: int, table: Ints, targets: Ints) -> None:
+def erase(at: int, table: Ints, links: Ints) -> None:
     """Empty a place of the table; those that were pushed past it move up."""
     mask = len(table) - 1
     table[at] = -1
     place = (at + 1) & mask
     while table[place] >= 0:
-        wanted = home(targets[2 * table[place]], targets[2 * table[place] + 1], table)
+        wanted = home(links[2 * table[place], TARGET], links[2 * table[place] + 1, TARGET], table)
         if (place - wanted) & mask >= (place - at) & mask:
             table[at], table[place] = table[place], -1
             at = place
@@ -132,7 +134,7 @@ def erase(at: int, table: Ints, targets: Ints) -> None:
 @njit(cache=True, nogil=True)
 def absorb(
     a: int, b: int, sizes: Longs, degrees: Longs, totals: Doubles,
-    roots: Ints, targets: Ints, keys: Doubles, links: Ints, table: Ints,
+    roots: Ints, keys: Doubles, links: Ints, table: Ints,
 ) -> None:  # fmt: skip
     """Give the edges of cluster b to a, and add up those to the same cluster."""
     sizes[a] += sizes[b]
@@ -143,21 +145,21 @@ def absorb(
             links[last, AFTER] = links[x, CHILD]
             while links[last, AFTER] >= 0:
                 last = links[last, AFTER]
-        following, edge, k = links[x, AFTER], x >> 1, targets[x]
-        links[x] = -1
-        erase(lookup(b, k, table, targets), table, targets)
-        at = lookup(a, k, table, targets)
+        following, edge, k = links[x, AFTER], x >> 1, links[x, TARGET]
+        links[x, :TARGET] = -1
+        erase(lookup(b, k, table, links), table, links)
+        at = lookup(a, k, table, links)
         if k == a:
             roots[a] = removed(roots[a], x ^ 1, keys, links)
             degrees[a] -= 1
         elif table[at] < 0:
-            targets[x ^ 1], table[at] = a, edge
+            links[x ^ 1, TARGET], table[at] = a, edge
             keys[x] = totals[edge] / sizes[k]
             roots[a] = meld(roots[a], x, keys, links)
             degrees[a] += 1
         else:
             same = table[at]
-            y = 2 * same if targets[2 * same] == k else 2 * same + 1
+            y = 2 * same if links[2 * same, TARGET] == k else 2 * same + 1
             totals[same] += totals[edge]
             roots[a] = raised(roots[a], y, totals[same] / sizes[k], keys, links)
             roots[k] = removed(roots[k], x ^ 1, keys, links)
@@ -167,16 +169,34 @@ def absorb(
 
 
 @njit(cache=True, nogil=True)
-def nearest(a: int, sizes: Longs, totals: Doubles, roots: Ints, targets: Ints, keys: Doubles, links: Ints) -> int:
+def nearest(a: int, sizes: Longs, totals: Doubles, roots: Ints, keys: Doubles, links: Ints) -> int:
     """The half-edge of a cluster to the one that is most similar on average; keys that are too high are put right."""
     while True:
         x = int(roots[a])
-        key = totals[x >> 1] / sizes[targets[x]]
+        key = totals[x >> 1] / sizes[links[x, TARGET]]
         if keys[x] <= key:
             return x
         rest = without_root(x, keys, links)
         keys[x] = key
         roots[a] = meld(rest, x, keys, links)
+
+
+@njit(cache=True, nogil=True)
+def heaps(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Longs, Doubles, Ints, Ints]:
+    """The heap of each cluster and how many edges it has, the keys and links of half-edges, and the hash table."""
+    m, n_edges, capacity = len(sizes), len(ends), 2
+    while capacity < 2 * n_edges:
+        capacity *= 2
+    roots, degrees, table = np.full(m, -1, np.int32), np.zeros(m, np.int64), np.full(capacity, -1, np.int32)
+    keys, links = np.empty(2 * n_edges, np.float64), np.full((2 * n_edges, 4), -1, np.int32)
+    for x in range(2 * n_edges):
+        own, other = ends[x >> 1, x & 1], ends[x >> 1, 1 - (x & 1)]
+        links[x, TARGET], keys[x] = other, totals[x >> 1] / sizes[other]
+        roots[own] = meld(roots[own], x, keys, links)
+        degrees[own] += 1
+    for edge in range(n_edges):
+        table[lookup(ends[edge, 0], ends[edge, 1], table, links)] = edge
+    return roots, degrees, keys, links, table
 
 
 @njit(cache=True, nogil=True)
@@ -186,20 +206,8 @@ def link_average(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubl
     ``ends`` (n_edges, 2) are the clusters of each edge, ``totals`` the sums of similarities, ``sizes`` the labels of
     each cluster; the last two are used up. Merge j of m clusters makes node m + j. No mean is above one within.
     """
-    m, n_edges = len(sizes), len(ends)
-    targets, keys = np.empty(2 * n_edges, np.int32), np.empty(2 * n_edges, np.float64)
-    links, roots = np.full((2 * n_edges, 3), -1, np.int32), np.full(m, -1, np.int32)
-    degrees, capacity = np.zeros(m, np.int64), 2
-    while capacity < 2 * n_edges:
-        capacity *= 2
-    table = np.full(capacity, -1, np.int32)
-    for x in range(2 * n_edges):
-        own, other = ends[x >> 1, x & 1], ends[x >> 1, 1 - (x & 1)]
-        targets[x], keys[x] = other, totals[x >> 1] / sizes[other]
-        roots[own] = meld(roots[own], x, keys, links)
-        degrees[own] += 1
-    for edge in range(n_edges):
-        table[lookup(ends[edge, 0], ends[edge, 1], table, targets)] = edge
+    m = len(sizes)
+    roots, degrees, keys, links, table = heaps(ends, totals, sizes)
     nodes, children = np.arange(m).astype(np.int32), np.empty((max(m - 1, 0), 2), np.int32)
     means, done, start, depth = np.full(2 * m, np.inf), 0, 0, 0
     chain, steps = np.empty(m, np.int32), np.empty(m, np.int32)  # steps: the half-edge that led to a cluster
@@ -211,13 +219,13 @@ def link_average(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubl
                 break
             chain[0], depth = start, 1
         a = chain[depth - 1]
-        x = nearest(a, sizes, totals, roots, targets, keys, links)
+        x = nearest(a, sizes, totals, roots, keys, links)
         back = steps[depth - 1] ^ 1
-        if depth == 1 or totals[back >> 1] / sizes[targets[back]] < keys[x]:
-            chain[depth], steps[depth] = targets[x], x
+        if depth == 1 or totals[back >> 1] / sizes[links[back, TARGET]] < keys[x]:
+            chain[depth], steps[depth] = links[x, TARGET], x
             depth += 1
             continue
-        b = targets[back]
+        b = links[back, TARGET]
         depth -= 2
         mean = totals[back >> 1] / (sizes[a] * sizes[b])
         # A sum rounded up must not lift a merge above those it is made of.
@@ -225,7 +233,7 @@ def link_average(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubl
         children[done, 0], children[done, 1] = nodes[a], nodes[b]
         if degrees[a] < degrees[b]:
             a, b = b, a
-        absorb(a, b, sizes, degrees, totals, roots, targets, keys, links, table)
+        absorb(a, b, sizes, degrees, totals, roots, keys, links, table)
         nodes[a] = m + done
         done += 1
     return children[:done], means[m : m + done]

@@ -110,10 +110,8 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     n = S.shape[0]
     pairs, values = _pairs(S)
     order = np.argsort(-values, kind="stable")
-    positive, joined, nodes = link_complete(
-        S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order]
-    )  # fmt: skip
-    del S, order
+    positive, joined, nodes = link_complete(S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order])
+    del S, order  # average link may need the room
     tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest labels
     if ties == "order":
         rest = _chain(len(tops))
