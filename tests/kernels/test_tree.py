@@ -3,18 +3,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
+from labelspace.kernels.beam import advance, beam_search, first_at_least, log_step, log_step_at_best, sort_by_node
 from labelspace.kernels.dual import descend, squared_norms
-from labelspace.kernels.tree import (
-    advance,
-    beam_search,
-    first_at_least,
-    local_rows,
-    log_step,
-    log_step_at_best,
-    reached,
-    sort_by_node,
-    train_children,
-)
+from labelspace.kernels.tree import local_rows, reached, train_children
 from labelspace.types import TopK
 
 
@@ -106,7 +97,9 @@ def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
     parts = forest(rng, trees=3, fan=4, n_features=30)
     W, *rest = parts
     out = TopK.empty(20, 16)
-    beam_search(X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, *rest, 16, 3.0, out.labels, out.scores)
+    beam_search(
+        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, *rest, 16, 3.0, -np.inf, out.labels, out.scores
+    )
     scores = exhaustive(X, *parts, 3.0)
     assert np.allclose(np.sort(out.scores)[:, ::-1], np.sort(scores)[:, ::-1], atol=1e-5)
     assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
@@ -119,7 +112,7 @@ def test_a_narrow_beam_follows_the_best_node_only():
     out = TopK.empty(20, 2)
     beam_search(
         X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, bias, first, last, label, roots,
-        1, 3.0, out.labels, out.scores,
+        1, 3.0, -np.inf, out.labels, out.scores,
     )  # fmt: skip
     margins = X.toarray() @ W.toarray() + bias
     best = 1 + margins[:, 1:5].argmax(axis=1)
@@ -139,7 +132,7 @@ def test_leaves_may_lie_at_any_depth():
         out = TopK.empty(15, 3)
         beam_search(
             X.data, X.indices, X.indptr, 0, 15, W.data, W.indices, W.indptr, bias, first, last, label,
-            np.zeros(1, np.int32), 1, power, out.labels, out.scores,
+            np.zeros(1, np.int32), 1, power, -np.inf, out.labels, out.scores,
         )  # fmt: skip
         margins = X.toarray() @ W.toarray() + bias
         gaps = np.logaddexp(0, 2 - 2 * margins) / 2

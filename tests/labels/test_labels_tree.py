@@ -72,3 +72,13 @@ def test_a_hierarchy_keeps_relatives_together_and_inner_labels_as_leaves():
     assert below([1, 3, 4, 8]), "a label with children and documents is a leaf beside its children"
     assert below([5, 7])
     assert tree.level[tree.label == 7].tolist() == [1], "a label without relatives hangs below the root"
+
+
+def test_nodes_of_a_tree_know_their_parents_and_levels():
+    tree = Tree(*kmeans_tree(rows(300, 2), branching=5, max_leaf=20, max_depth=3, seed=0))
+    nodes = tree.nodes
+    for node in tree.inner:
+        assert (nodes.parent[tree.first_child[node] : tree.last_child[node]] == node).all()
+    assert nodes.parent[0] == -1
+    assert np.array_equal(nodes.level, tree.level)
+    assert (len(nodes), nodes.height, nodes.n_labels) == (len(tree), tree.level.max(), 300)

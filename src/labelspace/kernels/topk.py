@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.types import Doubles, Floats, Ints
+from labelspace.types import Doubles, Floats, Ints, Longs
 
 Score: TypeAlias = float | np.float32
 Scores: TypeAlias = Floats | Doubles
+Ids: TypeAlias = Ints | Longs
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -24,7 +25,7 @@ def worse(score_a: Score, id_a: int, score_b: Score, id_b: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def sift_down(scores: Scores, ids: Ints, at: int, size: int) -> None:
+def sift_down(scores: Scores, ids: Ids, at: int, size: int) -> None:
     """Let the entry at a place sink until no child is worse: the root is the worst kept."""
     score, identity = scores[at], ids[at]
     while True:
@@ -41,7 +42,7 @@ def sift_down(scores: Scores, ids: Ints, at: int, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def push(scores: Scores, ids: Ints, size: int, score: Score, identity: int) -> int:
+def push(scores: Scores, ids: Ids, size: int, score: Score, identity: int) -> int:
     """Offer one entry to the heap; the new size is returned. A full heap drops its worst."""
     if size < len(scores):
         at = size
@@ -60,7 +61,7 @@ def push(scores: Scores, ids: Ints, size: int, score: Score, identity: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def sort_best_first(scores: Scores, ids: Ints, size: int) -> None:
+def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
     """Turn the heap into a list, best first; places beyond ``size`` become -inf and -1."""
     for last in range(size - 1, 0, -1):
         scores[0], scores[last] = scores[last], scores[0]

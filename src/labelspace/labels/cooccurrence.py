@@ -14,6 +14,15 @@ from labelspace.types import Csr
 MEASURES = ("arithmetic", "geometric", "jaccard", "pmi")
 
 
+def shared_documents(Y: Csr) -> Csr:
+    """In how many documents every two labels stand together; on the diagonal, the documents of each label.
+
+    >>> shared_documents(sp.csr_matrix(np.array([[1, 1], [1, 0]], np.float32))).toarray().tolist()
+    [[2.0, 1.0], [1.0, 1.0]]
+    """
+    return sp.csr_matrix(Y.T @ Y)
+
+
 def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
     """The likeness of every two labels that share a document, from 0 to 1.
 
@@ -27,7 +36,7 @@ def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
     """
     if measure not in MEASURES:
         raise ParameterError(f"similarity must be one of {', '.join(MEASURES)}, but is {measure!r}; set it so")
-    both = (Y.T @ Y).tocoo()
+    both = shared_documents(Y).tocoo()
     counts = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float64)
     shared, one, other = both.data.astype(np.float64), counts[both.row], counts[both.col]
     if measure == "arithmetic":

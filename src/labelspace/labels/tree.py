@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import log2
 
 import numpy as np
 
+from labelspace.kernels.agglomerate import levels
 from labelspace.types import Floats, Hierarchy, Ints, Longs
+
+CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much again, is called a chain
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """A tree over labels, in the numbering that training and searching use.
+    """A tree over labels in the numbering that training and searching use, each node with any number of children.
 
-    The root is 0, children are neighbours and have larger numbers.
+    Node 0 is the root; the children of a node are neighbours and have larger numbers than it.
 
-    >>> pair = Nodes(np.array([1, 0, 0], np.int32), np.array([3, 0, 0], np.int32), np.array([-1, 7, 4], np.int32))
-    >>> pair.parent.tolist(), pair.level.tolist(), pair.height, pair.n_labels, pair.balance
-    ([-1, 0, 0], [0, 1, 1], 1, 2, 1.0)
+    >>> nodes = Nodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
+    >>> nodes.parent.tolist(), nodes.level.tolist(), nodes.height, nodes.n_labels, nodes.balance
+    ([-1, 0, 0, 2, 2], [0, 1, 1, 2, 2], 2, 3, 1.0)
     """
 
     first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
@@ -26,23 +30,24 @@ class Nodes:
     label: Ints  # (n_nodes,) the label of a leaf, -1 for an inner node
     similarity: Floats | None = None  # (n_nodes,) how alike the children were when joined, NaN for a leaf
 
+    def __len__(self) -> int:
+        return len(self.label)
+
     @cached_property
     def parent(self) -> Ints:
         """The node above each; -1 for the root. Shape (n_nodes,)."""
         width = self.last_child - self.first_child
         before = np.cumsum(width) - width  # children of the nodes of smaller numbers
         children = np.arange(width.sum()) + np.repeat(self.first_child - before, width)
-        parent = np.full(len(self.label), -1, np.int32)
-        parent[children] = np.repeat(np.arange(len(self.label), dtype=np.int32), width)
+        parent = np.full(len(self), -1, np.int32)
+        parent[children] = np.repeat(np.arange(len(self), dtype=np.int32), width)
         return parent
 
     @cached_property
     def level(self) -> Ints:
         """Steps from the root to each node. Shape (n_nodes,)."""
-        level = [0]
-        for above in self.parent.tolist()[1:]:  # parents come first: one pass, however deep the tree is
-            level.append(level[above] + 1)
-        return np.array(level, np.int32)
+        level: Ints = levels(self.parent)
+        return level
 
     @property
     def height(self) -> int:
@@ -57,8 +62,30 @@ class Nodes:
     @property
     def balance(self) -> float:
         """The height of the lowest binary tree of so many labels over this one's; 1 where this one is no higher."""
-        lowest = (self.n_labels - 1).bit_length()  # log2, rounded up
-        return min(1.0, max(lowest, 1) / max(self.height, 1))
+        return balance(self.n_labels, self.height)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether the tree is degenerate: much higher than so many labels need."""
+        return is_chain(self.n_labels, self.height)
+
+
+def balance(n_labels: int, height: int) -> float:
+    """The height of the lowest binary tree of so many labels, over a height: 1 is as low as can be, near 0 a chain.
+
+    >>> balance(8, height=3), balance(8, height=6), balance(1, height=0)
+    (1.0, 0.5, 1.0)
+    """
+    return min(1.0, max((n_labels - 1).bit_length(), 1) / max(height, 1))
+
+
+def is_chain(n_labels: int, height: int) -> bool:
+    """Whether a tree of so many labels is degenerate.
+
+    >>> is_chain(1000, height=20), is_chain(1000, height=200)
+    (False, True)
+    """
+    return height > CHAIN * log2(n_labels) + CHAIN
 
 
 class Tree:
@@ -112,6 +139,11 @@ class Tree:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The tree without its partitions, as any kind of tree can be given."""
+        return Nodes(self.first_child, self.last_child, self.label)
 
     @property
     def inner(self) -> list[int]:

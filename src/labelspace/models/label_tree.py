@@ -31,9 +31,10 @@ import scipy.sparse as sp
 from labelspace.errors import DataError
 from labelspace.estimator import above, at_least, one_of, optional, whole
 from labelspace.features.scaling import unit_rows
+from labelspace.kernels.beam import advance, beam_search
 from labelspace.kernels.scaling import unit_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree import advance, beam_search, reached, train_children
+from labelspace.kernels.tree import reached, train_children
 from labelspace.labels.clustering import balanced_tree, instance_features, kmeans_tree
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model

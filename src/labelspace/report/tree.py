@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite, log2
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def tree_summary(nodes: Nodes) -> dict[str, Any]:
         "mean_depth": round(float(nodes.level[nodes.label >= 0].mean()), 3),
         "balance": round(nodes.balance, 6),
         "most_children": int((nodes.last_child - nodes.first_child).max()),
-        "degenerate": height > 4 * log2(n_labels) + 4,
+        "degenerate": nodes.is_chain,
     }
 
 
