@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from labelspace.kernels.beam import first_at_least
 from labelspace.kernels.topk import push, sift_down
-from labelspace.kernels.tree import first_at_least
 from labelspace.types import Floats, Ints, Longs
 
 

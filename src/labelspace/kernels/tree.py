@@ -202,8 +202,8 @@ def spans(first_child: Ints, last_child: Ints) -> Longs:
 
 @njit(cache=True, nogil=True)
 def train_nodes(
-    data: Floats, indices: Ints, indptr: Ints, n_features: int, below: Ints, below_ends: Ints, cuts: Longs, roots: npt.NDArray[np.bool_],
-    logistic: bool, bias: float, C: float, tolerance: float, max_passes: int, threshold: float, seed: int,
+    data: Floats, indices: Ints, indptr: Ints, n_features: int, below: Ints, below_ends: Ints, cuts: Longs,
+    roots: npt.NDArray[np.bool_], logistic: bool, bias: float, C: float, tolerance: float, max_passes: int, threshold: float, seed: int,
 ) -> tuple[Ints, Floats, Longs, Floats]:  # fmt: skip
     """``reached`` and ``train_children`` for many nodes of two children each, in one pass.
 

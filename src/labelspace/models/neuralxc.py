@@ -41,13 +41,13 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import above, at_least, listed_widths, one_of, optional, share, whole, widths
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.layers import dense_rows, embed_rows, output_topk, subtract_labels
+from labelspace.kernels.layers import output_topk, subtract_labels
 from labelspace.kernels.losses import subtract_at
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
-from labelspace.training.autoencoder import Rates, SparseDecoder, SparseEncoder
-from labelspace.training.dense import ACTIVATIONS, Stack, activated
+from labelspace.training.autoencoder import Rates, SparseDecoder, SparseEncoder, StoredEncoder
+from labelspace.training.dense import ACTIVATIONS, Stack, flattened
 from labelspace.training.layers import some_rows
 from labelspace.training.loop import portions
 from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
@@ -81,7 +81,8 @@ class NeuralXC(Model):
         "output_layers": widths(),
         "regressor": widths(0),
         "activation": one_of(*ACTIVATIONS),
-        "code_activation": one_of(*ACTIVATIONS),
+        "input_code": one_of(*ACTIVATIONS),
+        "output_code": one_of(*ACTIVATIONS),
         "alpha": at_least(0),
         "beta": at_least(0),
         "training": one_of("joint", "staged", "pretrained"),
@@ -114,7 +115,8 @@ class NeuralXC(Model):
         output_layers: int | str = 256,
         regressor: int | str = "",
         activation: str = "relu",
-        code_activation: str = "relu",
+        input_code: str = "relu",
+        output_code: str = "linear",
         alpha: float = 0.1,
         beta: float = 0.1,
         training: str = "joint",
@@ -134,7 +136,8 @@ class NeuralXC(Model):
         self.output_layers = output_layers
         self.regressor = regressor
         self.activation = activation
-        self.code_activation = code_activation
+        self.input_code = input_code
+        self.output_code = output_code
         self.alpha = alpha
         self.beta = beta
         self.training = training
@@ -176,14 +179,14 @@ class NeuralXC(Model):
 
     def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
         inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
-        hidden, code = self.activation, self.code_activation
+        hidden = self.activation
         bias = log_odds(Y) if self.prior else np.zeros(Y.shape[1], np.float32)
         last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutput).random(bias, outputs[0], rng)
         return Net(
-            phi_i=SparseEncoder.random(X, inputs, hidden, code, rng),
+            phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
             psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.drawn, rng),
-            f=Stack.random([inputs[-1], *listed_widths(self.regressor), outputs[-1]], hidden, code, rng),
-            phi_o=SparseEncoder.random(Y, outputs, hidden, code, rng),
+            f=Stack.random([inputs[-1], *listed_widths(self.regressor), outputs[-1]], hidden, self.output_code, rng),
+            phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
             psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
             output=last,
         )
@@ -243,47 +246,29 @@ class NeuralXC(Model):
     def _keep(self, net: Net, Y: Csr) -> None:
         self.vectors_, self.vector_scales_ = in_bytes(net.phi_i.features.vectors)
         self.offset_ = net.phi_i.offset.value
-        layers = [*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers]
-        parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
-        self.dense_ = np.concatenate(parts)
+        self.dense_ = flattened([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
         self.weights_, self.weight_scales_ = net.output.by_units()
         self.bias_ = net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
-    def _chain(self) -> list[tuple[Floats, Floats, str]]:
-        """The dense layers from the features' sum to psi_o's last: weights (inputs, units), offset and activation."""
-        inputs, between, outputs = map(listed_widths, map(str, (self.input_layers, self.regressor, self.output_layers)))
-        chain = [*inputs, *between, *outputs[::-1]]
-        names = [*self._names(inputs)[1:], *self._names([*between, 0]), *[self.activation] * (len(outputs) - 1)]
-        layers, at = [], 0
-        for name, width, units in zip(names, chain, chain[1:], strict=False):
-            size = width * units
-            weights, offset = self.dense_[at : at + size], self.dense_[at + size : at + size + units]
-            layers.append((weights.reshape(width, units), offset, name))
-            at += size + units
-        return layers
-
-    def _names(self, layers: list[int]) -> list[str]:
-        """The activation of each layer of an encoder, or of f."""
-        return [self.activation] * (len(layers) - 1) + [self.code_activation]
+    def _chain(self) -> list[tuple[int, str]]:
+        """Width and activation of every layer from the features' sum to psi_o's last but one."""
+        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        hidden = [(width, self.activation) for width in [*listed_widths(self.regressor), *outputs[-2::-1]]]
+        at = len(listed_widths(self.regressor))
+        return [
+            *((width, self.activation) for width in inputs[:-1]), (inputs[-1], self.input_code),
+            *hidden[:at], (outputs[-1], self.output_code), *hidden[at:],
+        ]  # fmt: skip
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
         out = TopK.empty(X.shape[0], k)
-        first = self._names(listed_widths(self.input_layers))[0]
-        layers = self._chain()
+        encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, self._chain())
 
         def score(start: int, stop: int) -> None:
-            rows = (X.data, X.indices, X.indptr[start : stop + 1])
-            activity = np.empty((stop - start, len(self.offset_)), np.float32)
-            embed_rows(*rows, 0, stop - start, self.vectors_, self.vector_scales_, self.offset_, activity)
-            activity = activated(activity, first)
-            for weights, offset, name in layers:
-                values = np.empty((stop - start, len(offset)), np.float32)
-                dense_rows(activity, weights, offset, values)
-                activity = activated(values, name)
             output_topk(
-                activity, 0, stop - start, self.weights_, self.weight_scales_, self.bias_, self.seen_,
+                encode(X, start, stop), 0, stop - start, self.weights_, self.weight_scales_, self.bias_, self.seen_,
                 out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.layers import drawn_errors
-from labelspace.training.dense import Stack, activated, slopes
+from labelspace.kernels.layers import drawn_errors, embed_rows
+from labelspace.kernels.rounding import Bytes
+from labelspace.training.dense import Stack, activated, slopes, through
 from labelspace.training.layers import Batch, SparseLayer
 from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints
@@ -120,3 +121,21 @@ class SparseDecoder:
         """The features that are counted in every row, each once, in order."""
         ids = np.arange(n) if n <= self.drawn else np.unique(rng.integers(0, n, self.drawn))
         return ids.astype(np.int32)
+
+
+@dataclass(frozen=True)
+class StoredEncoder:
+    """An encoder that has learned, as it is kept: the features' vectors in bytes, and what follows in one array."""
+
+    vectors: Bytes  # (n_features, width)
+    scales: Floats  # (n_features,)
+    offset: Floats  # (width,)
+    dense: Floats  # see ``flattened``
+    chain: Sequence[tuple[int, str]]  # width and activation of each layer
+
+    def __call__(self, X: Csr, start: int, stop: int) -> Floats:
+        """The codes of the rows start..stop of X, each the same whatever rows are beside it."""
+        sums = np.empty((stop - start, len(self.offset)), np.float32)
+        rows = (X.data, X.indices, X.indptr[start : stop + 1])
+        embed_rows(*rows, 0, stop - start, self.vectors, self.scales, self.offset, sums)
+        return through(sums, self.dense, self.chain)

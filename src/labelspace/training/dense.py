@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from labelspace.kernels.layers import dense_rows
 from labelspace.training.losses import sigmoid
 from labelspace.training.optimizers import Moving
 from labelspace.types import Floats
@@ -87,6 +88,26 @@ class Stack:
             by_sum = gradient * slopes(values[at + 1], self.activations[at])
             gradient = self.layers[at].descend(values[at], by_sum, rate, number)
         return gradient
+
+
+def flattened(layers: Sequence[Dense]) -> Floats:
+    """The layers as one array, to be kept: for each its weights (inputs, units), then its offset."""
+    parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
+    return np.concatenate([np.zeros(0, np.float32), *parts])
+
+
+def through(values: Floats, flat: Floats, chain: Sequence[tuple[int, str]]) -> Floats:
+    """Rows (n, width) through layers that ``flattened`` made one, each row by itself and in one order of sums.
+
+    ``chain`` has the width and the activation of each layer, the first being that of the rows as they come.
+    """
+    values, at = activated(values, chain[0][1]), 0
+    for (inputs, _), (units, activation) in zip(chain, chain[1:], strict=False):
+        weights, offset = flat[at : at + inputs * units], flat[at + inputs * units : at + (inputs + 1) * units]
+        out = np.empty((len(values), units), np.float32)
+        dense_rows(values, weights.reshape(inputs, units), offset, out)
+        values, at = activated(out, activation), at + (inputs + 1) * units
+    return values
 
 
 def activated(values: Floats, activation: str) -> Floats:
