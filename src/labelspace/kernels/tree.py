@@ -148,35 +148,42 @@ def train_children(
 @njit(cache=True, nogil=True)
 def decisions(
     indices: Ints, indptr: Ints, rows: Ints, leaf_of: Ints, parent: Ints, first_child: Ints, last_child: Ints,
-    mark: Ints,
+    astray: int, mark: Ints,
 ) -> tuple[Floats, Ints, Ints]:  # fmt: skip
     """What the classifiers of a tree have to learn from some rows of Y (CSR), as a matrix (rows, n_nodes) in parts.
 
-    A row reaches the root and every node above one of its labels; an entry is a child of a node that it reaches, and 1
-    where it reaches that child too. ``leaf_of`` (n_labels,) is the leaf of a label or -1, ``mark`` (n_nodes,) scratch,
-    all -1 before and after.
+    A row reaches the root and every node above one of its labels. Its entries are the nodes within ``astray`` steps
+    down from one that it reaches, 1 for those that it reaches itself: with 1 step, the children of nodes it reaches.
+    ``leaf_of`` (n_labels,) is the leaf of a label or -1, ``mark`` (n_nodes,) scratch, all -1 before and after.
     """
     capacity = 1024
     targets, nodes = np.empty(capacity, np.float32), np.empty(capacity, np.int32)
     ends, path = np.zeros(len(rows) + 1, np.int32), np.empty(len(parent), np.int32)
     size = 0
     for i, row in enumerate(rows):
-        mark[0], path[0], known, needed = 0, 0, 1, last_child[0] - first_child[0]
+        mark[0], path[0], known = 0, 0, 1
         for j in range(indptr[row], indptr[row + 1]):
             node = leaf_of[indices[j]]
             while node > 0 and mark[node] < 0:  # up to a node that is known already
                 mark[node], path[known] = 0, node
-                known, needed = known + 1, needed + last_child[node] - first_child[node]
-                node = parent[node]
-        if size + needed > capacity:
-            capacity = 2 * (size + needed)
+                known, node = known + 1, parent[node]
+        at = 0
+        while at < known:  # steps off the ways are put behind them
+            node = path[at]
+            at += 1
+            if mark[node] < astray:
+                for child in range(first_child[node], last_child[node]):
+                    if mark[child] < 0:
+                        mark[child], path[known] = mark[node] + 1, child
+                        known += 1
+        if size + known > capacity:
+            capacity = 2 * (size + known)
             more_targets, more_nodes = np.empty(capacity, np.float32), np.empty(capacity, np.int32)
             more_targets[:size], more_nodes[:size] = targets[:size], nodes[:size]
             targets, nodes = more_targets, more_nodes
-        for node in path[:known]:
-            for child in range(first_child[node], last_child[node]):
-                nodes[size], targets[size] = child, np.float32(1.0 if mark[child] >= 0 else 0.0)
-                size += 1
+        for node in path[1:known]:
+            nodes[size], targets[size] = node, np.float32(1.0 if mark[node] == 0 else 0.0)
+            size += 1
         for node in path[:known]:
             mark[node] = -1
         ends[i + 1] = size
@@ -203,7 +210,8 @@ def spans(first_child: Ints, last_child: Ints) -> Longs:
 @njit(cache=True, nogil=True)
 def train_nodes(
     data: Floats, indices: Ints, indptr: Ints, n_features: int, below: Ints, below_ends: Ints, cuts: Longs,
-    roots: npt.NDArray[np.bool_], logistic: bool, bias: float, C: float, tolerance: float, max_passes: int, threshold: float, seed: int,
+    roots: npt.NDArray[np.bool_], logistic: bool, bias: float, C: float, tolerance: float, max_passes: int,
+    threshold: float, seed: int,
 ) -> tuple[Ints, Floats, Longs, Floats]:  # fmt: skip
     """``reached`` and ``train_children`` for many nodes of two children each, in one pass.
 

@@ -33,7 +33,7 @@ from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
 from labelspace.training.layers import Batch, SparseLayer, some_rows
-from labelspace.training.loop import portions
+from labelspace.training.loop import batches, portions
 from labelspace.training.losses import log_odds, sigmoid, to_chances
 from labelspace.training.optimizers import Moving
 from labelspace.training.output import OutputLayer
@@ -105,15 +105,9 @@ class Network(Model):
         rng = np.random.default_rng(self.seed)
         layers = Layers.random(X, Y, self.hidden, rng)  # step 1
         batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)  # step 2
-        starts = range(0, X.shape[0], batch)
-        done, total = 0, epochs * len(starts)
         with threadpool_limits(1, user_api="blas"):
-            for epoch in range(epochs):
-                order = rng.permutation(X.shape[0]).astype(np.int32)
-                for start in starts:
-                    self._learn(layers, X, Y, order[start : start + batch], 1.0 - done / total, rng)
-                    done += 1
-                aids.progress("epochs", epoch + 1, epochs)
+            for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress):
+                self._learn(layers, X, Y, rows, left, rng)
         self.vectors_, self.vector_scales_ = in_bytes(layers.features.vectors)  # step 5
         self.weights_, self.weight_scales_ = layers.output.by_units()
         self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.output.bias_values

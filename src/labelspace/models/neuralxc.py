@@ -46,10 +46,10 @@ from labelspace.kernels.losses import subtract_at
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
-from labelspace.training.autoencoder import Rates, SparseDecoder, SparseEncoder, StoredEncoder
+from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
 from labelspace.training.dense import ACTIVATIONS, Stack, flattened
 from labelspace.training.layers import some_rows
-from labelspace.training.loop import portions
+from labelspace.training.loop import batches, portions
 from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
 from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
 from labelspace.training.output import OutputLayer, SampledOutput
@@ -58,6 +58,8 @@ from labelspace.types import Csr, Floats, Ints, TopK
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # fewest and most that are chosen
 ROW_BLOCK = 64  # documents a task
+MANY_DOCUMENTS = 30_000  # above, fewer units need be dropped: there is less to overfit
+DROPOUT = (0.5, 0.1)  # up to so many documents, and above
 
 
 class NeuralXC(Model):
@@ -92,7 +94,7 @@ class NeuralXC(Model):
         "batch": whole(1),
         "rate": above(0),
         "feature_rate": above(0),
-        "dropout": share,
+        "dropout": optional(share),
         "input_dropout": share,
         "drawn": whole(1),
         "negatives": whole(1),
@@ -111,13 +113,13 @@ class NeuralXC(Model):
 
     def __init__(
         self,
-        input_layers: int | str = 256,
-        output_layers: int | str = 256,
+        input_layers: int | str = 512,
+        output_layers: int | str = 512,
         regressor: int | str = "",
         activation: str = "relu",
         input_code: str = "relu",
         output_code: str = "linear",
-        alpha: float = 0.1,
+        alpha: float = 0.01,
         beta: float = 0.1,
         training: str = "joint",
         reduction: str = "sum",
@@ -126,7 +128,7 @@ class NeuralXC(Model):
         batch: int = 256,
         rate: float = 0.003,
         feature_rate: float = 0.1,
-        dropout: float = 0.1,
+        dropout: float | None = None,
         input_dropout: float = 0.0,
         drawn: int = 2048,
         negatives: int = 2048,
@@ -158,24 +160,12 @@ class NeuralXC(Model):
         rng = np.random.default_rng(self.seed)
         net = self._begin(X, Y, rng)  # step 1
         batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)
-        phases = self._phases()
-        total = len(phases) * epochs
+        plan, seen = phases(self.training, self.alpha, self.beta), labels_seen(Y)  # step 2
         with threadpool_limits(1, user_api="blas"):
-            for number, phase in enumerate(phases):  # step 2
-                for epoch in range(epochs):
-                    self._epoch(net, phase, X, Y, batch, epoch / epochs, 1 / epochs, rng)
-                    aids.progress("epochs", number * epochs + epoch + 1, total)
+            for number, phase in enumerate(plan):
+                for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress, number, len(plan)):
+                    self._step(net, phase, X, Y, rows, seen, left, rng)
         self._keep(net, Y)  # step 7
-
-    def _phases(self) -> list[Phase]:
-        """What is minimised and moved, one after another."""
-        everything = Phase(self.alpha, self.beta, 1.0)
-        first = Phase(self.alpha or 1.0, self.beta or 1.0, 0.0)
-        return {
-            "joint": [everything],
-            "pretrained": [first, everything],
-            "staged": [first, Phase(0.0, 0.0, 1.0, regressor_alone=True)],
-        }[self.training]
 
     def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
         inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
@@ -191,24 +181,14 @@ class NeuralXC(Model):
             output=last,
         )
 
-    def _epoch(
-        self, net: Net, phase: Phase, X: Csr, Y: Csr, batch: int, done: float, part: float, rng: np.random.Generator
-    ) -> None:
-        """One pass over the documents; ``done`` is the share of the phase that is over, ``part`` what a pass adds."""
-        order = rng.permutation(X.shape[0]).astype(np.int32)
-        seen = labels_seen(Y)
-        for start in range(0, len(order), batch):
-            left = 1.0 - done - part * start / len(order)
-            self._step(net, phase, X, Y, order[start : start + batch], seen, left, rng)
-
     def _step(
         self, net: Net, phase: Phase, X: Csr, Y: Csr, rows: Ints, seen: Ints, left: float, rng: np.random.Generator
     ) -> None:
         """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
         net.number += 1
         own = Rates(self.rate * left, self.feature_rate * left, net.number)
-        others = own.none() if phase.regressor_alone else own
-        trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self.dropout, rng)  # step 3
+        others = own.none() if phase.codes_rest else own
+        trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(trace.code)
         true = Y[rows]
         regressed = net.f.forward(trace.code) if phase.classify else []
@@ -226,6 +206,9 @@ class NeuralXC(Model):
             target = some_rows(X, rows, 0.0, rng)
             by_code += net.psi_i.descend(trace.code, target, weight, others, rng)[0]  # step 5
         net.phi_i.backward(trace, by_code, others)
+
+    def _dropout(self, X: Csr) -> float:
+        return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
 
     def _decode(self, net: Net, codes: Floats, lesson: Lesson, rates: Rates) -> Floats:
         """Move psi_o on the codes of documents and of label sets, in this order; the gradient by them is returned."""
@@ -276,16 +259,6 @@ class NeuralXC(Model):
         listed = out.labels >= 0
         out.scores[listed] = sigmoid(out.scores[listed])
         return out
-
-
-@dataclass(frozen=True)
-class Phase:
-    """What counts while it lasts: the weights of eq. 1's terms; with ``regressor_alone`` only f moves."""
-
-    alpha: float
-    beta: float
-    classify: float
-    regressor_alone: bool = False
 
 
 @dataclass

@@ -20,6 +20,7 @@ METHODS = {
     "glas": "labelspace.models.glas:Glas",
     "poincare": "labelspace.models.poincare:Poincare",
     "neuralxc": "labelspace.models.neuralxc:NeuralXC",
+    "hierarchicalxc": "labelspace.models.hierarchicalxc:HierarchicalXC",
     "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""

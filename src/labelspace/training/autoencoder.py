@@ -33,6 +33,31 @@ class Rates:
         return Rates(0.0, 0.0, self.number)
 
 
+@dataclass(frozen=True)
+class Phase:
+    """What counts for a while: the weights of the two reconstructions, whether to classify, and what rests."""
+
+    alpha: float
+    beta: float
+    classify: bool
+    codes_rest: bool = False  # the autoencoders stay as they are
+
+
+def phases(training: str, alpha: float, beta: float | None = None) -> list[Phase]:
+    """The phases of a training, by its name; ``beta`` is None where there is no second autoencoder.
+
+    >>> [(phase.alpha, phase.classify, phase.codes_rest) for phase in phases("staged", alpha=0.5)]
+    [(0.5, False, False), (0.0, True, True)]
+    """
+    everything = Phase(alpha, beta or 0.0, True)
+    codes = Phase(alpha or 1.0, 0.0 if beta is None else beta or 1.0, False)
+    return {
+        "joint": [everything],
+        "pretrained": [codes, everything],
+        "staged": [codes, Phase(0.0, 0.0, True, codes_rest=True)],
+    }[training]
+
+
 @dataclass
 class Trace:
     """A batch on its way through an encoder, with what the way back needs."""

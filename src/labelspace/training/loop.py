@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labelspace.types import Csr, Ints, TopK
+from labelspace.types import Csr, Ints, Progress, TopK
 
 BATCHES = 16  # an epoch has at least so many, where there are as many documents
 PLACES = 5  # that count in accuracy
@@ -24,6 +24,26 @@ def portions(n: int, batch: int, epochs: int | None, steps: int, bounds: tuple[i
     batch = min(batch, -(-n // BATCHES))
     fewest, most = bounds
     return batch, epochs or min(max(round(steps / -(-n // batch)), fewest), most)
+
+
+def batches(
+    n: int, batch: int, epochs: int, rng: np.random.Generator, progress: Progress, phase: int = 0, phases: int = 1
+) -> Iterator[tuple[Ints, float]]:
+    """The rows of each batch, in a new order each epoch, and the share of all batches that is left with it.
+
+    ``progress`` hears how many epochs are over, of all phases of so many epochs each.
+
+    >>> [(len(rows), round(left, 2)) for rows, left in batches(5, 3, 2, np.random.default_rng(0), print)]
+    epochs 1 2
+    epochs 2 2
+    [(3, 1.0), (2, 0.75), (3, 0.5), (2, 0.25)]
+    """
+    starts = range(0, n, batch)
+    for epoch in range(epochs):
+        order = rng.permutation(n).astype(np.int32)
+        for at, start in enumerate(starts):
+            yield order[start : start + batch], 1.0 - (epoch * len(starts) + at) / (epochs * len(starts))
+        progress("epochs", phase * epochs + epoch + 1, phases * epochs)
 
 
 def hold_some(Y: Csr, share: float, most: int, seed: int) -> tuple[Ints, Ints] | None:
