@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from labelspace.kernels.layers import Table
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
@@ -238,14 +239,16 @@ def beam_search(
 @njit(cache=True, nogil=True, fastmath=True)
 def dense_margins(
     code: Floats,
-    weights: Floats,
+    weights: Table,
+    scales: Floats,
+    bias: Floats,
     first_child: Ints,
     last_child: Ints,
     nodes: Ints,
     shift: Longs,
     margins: Floats,
 ) -> Floats:
-    """``child_margins`` for a dense row (width,), with a row of ``weights`` (n_nodes, width) for each node."""
+    """``child_margins`` for a dense row (width,): ``weights`` (n_nodes, width) times a scale each, plus the bias."""
     count = 0
     for place, node in enumerate(nodes):
         shift[place] = count - first_child[node]
@@ -257,14 +260,16 @@ def dense_margins(
             own, total = weights[child], np.float32(0.0)
             for m in range(len(code)):
                 total += code[m] * own[m]
-            margins[shift[place] + child] = total
+            margins[shift[place] + child] = total * scales[child] + bias[child]
     return margins
 
 
 @njit(cache=True, nogil=True)
 def dense_beam_search(
     codes: Floats,
-    weights: Floats,
+    weights: Table,
+    scales: Floats,
+    bias: Floats,
     first_child: Ints,
     last_child: Ints,
     label: Ints,
@@ -281,7 +286,9 @@ def dense_beam_search(
     for row in range(len(codes)):
         nodes[0], scores[0], width, n_found = 0, 0.0, 1, 0
         while width > 0:
-            margins = dense_margins(codes[row], weights, first_child, last_child, nodes[:width], shift, margins)
+            margins = dense_margins(
+                codes[row], weights, scales, bias, first_child, last_child, nodes[:width], shift, margins
+            )
             width, n_found = step_down(
                 nodes, scores, width, margins, shift, first_child, last_child, label, power, least, next_nodes,
                 next_scores, out_labels[row], out_scores[row], n_found,

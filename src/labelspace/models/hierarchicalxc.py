@@ -109,18 +109,19 @@ class HierarchicalXC(Model):
     }
     state = (
         "first_child_", "last_child_", "label_", "similarity_", "vectors_", "vector_scales_", "offset_", "dense_",
-        "node_weights_", "values_", "nodes_", "starts_", "bias_",
+        "node_weights_", "node_scales_", "values_", "nodes_", "starts_", "bias_",
     )  # fmt: skip
 
     first_child_: Ints  # (n_nodes,) see labels/tree.py
     last_child_: Ints
     label_: Ints
     similarity_: Floats  # (n_nodes,)
-    vectors_: Bytes  # (n_features, width) the encoder's; this and the next four for ``input="code"``
+    vectors_: Bytes  # (n_features, width) the encoder's; this and the next five for ``input="code"``
     vector_scales_: Floats  # (n_features,)
     offset_: Floats  # (width,)
     dense_: Floats  # see training/dense.py
-    node_weights_: Floats  # (n_nodes, code + 1): the last is the bias
+    node_weights_: Bytes  # (n_nodes, code)
+    node_scales_: Floats  # (n_nodes,)
     values_: Floats  # for ``input="features"``: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
     nodes_: Ints
     starts_: Ints  # (n_features + 1,)
@@ -199,7 +200,8 @@ class HierarchicalXC(Model):
         """The parts that the other kind of input needs."""
         none, empty = np.zeros(0, np.float32), np.zeros(0, np.int32)
         self.vectors_, self.vector_scales_ = np.zeros((n_features, 0), np.int8), np.zeros(n_features, np.float32)
-        self.offset_, self.dense_, self.node_weights_ = none, none, np.zeros((len(self.label_), 0), np.float32)
+        self.offset_, self.dense_, self.node_scales_ = none, none, none
+        self.node_weights_ = np.zeros((len(self.label_), 0), np.int8)
         self.values_, self.nodes_, self.starts_ = none, empty, np.zeros(n_features + 1, np.int32)
         self.bias_ = np.zeros(len(self.label_), np.float32)
 
@@ -220,7 +222,8 @@ class HierarchicalXC(Model):
                     self._step(net, phase, X, rows, left, rng)
         self.vectors_, self.vector_scales_ = in_bytes(encoder.features.vectors)
         self.offset_, self.dense_ = encoder.offset.value, flattened(encoder.stack.layers)
-        self.node_weights_ = nodes.vectors
+        self.node_weights_, self.node_scales_ = in_bytes(nodes.vectors[:, :-1])
+        self.bias_ = nodes.vectors[:, -1].copy()
 
     def _step(self, net: Net, phase: Phase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
@@ -305,10 +308,10 @@ class HierarchicalXC(Model):
             encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
 
             def search(start: int, stop: int) -> None:
-                codes, found = with_ones(encode(X, start, stop)), slice(start, stop)
                 dense_beam_search(
-                    codes, self.node_weights_, *tree, self.beam, LOGISTIC, least, out.labels[found], out.scores[found]
-                )
+                    encode(X, start, stop), self.node_weights_, self.node_scales_, self.bias_, *tree, self.beam,
+                    LOGISTIC, least, out.labels[start:stop], out.scores[start:stop],
+                )  # fmt: skip
 
         run_blocks(search, X.shape[0], ROW_BLOCK)  # step 5
         return out
