@@ -56,7 +56,8 @@ def train(
     )
     for key, value in summary["report"].items():
         if isinstance(value, (int, float)):
-            say(f"  {key.replace('_', ' ')}: {value:g}")
+            told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}"
+            say(f"  {key.replace('_', ' ')}: {told}")
     say(f"saved: {out} ({size:.1f} MB)")
 
 

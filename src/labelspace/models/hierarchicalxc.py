@@ -109,7 +109,7 @@ class HierarchicalXC(Model):
     }
     state = (
         "first_child_", "last_child_", "label_", "similarity_", "vectors_", "vector_scales_", "offset_", "dense_",
-        "node_weights_", "node_scales_", "values_", "nodes_", "starts_", "bias_",
+        "node_weights_", "node_scales_", "values_", "nodes_", "starts_", "bias_", "error_",
     )  # fmt: skip
 
     first_child_: Ints  # (n_nodes,) see labels/tree.py
@@ -126,6 +126,7 @@ class HierarchicalXC(Model):
     nodes_: Ints
     starts_: Ints  # (n_features + 1,)
     bias_: Floats  # (n_nodes,)
+    error_: float | None  # of the reconstruction of a document, whose length is 1; None without an autoencoder
 
     def __init__(
         self,
@@ -203,7 +204,7 @@ class HierarchicalXC(Model):
         self.offset_, self.dense_, self.node_scales_ = none, none, none
         self.node_weights_ = np.zeros((len(self.label_), 0), np.int8)
         self.values_, self.nodes_, self.starts_ = none, empty, np.zeros(n_features + 1, np.int32)
-        self.bias_ = np.zeros(len(self.label_), np.float32)
+        self.bias_, self.error_ = np.zeros(len(self.label_), np.float32), None
 
     def _fit_code(self, X: Csr, Y: Csr, aids: Aids) -> None:
         rng = np.random.default_rng(self.seed)
@@ -223,7 +224,7 @@ class HierarchicalXC(Model):
         self.vectors_, self.vector_scales_ = in_bytes(encoder.features.vectors)
         self.offset_, self.dense_ = encoder.offset.value, flattened(encoder.stack.layers)
         self.node_weights_, self.node_scales_ = in_bytes(nodes.vectors[:, :-1])
-        self.bias_ = nodes.vectors[:, -1].copy()
+        self.bias_, self.error_ = nodes.vectors[:, -1].copy(), decoder.error()
 
     def _step(self, net: Net, phase: Phase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
@@ -235,7 +236,7 @@ class HierarchicalXC(Model):
             by_code += net.decide(trace.code, rows, self.node_rate * left)
         if phase.alpha:
             target = some_rows(X, rows, 0.0, rng)
-            by_code += net.decoder.descend(trace.code, target, phase.alpha / len(rows), rates, rng)[0]
+            by_code += net.decoder.descend(trace.code, target, phase.alpha / len(rows), rates, rng)
         if not phase.codes_rest:
             net.encoder.backward(trace, by_code, rates)
 
@@ -278,7 +279,7 @@ class HierarchicalXC(Model):
         return [self._tree]
 
     def report(self) -> dict[str, Any]:
-        """How the tree is built: its height, its balance, and whether it is a chain."""
+        """How the tree is built, and how well a document can be told from its code."""
         self.check_fitted()
         tree = self._tree
         depth = float(tree.level[tree.label >= 0].mean())
@@ -287,6 +288,7 @@ class HierarchicalXC(Model):
             "tree_balance": round(tree.balance, 4),
             "tree_mean_depth": round(depth, 2),
             "tree_is_a_chain": tree.is_chain,
+            "reconstruction_error": self.error_,
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:

@@ -34,6 +34,7 @@ ones; above ``drawn`` features the reconstruction is sampled: both estimate the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -100,7 +101,17 @@ class NeuralXC(Model):
         "negatives": whole(1),
         "seed": whole(0),
     }
-    state = ("vectors_", "vector_scales_", "offset_", "dense_", "weights_", "weight_scales_", "bias_", "seen_")
+    state = (
+        "vectors_",
+        "vector_scales_",
+        "offset_",
+        "dense_",
+        "weights_",
+        "weight_scales_",
+        "bias_",
+        "seen_",
+        "error_",
+    )
 
     vectors_: Bytes  # (n_features, width)
     vector_scales_: Floats  # (n_features,)
@@ -110,6 +121,7 @@ class NeuralXC(Model):
     weight_scales_: Floats  # (n_labels,)
     bias_: Floats  # (n_labels,)
     seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+    error_: float | None  # of the reconstruction of a document, whose length is 1; None with alpha at 0
 
     def __init__(
         self,
@@ -204,7 +216,7 @@ class NeuralXC(Model):
         if phase.alpha:
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
             target = some_rows(X, rows, 0.0, rng)
-            by_code += net.psi_i.descend(trace.code, target, weight, others, rng)[0]  # step 5
+            by_code += net.psi_i.descend(trace.code, target, weight, others, rng)  # step 5
         net.phi_i.backward(trace, by_code, others)
 
     def _dropout(self, X: Csr) -> float:
@@ -233,6 +245,12 @@ class NeuralXC(Model):
         self.weights_, self.weight_scales_ = net.output.by_units()
         self.bias_ = net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+        self.error_ = net.psi_i.error()
+
+    def report(self) -> dict[str, Any]:
+        """How well a document can be told from its code."""
+        self.check_fitted()
+        return {"reconstruction_error": self.error_}
 
     def _chain(self) -> list[tuple[int, str]]:
         """Width and activation of every layer from the features' sum to psi_o's last but one."""

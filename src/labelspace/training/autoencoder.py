@@ -110,6 +110,7 @@ class SparseDecoder:
 
     def __init__(self, stack: Stack, features: SparseLayer, drawn: int) -> None:
         self.stack, self.features, self.drawn = stack, features, drawn
+        self.errors: list[float] = []  # of each batch, a row
         self._place = np.full(len(features.vectors), -1, np.int32)
 
     @classmethod
@@ -120,17 +121,15 @@ class SparseDecoder:
         features = SparseLayer.random(X, widths[-1], rng, spread=0.1 * widths[-1] ** -0.5)
         return cls(Stack.random(widths, activation, activation, rng), features, drawn)
 
-    def descend(
-        self, code: Floats, given: Batch, weight: float, rates: Rates, rng: np.random.Generator
-    ) -> tuple[Floats, float]:
-        """Move on ``weight`` times the squared error of the given rows; the gradient by the code and the error."""
+    def descend(self, code: Floats, given: Batch, weight: float, rates: Rates, rng: np.random.Generator) -> Floats:
+        """Move on ``weight`` times the squared error of the given rows; the gradient by the code is returned."""
         values = self.stack.forward(code)
         hidden, n = values[-1], len(self._place)
         ids = self._draw(n, rng)
         self._place[ids] = np.arange(len(ids))
         drawn: Floats = hidden @ self.features.vectors[ids].T  # (batch, drawn)
         own = self.features.at(given, hidden, self._place)
-        error = drawn_errors(*given, self._place, n / len(ids), own, drawn)
+        self.errors.append(drawn_errors(*given, self._place, n / len(ids), own, drawn) / len(code))
         self._place[ids] = -1
         for errors in (own, drawn):
             errors *= np.float32(2 * weight)
@@ -140,7 +139,12 @@ class SparseDecoder:
             gradient += self.features.embed(listed, np.zeros(hidden.shape[1], np.float32))
             self.features.descend(listed, hidden, rates.dense)
         self.features.descend_rows(ids, drawn.T @ hidden, rates.dense)
-        return self.stack.backward(values, gradient, rates.dense, rates.number), error
+        return self.stack.backward(values, gradient, rates.dense, rates.number)
+
+    def error(self) -> float | None:
+        """The squared error of a row, averaged over the last tenth of all batches; None where there were none."""
+        last = self.errors[-max(1, len(self.errors) // 10) :]
+        return round(float(np.mean(last)), 4) if last else None
 
     def _draw(self, n: int, rng: np.random.Generator) -> Ints:
         """The features that are counted in every row, each once, in order."""
