@@ -118,7 +118,7 @@ class SparseDecoder:
         cls, X: Csr, widths: Sequence[int], activation: str, drawn: int, rng: np.random.Generator
     ) -> SparseDecoder:
         """From a code through the widths, the first of which is the code's, to the features of X."""
-        features = SparseLayer.random(X, widths[-1], rng, spread=0.1 * widths[-1] ** -0.5)
+        features = SparseLayer(np.zeros((X.shape[1], widths[-1]), np.float32))
         return cls(Stack.random(widths, activation, activation, rng), features, drawn)
 
     def descend(self, code: Floats, given: Batch, weight: float, rates: Rates, rng: np.random.Generator) -> Floats:
