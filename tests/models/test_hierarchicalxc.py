@@ -357,6 +357,16 @@ def test_documents_without_features_or_labels(kind):
     assert np.isfinite(top.scores[:, :5]).all()
 
 
+@pytest.mark.parametrize("kind", INPUTS)
+def test_documents_without_labels_teach_that_none_is_right(kind):
+    X, Y = disjoint(2, copies=10)
+    X = sp.csr_matrix(np.concatenate([np.pad(X.toarray(), ((0, 0), (0, 1))), [[0, 0, 1]] * 20]))
+    Y = sp.csr_matrix(np.concatenate([Y.toarray(), np.zeros((20, 2))]))
+    scores = HierarchicalXC(input=kind, input_layers=16).fit(X, Y).predict_topk(np.eye(3), 2).scores
+    assert (scores[:2, 0] > 0.5).all()
+    assert (scores[2] < 0.3).all()
+
+
 @pytest.mark.parametrize("given", KEPT)
 def test_it_is_saved_and_read(small, tmp_path, given):
     model = HierarchicalXC(**{"epochs": 1, **given}).fit(small.X, small.Y)
