@@ -281,7 +281,7 @@ def test_labels_begin_at_their_frequency_or_at_0(small, monkeypatch, all_labels)
 
 def test_what_is_kept_scores_as_what_was_learned(small, monkeypatch):
     nets, _ = last_net(monkeypatch)
-    model = NeuralXC(input_layers="40,20", output_layers="24,12", regressor="16,14", activation="elu", epochs=2)
+    model = NeuralXC(input_layers="40,20", output_layers="24,18,12", regressor="16,14", activation="elu", epochs=2)
     top = model.fit(small.X, small.Y).predict_topk(small.X, 40)
     net, X = nets[0], unit_rows(small.X)
     net.phi_i.features.vectors[:] = np.multiply(*(part.T for part in in_bytes(net.phi_i.features.vectors))).T
@@ -291,8 +291,8 @@ def test_what_is_kept_scores_as_what_was_learned(small, monkeypatch):
     scores = 1 / (1 + np.exp(-(hidden @ weights.T + net.output.bias_values)))
     rows, places = np.nonzero(top.labels >= 0)
     assert np.allclose(scores[rows, top.labels[rows, places]], top.scores[rows, places], atol=1e-4)
-    assert [width for width, _ in model._chain()] == [40, 20, 16, 14, 12, 24]
-    assert [name for _, name in model._chain()] == ["elu", "relu", "elu", "elu", "linear", "elu"]
+    assert [width for width, _ in model._chain()] == [40, 20, 16, 14, 12, 18, 24]
+    assert [name for _, name in model._chain()] == ["elu", "relu", "elu", "elu", "linear", "elu", "elu"]
 
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
