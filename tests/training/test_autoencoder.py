@@ -9,7 +9,6 @@ from labelspace.kernels.rounding import in_bytes
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
 from labelspace.training.dense import ACTIVATIONS, Stack, flattened
 from labelspace.training.layers import SparseLayer
-from labelspace.training.optimizers import Moving
 
 BATCH, FEATURES = 8, 30
 RATES = Rates(0.1, 0.3, 1)
@@ -26,18 +25,6 @@ def documents(rng):
     dense[3] = 0  # an empty document
     dense[0, :3] = [1, -1, 0.5]
     return sp.csr_matrix(dense, dtype=np.float32)
-
-
-@pytest.fixture
-def recorded(monkeypatch):
-    """The gradients that Adam is handed, by the id of what it would move; nothing moves but Adagrad's rows."""
-    found = {}
-
-    def record(self, gradient, rate, number, part=slice(None)):
-        found[id(self)] = np.array(gradient)
-
-    monkeypatch.setattr(Moving, "step", record)
-    return found
 
 
 def parts(X):

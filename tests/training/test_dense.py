@@ -3,7 +3,6 @@ import pytest
 from torch_twin import Twins, in_torch
 
 from labelspace.training.dense import ACTIVATIONS, Dense, Stack, activated, flattened, slopes, through
-from labelspace.training.optimizers import Moving
 
 WIDTHS = [6, 5, 4, 3]
 
@@ -11,18 +10,6 @@ WIDTHS = [6, 5, 4, 3]
 @pytest.fixture
 def rng():
     return np.random.default_rng(2)
-
-
-@pytest.fixture
-def recorded(monkeypatch):
-    """What each part is handed for a gradient, by the id of the part; nothing moves."""
-    found = {}
-
-    def record(self, gradient, rate, number, part=slice(None)):
-        found[id(self)] = np.array(gradient)
-
-    monkeypatch.setattr(Moving, "step", record)
-    return found
 
 
 def normal(rng, *shape):
