@@ -55,7 +55,7 @@ def optional(rule: Rule) -> Rule:
 
 def widths(fewest: int = 1) -> Rule:
     """Widths of layers: a whole number, or several as text with commas between."""
-    words = "a whole number, or several with commas between, as in 512,256"
+    words = "a whole number of at least 1 and below 2^20, or several with commas between, as in 512,256"
     return Rule(words if fewest else f"{words}, or nothing at all", lambda value: _are_widths(value, fewest))
 
 

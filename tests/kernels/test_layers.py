@@ -10,9 +10,12 @@ from labelspace.kernels.layers import (
     dense_rows,
     descend_features,
     descend_unit_rows,
+    drawn_errors,
     embed_rows,
+    entry_products,
     feature_gradients,
     network_topk,
+    output_topk,
     subtract_labels,
     take_rows,
 )
@@ -214,3 +217,57 @@ def test_gradients_by_features_equal_a_dense_product(X, rng):
     feature_gradients(values, rows, ends, gradient, out)
     assert np.allclose(out, (X.toarray().T @ gradient)[features], atol=1e-5)
     assert len(features) > 20
+
+
+@pytest.mark.parametrize("share", [None, 0.0, 0.4, 1.0])
+def test_entries_get_the_product_of_their_row_and_column(X, rng, share):
+    hidden, vectors = normal(rng, 30, 8), normal(rng, 50, 8)
+    skipped = np.zeros(0, np.int32)
+    if share is not None:
+        skipped = np.where(rng.random(50) < share, np.arange(50), -1).astype(np.int32)
+    out = np.full(X.nnz, 7, np.float32)
+    entry_products(X.indices, X.indptr, 4, 21, hidden, vectors, skipped, out)
+    rows = np.repeat(np.arange(30), np.diff(X.indptr))
+    asked = (rows >= 4) & (rows < 21)
+    if share is not None:
+        asked &= skipped[X.indices] < 0
+    assert asked.any() == (share != 1.0)
+    assert np.allclose(out[asked], (hidden @ vectors.T)[rows, X.indices][asked], atol=1e-5)
+    assert (out[~asked] == 7).all(), "the others are left as they were"
+
+
+@pytest.mark.parametrize("n_drawn", [0, 12, 50])
+def test_errors_at_drawn_columns_and_at_a_row_s_own(X, rng, n_drawn):
+    ids, weight = np.sort(rng.permutation(50)[:n_drawn]), 2.5
+    place = np.full(50, -1, np.int32)
+    place[ids] = np.arange(n_drawn)
+    guesses, given = normal(rng, 30, 50), X.toarray()
+    rows = np.repeat(np.arange(30), np.diff(X.indptr))
+    own, out = guesses[rows, X.indices], guesses[:, ids].copy()
+    error = drawn_errors(*parts(X), place, weight, own, out)
+    has, drawn = given != 0, np.isin(np.arange(50), ids)
+    weights = np.where(has, 1, np.where(drawn, weight, 0))
+    errors = weights * (guesses - given)
+    assert np.isclose(error, (errors * (guesses - given)).sum(), rtol=1e-4)
+    assert np.allclose(out, errors[:, ids], atol=1e-5)
+    assert np.allclose(own, np.where(drawn, 0, errors)[rows, X.indices], atol=1e-6)
+    apart = np.zeros((30, 50))
+    apart[rows, X.indices] = own
+    apart[:, ids] += out
+    assert np.allclose(apart, errors, atol=1e-5), "each entry stands in one of the two"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+@pytest.mark.parametrize("k", [6, 20])
+def test_the_best_outputs_are_those_of_a_dense_layer(rng, dtype, k):
+    activity, weights = normal(rng, 30, 8), (normal(rng, 8, 20) * 30).astype(dtype)
+    activity[:, 3], activity[2] = 0, 0
+    scales, bias, allowed = rng.random(20).astype(np.float32), normal(rng, 20), rng.random(20) > 0.2
+    out = TopK.empty(30, k)
+    output_topk(activity, 2, 25, weights, scales, bias, allowed, out.labels, out.scores)
+    expected = TopK.from_scores(np.where(allowed, activity @ (weights * scales) + bias, -np.inf), k)
+    listed = np.isfinite(expected.scores[2:25])
+    assert np.array_equal(out.labels[2:25][listed], expected.labels[2:25][listed])
+    assert np.allclose(out.scores[2:25][listed], expected.scores[2:25][listed], rtol=1e-4, atol=1e-3)
+    assert (out.labels[2:25][~listed] == -1).all()
+    assert (np.delete(out.labels, np.s_[2:25], axis=0) == -1).all(), "only the asked rows are written"

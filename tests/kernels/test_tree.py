@@ -3,10 +3,10 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.beam import advance, beam_search, first_at_least, log_step, log_step_at_best, sort_by_node
 from labelspace.kernels.dual import descend, squared_norms
-from labelspace.kernels.tree import local_rows, reached, train_children
-from labelspace.types import TopK
+from labelspace.kernels.tree import decisions, local_rows, reached, spans, train_children, train_nodes
+from labelspace.labels.agglomeration import Dendrogram, to_nodes
+from labelspace.labels.tree import Nodes
 
 
 def test_local_rows_hold_the_same_values_under_new_numbers():
@@ -44,125 +44,6 @@ def test_children_are_trained_as_alone_on_the_same_rows():
         assert np.isclose(biases[child], w[-1], atol=2e-3)
 
 
-def test_first_at_least_is_searchsorted():
-    values = np.array([1, 3, 3, 8], np.int32)
-    assert [first_at_least(values, 0, 4, goal) for goal in range(10)] == np.searchsorted(values, range(10)).tolist()
-
-
-def test_a_larger_margin_is_always_a_better_step():
-    margins = np.linspace(-30, 8, 400)
-    steps = [log_step(np.float32(m), 3.0) for m in margins]
-    assert (np.diff(steps) > 0).all()
-    assert steps == pytest.approx(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3), rel=1e-5)
-
-
-def test_a_beam_is_sorted_by_node_with_its_scores():
-    nodes, scores = np.array([5, 2, 9, 1, 0], np.int32), np.array([0.5, 0.2, 0.9, 0.1, 7.0], np.float32)
-    sort_by_node(nodes, scores, 4)
-    assert nodes.tolist() == [1, 2, 5, 9, 0]
-    assert scores == pytest.approx([0.1, 0.2, 0.5, 0.9, 7.0])
-
-
-def forest(rng, trees, fan, n_features):
-    """Random trees of two levels: a root, ``fan`` nodes, ``fan`` leaves below each."""
-    first, last, label, roots = [], [], [], []
-    for _ in range(trees):
-        root = len(first)
-        roots.append(root)
-        inner = root + 1 + np.arange(fan)
-        leaves = root + 1 + fan + np.arange(fan * fan)
-        first += [inner[0], *(leaves[i * fan] for i in range(fan)), *([0] * fan * fan)]
-        last += [inner[-1] + 1, *(leaves[i * fan] + fan for i in range(fan)), *([0] * fan * fan)]
-        label += [-1] * (fan + 1) + rng.permutation(fan * fan).tolist()
-    W = sp.random(n_features, len(first), 0.4, "csr", np.float32, rng=rng)
-    bias = rng.standard_normal(len(first)).astype(np.float32)
-    return W, bias, *(np.array(a, np.int32) for a in (first, last, label, roots))
-
-
-def exhaustive(X, W, bias, first, last, label, roots, power):
-    """The NumPy twin: the mean over trees of the product along every path, no beam."""
-    margins = X.toarray() @ W.toarray() + bias
-    steps = np.exp(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** power))
-    scores = np.zeros((X.shape[0], label.max() + 1))
-    for root in roots:
-        for inner in range(first[root], last[root]):
-            for leaf in range(first[inner], last[inner]):
-                scores[:, label[leaf]] += steps[:, inner] * steps[:, leaf] / len(roots)
-    return scores
-
-
-def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
-    rng = np.random.default_rng(4)
-    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
-    parts = forest(rng, trees=3, fan=4, n_features=30)
-    W, *rest = parts
-    out = TopK.empty(20, 16)
-    beam_search(
-        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, *rest, 16, 3.0, -np.inf, out.labels, out.scores
-    )
-    scores = exhaustive(X, *parts, 3.0)
-    assert np.allclose(np.sort(out.scores)[:, ::-1], np.sort(scores)[:, ::-1], atol=1e-5)
-    assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
-
-
-def test_a_narrow_beam_follows_the_best_node_only():
-    rng = np.random.default_rng(5)
-    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
-    W, bias, first, last, label, roots = forest(rng, trees=1, fan=4, n_features=30)
-    out = TopK.empty(20, 2)
-    beam_search(
-        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, bias, first, last, label, roots,
-        1, 3.0, -np.inf, out.labels, out.scores,
-    )  # fmt: skip
-    margins = X.toarray() @ W.toarray() + bias
-    best = 1 + margins[:, 1:5].argmax(axis=1)
-    for row in range(20):
-        below = label[first[best[row]] : last[best[row]]]
-        assert set(out.labels[row]) <= set(below)
-
-
-def test_leaves_may_lie_at_any_depth():
-    """Root 0 has a leaf (label 0) and a node with two leaves: the search finds all three with a beam of one."""
-    rng = np.random.default_rng(6)
-    X = sp.random(15, 10, 0.5, "csr", np.float32, rng=rng)
-    W = sp.random(10, 5, 0.8, "csr", np.float32, rng=rng)
-    bias = rng.standard_normal(5).astype(np.float32)
-    first, last, label = (np.array(a, np.int32) for a in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 0, -1, 1, 2]))
-    for power in (3.0, 0.0):
-        out = TopK.empty(15, 3)
-        beam_search(
-            X.data, X.indices, X.indptr, 0, 15, W.data, W.indices, W.indptr, bias, first, last, label,
-            np.zeros(1, np.int32), 1, power, -np.inf, out.labels, out.scores,
-        )  # fmt: skip
-        margins = X.toarray() @ W.toarray() + bias
-        gaps = np.logaddexp(0, 2 - 2 * margins) / 2
-        steps = np.exp(-(gaps**3)) if power else 1 / (1 + np.exp(-margins))
-        scores = np.stack([steps[:, 1], steps[:, 2] * steps[:, 3], steps[:, 2] * steps[:, 4]], axis=1)
-        assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
-        assert (np.diff(out.scores) <= 0).all()
-
-
-def test_the_cheap_bound_of_a_step_is_one():
-    for power in (0.0, 1.0, 3.0):
-        for margin in np.linspace(-25, 5, 121):
-            assert log_step_at_best(np.float32(margin), power) >= log_step(np.float32(margin), power) - 1e-6
-
-
-def test_advance_moves_every_beam_one_level_down():
-    rng = np.random.default_rng(7)
-    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
-    W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
-    beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
-    beams[:, 0], scores[:, 0] = roots[1], 0.0
-    rest = (W.data, W.indices, W.indptr, bias, first, last, label, 3.0, beams, scores)
-    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
-    margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
-    best = np.argsort(-margins, axis=1)[:, :3]
-    assert np.array_equal(beams, best + first[roots[1]])
-    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
-    assert (beams == -1).all(), "below are leaves only"
-
-
 def test_reached_is_the_union_of_the_labels_documents():
     rng = np.random.default_rng(8)
     Y = sp.random(50, 12, 0.1, "csc", np.float32, rng=rng)
@@ -177,3 +58,128 @@ def test_reached_is_the_union_of_the_labels_documents():
             mine = np.sort(rows[positives[ends[child] : ends[child + 1]]])
             assert mine.tolist() == np.flatnonzero(dense[:, cuts[child] : cuts[child + 1]].any(axis=1)).tolist()
         assert (mark == -1).all()
+
+
+def random_nodes(n, seed):
+    """A random binary tree over n labels, in the numbering of the search."""
+    rng = np.random.default_rng(seed)
+    tops, merges = list(range(n)), []
+    for at in range(n - 1):
+        merges.append([tops.pop(rng.integers(len(tops))) for _ in range(2)])
+        tops.append(n + at)
+    return to_nodes(Dendrogram(np.array(merges, np.int32).reshape(-1, 2), np.zeros(n - 1, np.float32)))
+
+
+BUSHY = Nodes(  # leaves at all depths, nodes of one, two and three children
+    *(np.array(a, np.int32) for a in (
+        [1, 0, 4, 5, 8, 0, 0, 0, 9, 0], [4, 0, 5, 8, 9, 0, 0, 0, 10, 0], [-1, 3, -1, -1, -1, 1, 0, 4, -1, 2],
+    ))
+)  # fmt: skip
+TREES = [BUSHY, random_nodes(1, 0), random_nodes(2, 0), random_nodes(9, 1), random_nodes(30, 2)]
+
+
+def ancestors(tree, node):
+    """A node and all above it."""
+    return {node} if node == 0 else {node} | ancestors(tree, int(tree.parent[node]))
+
+
+def leaves(tree):
+    """Label -> leaf."""
+    return {int(tree.label[node]): int(node) for node in np.flatnonzero(tree.label >= 0)}
+
+
+@pytest.mark.parametrize("tree", TREES, ids=len)
+@pytest.mark.parametrize("astray", [1, 2, 3])
+def test_decisions_are_the_nodes_within_some_steps_of_those_above_a_row_s_labels(tree, astray):
+    rng = np.random.default_rng(9)
+    n = tree.n_labels + 2  # two labels have no leaf
+    Y = sp.csr_matrix((rng.random((40, n)) < 3 / n).astype(np.float32))
+    Y = sp.vstack([Y, sp.csr_matrix((1, n), dtype=np.float32)]).tocsr()  # the last has no label
+    below, leaf_of = leaves(tree), np.full(n, -1, np.int32)
+    leaf_of[list(below)] = list(below.values())
+    rows, mark = rng.permutation(41).astype(np.int32)[:30], np.full(len(tree), -1, np.int32)
+    rows[0] = 40
+    targets, nodes, ends = decisions(
+        Y.indices, Y.indptr, rows, leaf_of, tree.parent, tree.first_child, tree.last_child, astray, mark
+    )
+    assert (mark == -1).all(), "left as it was found"
+    assert targets.dtype == np.float32
+    assert nodes.dtype == ends.dtype == np.int32
+    assert len(ends) == 31
+    for i, row in enumerate(rows):
+        labels = set(Y[row].indices.tolist()) & below.keys()
+        on_the_way = {0}.union(*(ancestors(tree, below[label]) for label in labels))
+        expected = {}
+        for node in range(1, len(tree)):
+            up, steps = node, 0
+            while up not in on_the_way:
+                up, steps = int(tree.parent[up]), steps + 1
+            if steps <= astray:
+                expected[node] = float(steps == 0)
+        mine = slice(ends[i], ends[i + 1])
+        assert len(set(nodes[mine])) == len(nodes[mine]), "each node once"
+        assert dict(zip(nodes[mine].tolist(), targets[mine].tolist(), strict=True)) == expected
+
+
+def test_decisions_of_no_rows_and_of_more_than_were_foreseen():
+    tree = random_nodes(200, 3)
+    below, leaf_of = leaves(tree), np.empty(200, np.int32)
+    leaf_of[list(below)] = list(below.values())
+    Y, mark = sp.csr_matrix(np.ones((9, 200), np.float32)), np.full(len(tree), -1, np.int32)
+    rest = (leaf_of, tree.parent, tree.first_child, tree.last_child, 1, mark)
+    targets, nodes, ends = decisions(Y.indices, Y.indptr, np.zeros(0, np.int32), *rest)
+    assert (len(targets), len(nodes), ends.tolist()) == (0, 0, [0])
+    targets, nodes, ends = decisions(Y.indices, Y.indptr, np.arange(9, dtype=np.int32), *rest)
+    assert np.array_equal(np.sort(nodes.reshape(9, 398)), np.tile(np.arange(1, 399), (9, 1)))
+    assert (targets == 1).all()
+
+
+@pytest.mark.parametrize("tree", TREES, ids=len)
+def test_spans_are_stretches_of_the_leaves(tree):
+    bounds = spans(tree.first_child, tree.last_child)
+    assert bounds.dtype == np.int64
+    assert bounds[0].tolist() == [0, tree.n_labels]
+    for node in range(len(tree)):
+        children = bounds[tree.first_child[node] : tree.last_child[node]]
+        if tree.label[node] >= 0:
+            assert bounds[node, 1] - bounds[node, 0] == 1
+        else:
+            assert children[0, 0] == bounds[node, 0]
+            assert children[-1, 1] == bounds[node, 1]
+            assert np.array_equal(children[1:, 0], children[:-1, 1]), "the first child's first"
+
+
+@pytest.mark.parametrize("logistic", [False, True])
+def test_nodes_trained_in_one_pass_are_those_trained_one_by_one(logistic):
+    data = planted(n=300, d=200, l=12, seed=2)
+    X, below = data.X, data.Y.tocsc()
+    cuts = np.array([[0, 5, 12], [0, 2, 5], [5, 6, 12], [3, 4, 5]])
+    roots = np.array([True, False, False, False])
+    settings = (logistic, 1.0, 2.0, 0.1, 20, 0.001)
+    features, weights, stops, biases = train_nodes(
+        X.data, X.indices, X.indptr, 200, below.indices, below.indptr, cuts, roots, *settings, 7
+    )
+    assert len(features) > 1024, "more than was foreseen"
+    assert stops[0] == 0
+    assert stops[-1] == len(features) == len(weights)
+    assert (len(stops), len(biases)) == (9, 8)
+    for i in range(4):
+        mark, place = np.full(300, -1, np.int32), np.full(200, -1, np.int32)
+        reach = reached(below.indices, below.indptr, cuts[i], roots[i], np.zeros(0, np.int32), mark)
+        own, values, ends, own_biases = train_children(X.data, X.indices, X.indptr, *reach, *settings, 7 + i, place)
+        mine = slice(stops[2 * i], stops[2 * i + 2])
+        assert np.array_equal(features[mine], own)
+        assert np.array_equal(weights[mine], values)
+        assert np.array_equal(stops[2 * i : 2 * i + 3] - stops[2 * i], ends)
+        assert np.array_equal(biases[2 * i : 2 * i + 2], own_biases)
+
+
+def test_nodes_of_documents_without_features_have_a_bias_alone():
+    X, below = sp.csr_matrix((6, 5), dtype=np.float32), sp.csc_matrix(np.eye(6, 2, dtype=np.float32))
+    features, weights, stops, biases = train_nodes(
+        X.data, X.indices, X.indptr, 5, below.indices, below.indptr, np.array([[0, 1, 2]]), np.array([True]),
+        True, 1.0, 1.0, 0.1, 20, 0.0, 0,
+    )  # fmt: skip
+    assert len(features) == len(weights) == 0
+    assert stops.tolist() == [0, 0, 0]
+    assert (biases < 0).all()

@@ -205,9 +205,9 @@ def beam_search(
 ) -> None:
     """The best labels of rows start..stop of X over all trees; a label's score is the mean of its path's products.
 
-    ``first_child`` and ``last_child`` give the stretch of a node's children, which have larger numbers than the node;
-    ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores are kept as logarithms on the way down,
-    where steps below ``least`` are not taken.
+    ``first_child`` and ``last_child`` give the stretch of a node's children, which have larger numbers than the node
+    and stand in the order of their parents; ``label`` is the label of a leaf or -1; leaves may lie at any depth. Scores
+    are kept as logarithms on the way down, where steps below ``least`` are not taken.
     """
     trees, k = len(roots), out_labels.shape[1]
     keep = k if trees == 1 else max(5 * beam, 2 * k)  # leaves kept of each tree: their means may reorder them
@@ -232,8 +232,11 @@ def beam_search(
                     next_scores, found[tree], found_scores[tree], leaves[tree],
                 )  # fmt: skip
         best, ids = out_scores[row], out_labels[row]
-        size = mean_of_trees(found, found_scores, leaves, best, ids)
-        sort_best_first(best, ids, size)
+        if trees == 1:
+            best[:], ids[:] = found_scores[0], found[0]
+            rank_products(best, ids, leaves[0])
+        else:
+            sort_best_first(best, ids, mean_of_trees(found, found_scores, leaves, best, ids))
 
 
 @njit(cache=True, nogil=True, fastmath=True)
@@ -293,9 +296,15 @@ def dense_beam_search(
                 nodes, scores, width, margins, shift, first_child, last_child, label, power, least, next_nodes,
                 next_scores, out_labels[row], out_scores[row], n_found,
             )  # fmt: skip
-        for i in range(n_found):
-            out_scores[row, i] = np.exp(out_scores[row, i])
-        sort_best_first(out_scores[row], out_labels[row], n_found)
+        rank_products(out_scores[row], out_labels[row], n_found)
+
+
+@njit(cache=True, nogil=True)
+def rank_products(scores: Floats, ids: Ints, size: int) -> None:
+    """Turn a heap of logarithms into a list of products, best first: two that round to the same keep their order."""
+    sort_best_first(scores, ids, size)
+    for i in range(size):
+        scores[i] = np.exp(scores[i])
 
 
 @njit(cache=True, nogil=True)

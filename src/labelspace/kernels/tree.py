@@ -218,10 +218,7 @@ def train_nodes(
     Row i of ``cuts`` (nodes, 3) says where the labels of the node's children begin and end, as columns of the CSC
     matrix of documents ``below``; a root is reached by all documents. Returns what ``train_children`` does.
     """
-    place, mark = (
-        np.full(indices.max() + 1 if len(indices) else 1, -1, np.int32),
-        np.full(len(indptr) - 1, -1, np.int32),
-    )
+    place, mark = np.full(n_features, -1, np.int32), np.full(len(indptr) - 1, -1, np.int32)
     capacity, size, nobody = 1024, 0, np.zeros(0, np.int32)
     features, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     stops, biases = np.zeros(2 * len(cuts) + 1, np.int64), np.empty(2 * len(cuts), np.float32)

@@ -294,7 +294,7 @@ class HierarchicalXC(Model):
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
         out = TopK.empty(X.shape[0], k)
-        least = float(np.log(self.follow)) if self.follow else -np.inf
+        least = float(np.float32(np.log(self.follow))) if self.follow else -np.inf  # as steps are rounded
         tree = (self.first_child_, self.last_child_, self.label_)
         if self.input == "features":
 

@@ -198,6 +198,7 @@ class NeuralXC(Model):
     ) -> None:
         """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
         net.number += 1
+        net.classified += phase.classify
         own = Rates(self.rate * left, self.feature_rate * left, net.number)
         others = own.none() if phase.codes_rest else own
         trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
@@ -212,7 +213,7 @@ class NeuralXC(Model):
             if of_labels is not None:
                 net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
             if regressed:
-                by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, own.number)
+                by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, net.classified)
         if phase.alpha:
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
             target = some_rows(X, rows, 0.0, rng)
@@ -290,6 +291,7 @@ class Net:
     psi_o: Stack  # up to the last layer
     output: OutputLayer | SampledOutput
     number: int = 0  # steps begun
+    classified: int = 0  # of these, those that move f: Adam counts the steps of what it moves
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,18 @@
+"""What the tests of trained parts share."""
+
+import numpy as np
+import pytest
+
+from labelspace.training.optimizers import Moving
+
+
+@pytest.fixture
+def recorded(monkeypatch):
+    """The gradients that Adam is handed, by the id of what it would move; nothing moves but Adagrad's rows."""
+    found = {}
+
+    def record(self, gradient, rate, number, part=slice(None)):
+        found[id(self)] = np.array(gradient)
+
+    monkeypatch.setattr(Moving, "step", record)
+    return found
