@@ -171,12 +171,18 @@ def products(codes, weights, first, last, label, follow=0.0):
 @pytest.fixture(name="planted_tree")
 def a_tree():
     rng = np.random.default_rng(10)
-    return rng.standard_normal((25, 6)).astype(np.float32), *binary(rng, 14, 6)
+    codes = rng.standard_normal((25, 6)).astype(np.float32)
+    codes[:, -1] = 1  # what the bias is multiplied by
+    return codes, *binary(rng, 14, 6)
 
 
 def dense_search(codes, weights, first, last, label, k, beam, least=-np.inf):
     out = TopK.empty(len(codes), k)
-    dense_beam_search(codes, weights, first, last, label, beam, 0.0, least, out.labels, out.scores)
+    scales = np.full(len(weights), 0.5, np.float32)
+    dense_beam_search(
+        codes[:, :-1].copy(), 2 * weights[:, :-1], scales, weights[:, -1] * codes[0, -1], first, last, label, beam, 0.0,
+        least, out.labels, out.scores,
+    )  # fmt: skip
     return out
 
 

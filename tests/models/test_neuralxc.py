@@ -10,7 +10,7 @@ from labelspace.models import neuralxc
 from labelspace.models.neuralxc import Lesson, NeuralXC
 from labelspace.models.popular import Popular
 from labelspace.training import negatives, output
-from labelspace.training.autoencoder import Phase
+from labelspace.training.autoencoder import DECODER_SHARE, Phase
 from labelspace.training.dense import ACTIVATIONS
 from labelspace.training.losses import log_odds
 from labelspace.training.negatives import Chosen
@@ -157,7 +157,8 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, gi
     for key in dense:
         assert np.allclose(found.get(key, 0), slopes[key], atol=1e-5), key
     after = copies(net)
-    rates = {"E_i": model.feature_rate, "E_o": model.feature_rate, "W": model.feature_rate, "D_i": model.rate}
+    of_features = model.feature_rate if phase.classify else model.rate
+    rates = {"E_i": of_features, "E_o": of_features, "W": of_features, "D_i": DECODER_SHARE * model.rate}
     for key in rows:
         sizes = np.sqrt(np.square(slopes[key]).mean(axis=1, keepdims=True))  # Adagrad's memory after one step
         expected = -rates[key] * slopes[key] / np.where(sizes > 1e-9, sizes, 1)

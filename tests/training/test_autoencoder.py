@@ -94,11 +94,11 @@ def test_with_all_features_drawn_a_decoder_is_exact(X, rng, recorded, widths, dr
     decoder, code = a_decoder(X, rng, drawn, widths), normal(rng, BATCH, widths[0])
     before = decoder.features.vectors.copy()
     twins, V, c, exact = error_by_torch(torch, decoder, before, code, X, 0.3)
-    back, error = decoder.descend(code, parts(X), 0.3, RATES, rng)
-    assert np.isclose(error, exact, rtol=1e-5)
+    back = decoder.descend(code, parts(X), 0.3, RATES, rng)
+    assert np.isclose(BATCH * decoder.errors[-1], exact, rtol=1e-5)
     assert np.allclose(back, c.grad.numpy(), atol=1e-4)
     twins.agree(recorded)
-    assert np.allclose(decoder.features.vectors - before, first_step(V.grad.numpy(), RATES.dense), atol=1e-4)
+    assert np.allclose(decoder.features.vectors - before, first_step(V.grad.numpy(), RATES.decoder), atol=1e-4)
 
 
 @pytest.mark.parametrize("drawn", [3, 12])
@@ -120,9 +120,9 @@ def test_with_fewer_features_drawn_it_is_right_on_average(X, rng, recorded, monk
     found = []
     for _ in range(1500):
         by_vectors[:] = 0
-        back, error = decoder.descend(code, parts(X), 0.3, RATES, rng)
+        back = decoder.descend(code, parts(X), 0.3, RATES, rng)
         own = [recorded[key].ravel() for key in twins.known]
-        found.append(np.concatenate([[error], back.ravel(), by_vectors.ravel(), *own]))
+        found.append(np.concatenate([[BATCH * decoder.errors[-1]], back.ravel(), by_vectors.ravel(), *own]))
     expected = [twin.grad.numpy().ravel() for twin in (c, V, *twins.known.values())]
     means, spread = np.mean(found, axis=0), np.std(found, axis=0)
     away = np.abs(means - np.concatenate([[exact], *expected])) / (spread / np.sqrt(len(found)) + 1e-5)
@@ -140,8 +140,8 @@ def test_a_feature_that_is_drawn_and_present_counts_once(X, rng, monkeypatch):
     given, guesses = X.toarray(), hidden @ decoder.features.vectors.T
     weights = np.where(np.isin(np.arange(FEATURES), ids), 10.0, 0.0) * np.ones((BATCH, 1))
     weights[given != 0] = 1
-    _, error = decoder.descend(code, parts(X), 0.3, RATES, rng)
-    assert np.isclose(error, (weights * np.square(guesses - given)).sum(), rtol=1e-5)
+    decoder.descend(code, parts(X), 0.3, RATES, rng)
+    assert np.isclose(len(code) * decoder.errors[-1], (weights * np.square(guesses - given)).sum(), rtol=1e-5)
 
 
 def test_features_drawn_stand_in_order_and_none_twice(X, rng):
@@ -163,11 +163,11 @@ def test_no_table_of_all_features_is_made_where_they_are_many(rng):
     decoder.features.vectors[:, 0] = 0.1
     tracemalloc.start()
     trace = encoder.forward(parts(X), 0.1, rng)
-    back, error = decoder.descend(trace.code, parts(X), 0.1, RATES, rng)
+    back = decoder.descend(trace.code, parts(X), 0.1, RATES, rng)
     encoder.backward(trace, back, RATES)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert error > 0
+    assert decoder.errors[-1] > 0
     assert most < 2_000_000, "bytes: not even one number a feature"
 
 
@@ -199,7 +199,7 @@ def test_weights_that_rest_keep_their_bytes(X, rng):
     before = [array.copy() for array in moving]
     for rates in (none, RATES):
         trace = encoder.forward(parts(X), 0.1, rng)
-        encoder.backward(trace, decoder.descend(trace.code, parts(X), 0.1, rates, rng)[0], rates)
+        encoder.backward(trace, decoder.descend(trace.code, parts(X), 0.1, rates, rng), rates)
         same = [np.array_equal(old, new) for old, new in zip(before, moving, strict=True)]
         assert all(same) if rates is none else not any(same)
 

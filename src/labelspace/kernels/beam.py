@@ -59,6 +59,16 @@ def sort_by_node(nodes: Ints, scores: Floats, size: int) -> None:
 
 
 @njit(cache=True, nogil=True)
+def place_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
+    """Give child c of nodes[i] the place shift[i] + c in ``margins``, or in a larger array where that is short."""
+    count = 0
+    for place, node in enumerate(nodes):
+        shift[place] = count - first_child[node]
+        count += last_child[node] - first_child[node]
+    return margins if count <= len(margins) else np.empty(2 * count, np.float32)
+
+
+@njit(cache=True, nogil=True)
 def child_margins(
     data: Floats,
     indices: Ints,
@@ -76,12 +86,7 @@ def child_margins(
 
     Child c of nodes[i] stands at shift[i] + c of what is returned: ``margins``, or a larger array where that is short.
     """
-    count = 0
-    for place, node in enumerate(nodes):
-        shift[place] = count - first_child[node]
-        count += last_child[node] - first_child[node]
-    if count > len(margins):
-        margins = np.empty(2 * count, np.float32)
+    margins = place_children(first_child, last_child, nodes, shift, margins)
     for place, node in enumerate(nodes):
         for child in range(first_child[node], last_child[node]):
             margins[shift[place] + child] = bias[child]
@@ -252,12 +257,7 @@ def dense_margins(
     margins: Floats,
 ) -> Floats:
     """``child_margins`` for a dense row (width,): ``weights`` (n_nodes, width) times a scale each, plus the bias."""
-    count = 0
-    for place, node in enumerate(nodes):
-        shift[place] = count - first_child[node]
-        count += last_child[node] - first_child[node]
-    if count > len(margins):
-        margins = np.empty(2 * count, np.float32)
+    margins = place_children(first_child, last_child, nodes, shift, margins)
     for place, node in enumerate(nodes):
         for child in range(first_child[node], last_child[node]):
             own, total = weights[child], np.float32(0.0)

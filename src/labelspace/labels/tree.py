@@ -18,7 +18,8 @@ CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much aga
 class Nodes:
     """A tree over labels in the numbering that training and searching use, each node with any number of children.
 
-    Node 0 is the root; the children of a node are neighbours and have larger numbers than it.
+    Node 0 is the root; the children of a node are neighbours, have larger numbers than it, and stand in the order of
+    their parents.
 
     >>> nodes = Nodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
     >>> nodes.parent.tolist(), nodes.level.tolist(), nodes.height, nodes.n_labels, nodes.balance

@@ -43,7 +43,7 @@ from labelspace.labels.agglomeration import MEASURES, TIES, balanced, complete_l
 from labelspace.labels.tree import Nodes
 from labelspace.models.base import Aids, Model
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense import ACTIVATIONS, flattened
+from labelspace.training.dense import ACTIVATIONS, chain_of, flattened
 from labelspace.training.layers import Batch, SparseLayer, some_rows
 from labelspace.training.loop import batches, portions
 from labelspace.training.losses import sigmoid
@@ -229,7 +229,8 @@ class HierarchicalXC(Model):
     def _step(self, net: Net, phase: Phase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
         net.number += 1
-        rates = Rates(self.rate * left, self.feature_rate * left, net.number)
+        of_features = self.feature_rate if phase.classify else self.rate  # a code alone needs no more
+        rates = Rates(self.rate * left, of_features * left, net.number)
         trace = net.encoder.forward(some_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
         by_code = np.zeros_like(trace.code)
         if phase.classify:
@@ -305,8 +306,7 @@ class HierarchicalXC(Model):
                 )  # fmt: skip
 
         else:
-            layers = listed_widths(self.input_layers)
-            chain = [*((width, self.activation) for width in layers[:-1]), (layers[-1], self.input_code)]
+            chain = chain_of(listed_widths(self.input_layers), self.activation, self.input_code)
             encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
 
             def search(start: int, stop: int) -> None:

@@ -48,7 +48,7 @@ from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense import ACTIVATIONS, Stack, flattened
+from labelspace.training.dense import ACTIVATIONS, Chain, Stack, chain_of, flattened
 from labelspace.training.layers import some_rows
 from labelspace.training.loop import batches, portions
 from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
@@ -199,7 +199,8 @@ class NeuralXC(Model):
         """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
         net.number += 1
         net.classified += phase.classify
-        own = Rates(self.rate * left, self.feature_rate * left, net.number)
+        of_features = self.feature_rate if phase.classify else self.rate  # a code alone needs no more
+        own = Rates(self.rate * left, of_features * left, net.number)
         others = own.none() if phase.codes_rest else own
         trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(trace.code)
@@ -218,7 +219,8 @@ class NeuralXC(Model):
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
             target = some_rows(X, rows, 0.0, rng)
             by_code += net.psi_i.descend(trace.code, target, weight, others, rng)  # step 5
-        net.phi_i.backward(trace, by_code, others)
+        if not phase.codes_rest:
+            net.phi_i.backward(trace, by_code, others)
 
     def _dropout(self, X: Csr) -> float:
         return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
@@ -253,15 +255,14 @@ class NeuralXC(Model):
         self.check_fitted()
         return {"reconstruction_error": self.error_}
 
-    def _chain(self) -> list[tuple[int, str]]:
-        """Width and activation of every layer from the features' sum to psi_o's last but one."""
+    def _chain(self) -> Chain:
+        """Every layer from the features' sum to psi_o's last but one."""
         inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
-        hidden = [(width, self.activation) for width in [*listed_widths(self.regressor), *outputs[-2::-1]]]
-        at = len(listed_widths(self.regressor))
         return [
-            *((width, self.activation) for width in inputs[:-1]), (inputs[-1], self.input_code),
-            *hidden[:at], (outputs[-1], self.output_code), *hidden[at:],
-        ]  # fmt: skip
+            *chain_of(inputs, self.activation, self.input_code),
+            *chain_of([*listed_widths(self.regressor), outputs[-1]], self.activation, self.output_code),
+            *((width, self.activation) for width in outputs[-2::-1]),
+        ]
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)

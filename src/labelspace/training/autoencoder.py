@@ -14,19 +14,26 @@ import numpy as np
 
 from labelspace.kernels.layers import drawn_errors, embed_rows
 from labelspace.kernels.rounding import Bytes
-from labelspace.training.dense import Stack, activated, slopes, through
+from labelspace.training.dense import Chain, Stack, activated, slopes, through
 from labelspace.training.layers import Batch, SparseLayer
 from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints
 
+DECODER_SHARE = 0.1
+
 
 @dataclass(frozen=True)
 class Rates:
-    """How far a step goes: dense weights move by Adam, vectors of features by row-wise Adagrad."""
+    """How far a step goes: dense weights move by Adam, an encoder's vectors of features by row-wise Adagrad."""
 
     dense: float
     sparse: float
     number: int  # of the step, from 1
+
+    @property
+    def decoder(self) -> float:
+        """Of a decoder's vectors of features, which Adagrad moves too: they are to end near 0, not far from it."""
+        return DECODER_SHARE * self.dense
 
     def none(self) -> Rates:
         """The rates of weights that rest."""
@@ -45,6 +52,8 @@ class Phase:
 
 def phases(training: str, alpha: float, beta: float | None = None) -> list[Phase]:
     """The phases of a training, by its name; ``beta`` is None where there is no second autoencoder.
+
+    In a phase of the codes alone a weight of 0 counts as 1: there would be nothing to learn.
 
     >>> [(phase.alpha, phase.classify, phase.codes_rest) for phase in phases("staged", alpha=0.5)]
     [(0.5, False, False), (0.0, True, True)]
@@ -117,7 +126,11 @@ class SparseDecoder:
     def random(
         cls, X: Csr, widths: Sequence[int], activation: str, drawn: int, rng: np.random.Generator
     ) -> SparseDecoder:
-        """From a code through the widths, the first of which is the code's, to the features of X."""
+        """From a code through the widths, the first of which is the code's, to the features of X.
+
+        The vectors of features begin at 0: with any others the error would begin above that of saying nothing, and
+        grow with the codes.
+        """
         features = SparseLayer(np.zeros((X.shape[1], widths[-1]), np.float32))
         return cls(Stack.random(widths, activation, activation, rng), features, drawn)
 
@@ -137,8 +150,8 @@ class SparseDecoder:
         if len(ids) < n:
             listed: Batch = (own, given[1], given[2])
             gradient += self.features.embed(listed, np.zeros(hidden.shape[1], np.float32))
-            self.features.descend(listed, hidden, rates.dense)
-        self.features.descend_rows(ids, drawn.T @ hidden, rates.dense)
+            self.features.descend(listed, hidden, rates.decoder)
+        self.features.descend_rows(ids, drawn.T @ hidden, rates.decoder)
         return self.stack.backward(values, gradient, rates.dense, rates.number)
 
     def error(self) -> float | None:
@@ -160,7 +173,7 @@ class StoredEncoder:
     scales: Floats  # (n_features,)
     offset: Floats  # (width,)
     dense: Floats  # see ``flattened``
-    chain: Sequence[tuple[int, str]]  # width and activation of each layer
+    chain: Chain
 
     def __call__(self, X: Csr, start: int, stop: int) -> Floats:
         """The codes of the rows start..stop of X, each the same whatever rows are beside it."""

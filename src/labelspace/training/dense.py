@@ -90,16 +90,30 @@ class Stack:
         return gradient
 
 
+Chain = list[tuple[int, str]]
+"""Width and activation of each of some layers."""
+
+
+def chain_of(widths: Sequence[int], activation: str, last: str) -> Chain:
+    """Layers of these widths, the last of them with an activation of its own.
+
+    >>> chain_of([512, 64], "relu", "linear")
+    [(512, 'relu'), (64, 'linear')]
+    """
+    return [*((width, activation) for width in widths[:-1]), (widths[-1], last)]
+
+
 def flattened(layers: Sequence[Dense]) -> Floats:
     """The layers as one array, to be kept: for each its weights (inputs, units), then its offset."""
     parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
     return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
-def through(values: Floats, flat: Floats, chain: Sequence[tuple[int, str]]) -> Floats:
+def through(values: Floats, flat: Floats, chain: Chain) -> Floats:
     """Rows (n, width) through layers that ``flattened`` made one, each row by itself and in one order of sums.
 
-    ``chain`` has the width and the activation of each layer, the first being that of the rows as they come.
+    ``chain`` has the width and the activation of each layer, the first being that of the rows as they come; the rows
+    may be overwritten.
     """
     values, at = activated(values, chain[0][1]), 0
     for (inputs, _), (units, activation) in zip(chain, chain[1:], strict=False):
