@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 import labelspace
-from labelspace.errors import ParameterError
+from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.rounding import in_bytes
 from labelspace.models import neuralxc
@@ -354,3 +354,21 @@ def test_progress_is_told_by_epoch_over_all_phases(small, training, told):
     model = NeuralXC(**{**SMALL, "epochs": 2, "training": training})
     model.fit(small.X, small.Y, progress=lambda *args: news.append(args))
     assert news == [("epochs", at + 1, told) for at in range(told)]
+
+
+@pytest.mark.parametrize("layers", ["16", "24,16"])
+def test_codes_of_documents_are_those_that_predictions_start_from(data, layers):
+    train, test = data
+    model = NeuralXC(input_layers=layers, output_layers=16, input_code="tanh", epochs=2).fit(train.X, train.Y)
+    codes = model.encode(test.X)
+    assert codes.shape == (len(test), 16)
+    assert np.array_equal(codes[7:9], model.encode(test.X[7:9])), "a document's code is its own"
+    assert np.abs(codes).max() <= 1
+    assert np.unique(codes.round(4), axis=0).shape[0] > 100, "documents differ"
+    sums = unit_rows(test.X).toarray() @ (model.vectors_ * model.vector_scales_[:, None]) + model.offset_
+    if layers == "16":
+        assert np.allclose(codes, np.tanh(sums), atol=1e-4)
+    with pytest.raises(DataError, match="must have the 600 features"):
+        model.encode(test.X[:, :-1])
+    with pytest.raises(NotFittedError):
+        NeuralXC().encode(test.X)

@@ -137,7 +137,7 @@ class HierarchicalXC(Model):
         input_layers: int | str = 512,
         activation: str = "relu",
         input_code: str = "linear",
-        alpha: float = 0.01,
+        alpha: float = 1.0,
         training: str = "joint",
         epochs: int | None = None,
         batch: int = 256,

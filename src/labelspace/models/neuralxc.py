@@ -46,7 +46,7 @@ from labelspace.kernels.layers import output_topk, subtract_labels
 from labelspace.kernels.losses import subtract_at
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Aids, Inputs, Model
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
 from labelspace.training.dense import ACTIVATIONS, Chain, Stack, chain_of, flattened
 from labelspace.training.layers import some_rows
@@ -77,7 +77,7 @@ class NeuralXC(Model):
 
     name = "neuralxc"
     title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
-    choose_when = "you compare with the paper, or need a compact code of documents; network is simpler and as good"
+    choose_when = "you compare with the paper, or need codes of documents beside their labels"
     text_features = {"ngrams": 1}
     rules = {
         "input_layers": widths(),
@@ -131,7 +131,7 @@ class NeuralXC(Model):
         activation: str = "relu",
         input_code: str = "relu",
         output_code: str = "linear",
-        alpha: float = 0.01,
+        alpha: float = 0.1,
         beta: float = 0.1,
         training: str = "joint",
         reduction: str = "sum",
@@ -264,10 +264,21 @@ class NeuralXC(Model):
             *((width, self.activation) for width in outputs[-2::-1]),
         ]
 
+    def _stored(self, chain: Chain) -> StoredEncoder:
+        return StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
+
+    def encode(self, X: Inputs) -> Floats:
+        """The codes phi_i(x) of documents: (n, code)."""
+        self.check_fitted()
+        X = self._checked_inputs(X)
+        self._check_columns(X)
+        inputs = listed_widths(self.input_layers)
+        return self._stored(chain_of(inputs, self.activation, self.input_code)).rows(unit_rows(X))
+
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
         out = TopK.empty(X.shape[0], k)
-        encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, self._chain())
+        encode = self._stored(self._chain())
 
         def score(start: int, stop: int) -> None:
             output_topk(

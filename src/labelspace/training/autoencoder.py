@@ -14,8 +14,9 @@ import numpy as np
 
 from labelspace.kernels.layers import drawn_errors, embed_rows
 from labelspace.kernels.rounding import Bytes
+from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense import Chain, Stack, activated, slopes, through
-from labelspace.training.layers import Batch, SparseLayer
+from labelspace.training.layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints
 
@@ -181,3 +182,13 @@ class StoredEncoder:
         rows = (X.data, X.indices, X.indptr[start : stop + 1])
         embed_rows(*rows, 0, stop - start, self.vectors, self.scales, self.offset, sums)
         return through(sums, self.dense, self.chain)
+
+    def rows(self, X: Csr) -> Floats:
+        """The codes of all rows of X: (n, code)."""
+        out = np.empty((X.shape[0], self.chain[-1][0]), np.float32)
+
+        def encode(start: int, stop: int) -> None:
+            out[start:stop] = self(X, start, stop)
+
+        run_blocks(encode, X.shape[0], ROW_BLOCK)
+        return out
