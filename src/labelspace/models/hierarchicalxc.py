@@ -180,7 +180,9 @@ class HierarchicalXC(Model):
 
     def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         X, seen = unit_rows(X), labels_seen(Y)
+        aids.progress("tree", 0, 1)
         tree = self._grow(Y[:, seen])  # step 1
+        aids.progress("tree", 1, 1)
         self.first_child_, self.last_child_ = tree.first_child, tree.last_child
         self.label_ = np.where(tree.label < 0, -1, seen[tree.label]).astype(np.int32)
         missing = np.full(len(tree), np.nan, np.float32)
@@ -325,12 +327,8 @@ def node_blocks(n: int) -> list[tuple[int, int]]:
     >>> node_blocks(5)
     [(0, 1), (1, 2), (2, 4), (4, 5)]
     """
-    starts = [
-        0,
-        *(2**i for i in range(NODE_BLOCK.bit_length() - 1)),
-        *range(NODE_BLOCK, max(n, NODE_BLOCK), NODE_BLOCK),
-    ]
-    starts = [start for start in starts if start < n]
+    doubling = [0, *(2**i for i in range(NODE_BLOCK.bit_length() - 1))]
+    starts = [start for start in doubling if start < n] + list(range(NODE_BLOCK, n, NODE_BLOCK))
     return list(zip(starts, [*starts[1:], n], strict=True))
 
 
