@@ -247,6 +247,7 @@ def test_a_node_of_many_children_needs_more_room_than_was_foreseen():
     first, last, label = np.zeros((3, n + 1), np.int32)
     first[0], last[0], label[0], label[1:] = 1, n + 1, -1, np.arange(n)
     codes = rng.standard_normal((2, 3)).astype(np.float32)
+    codes[:, -1] = 1  # what the bias is multiplied by
     weights = rng.standard_normal((n + 1, 3)).astype(np.float32)
     out = dense_search(codes, weights, first, last, label, 5, beam=1)
     assert np.array_equal(out.labels, np.argsort(-(codes @ weights[1:].T), axis=1)[:, :5])
