@@ -1,10 +1,12 @@
 """What the complete-link tree over labels costs, and how low it is.
 
     python benchmarks/agglomeration.py [--labels 4000,20000,200000,1000000] [--measure counts] [--seed 0]
+    python benchmarks/agglomeration.py --labels DATA,DATA
 
-Labels are drawn by a power law (frequency of the r-th label as r^-0.9): a document has 5, of which each is, one time in
-two, from the same small group of labels as its first. There are as many documents as give about the pairs that
-collections of that size have. ``pairs`` are the labels that share a document, ``likeness_s`` the seconds to count them.
+In place of a number a folder of data may stand: the labels of its training documents. Else labels are drawn by a power
+law (frequency of the r-th label as r^-0.9): a document has 5, of which each is, one time in two, from the same small
+group of labels as its first. There are as many documents as give about the pairs that collections of that size have.
+``pairs`` are the labels that share a document, ``likeness_s`` the seconds to count them.
 For each way to break ties: ``seconds`` of the tree, ``positive`` merges at a similarity above 0, ``height`` and
 ``balance`` (1 is as low as can be) before and after it is refolded, which takes ``fold_s``. Each size runs in a child
 process, so that its peak memory is its own: ``start_MB`` is the peak before the trees were made, ``peak_MB`` after.
@@ -22,6 +24,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.data.source import open_source
 from labelspace.labels.agglomeration import TIES, balanced, complete_link, label_likeness
 from labelspace.types import Csr
 
@@ -62,13 +65,21 @@ def line(values: Sequence[object]) -> str:
     return "  ".join(f"{value!s:>{max(len(name), 8)}}" for name, value in zip(COLUMNS, values, strict=True))
 
 
-def measure(n_labels: int, likeness: str, seed: int) -> None:
+def labels_of(what: str, seed: int) -> Csr:
+    """Drawn documents' labels for a number, those of train for a folder, each with a document."""
+    if what.isdecimal():
+        return documents(int(what), seed)
+    Y = open_source(what).train().Y
+    return Y[:, np.unique(Y.indices)]
+
+
+def measure(what: str, likeness: str, seed: int) -> None:
     """Print one row for each way to break ties."""
     small = sp.csr_matrix(np.diag(np.ones(9, np.float32), 1) + np.diag(np.ones(9, np.float32), -1))
     for ties in TIES:
         balanced(complete_link(small, ties))  # compiles
     start = time.perf_counter()
-    S = label_likeness(documents(n_labels, seed), likeness)
+    S = label_likeness(labels_of(what, seed), likeness)
     counted, before = time.perf_counter() - start, peak()
     for ties in reversed(TIES):
         start = time.perf_counter()
@@ -77,7 +88,7 @@ def measure(n_labels: int, likeness: str, seed: int) -> None:
         low = balanced(tree)
         folded = time.perf_counter()
         row = (
-            n_labels, (S.nnz - np.count_nonzero(S.diagonal())) // 2, f"{counted:.1f}", ties, f"{grown - start:.2f}",
+            S.shape[0], (S.nnz - np.count_nonzero(S.diagonal())) // 2, f"{counted:.1f}", ties, f"{grown - start:.2f}",
             np.count_nonzero(tree.similarity), tree.height(), f"{tree.balance():.4f}", f"{folded - grown:.2f}",
             low.height(), f"{low.balance():.2f}", before, peak(),
         )  # fmt: skip
@@ -93,7 +104,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help="in this process, without the names of the columns")
     asked = parser.parse_args()
     if asked.here:
-        measure(int(asked.labels), asked.measure, asked.seed)
+        measure(asked.labels, asked.measure, asked.seed)
         return
     print(line(COLUMNS), flush=True)
     for labels in asked.labels.split(","):
