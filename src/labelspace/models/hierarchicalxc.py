@@ -49,7 +49,7 @@ from labelspace.training.loop import batches, portions
 from labelspace.training.losses import sigmoid
 from labelspace.training.negatives import labels_seen
 from labelspace.training.output import with_ones
-from labelspace.training.weights import by_features
+from labelspace.training.weights import by_features, short_numbers
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -269,7 +269,7 @@ class HierarchicalXC(Model):
         # Children are numbered in the order of their parents, so block after block gives all nodes but the root.
         sizes = np.concatenate([[0], *(np.diff(stops) for _, _, stops, _ in kept)])
         W = by_features([(features, weights) for features, weights, _, _ in kept], X.shape[1], sizes)
-        self.values_, self.nodes_, self.starts_ = W.data, W.indices, W.indptr
+        self.values_, self.nodes_, self.starts_ = W.data, short_numbers(W.indices, len(sizes)), W.indptr
         self.bias_ = np.concatenate([np.zeros(1, np.float32), *(biases for _, _, _, biases in kept)])
 
     @property

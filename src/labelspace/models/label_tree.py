@@ -38,7 +38,7 @@ from labelspace.kernels.tree import reached, train_children
 from labelspace.labels.clustering import balanced_tree, instance_features, kmeans_tree
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model
-from labelspace.training.weights import by_features
+from labelspace.training.weights import by_features, short_numbers
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents a task
@@ -213,7 +213,7 @@ class LabelTree(Model):
             done += len(parts)
             W = by_features([kept[part] for part in sorted(kept)], X.shape[1], sizes)
             self.values_, self.starts_ = W.data, W.indptr
-            self.nodes_ = W.indices.astype(np.uint16) if len(sizes) <= 2**16 else W.indices
+            self.nodes_ = short_numbers(W.indices, len(sizes))
 
     @property
     def weights_(self) -> Csr:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.types import Csr, Floats, Ints, Longs
@@ -24,3 +27,8 @@ def by_features(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs |
     features = np.concatenate([features for features, _ in kept])
     values = np.concatenate([values for _, values in kept])
     return sp.csc_matrix((values, features, indptr), shape=(n_features, len(sizes))).tocsr()
+
+
+def short_numbers(numbers: Ints, n: int) -> npt.NDArray[Any]:
+    """Numbers below n in 16 bits where that suffices: a quarter of such a matrix is saved."""
+    return numbers.astype(np.uint16) if n <= 2**16 else numbers
