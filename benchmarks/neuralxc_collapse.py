@@ -4,8 +4,8 @@
 
 Needs torch. Their published settings for Bibtex are the first row: features-1152-600-256 and back, regressor
 256-112-32, labels-96-32 and back, ReLU, tanh on the codes of labels, Adam at 0.0003 with a weight decay of 0.0001,
-batches of 64, alpha = beta = 0.01, losses that are means, Xavier's start; but ReLU where the decoder of features and the
-encoder of labels have a leaky one, and no sigmoid on the features. Each further row changes what it says.
+batches of 64, alpha = beta = 0.01, losses that are means, Xavier's start; but ReLU where the decoder of features and
+the encoder of labels have a leaky one, and no sigmoid on the features. Each further row changes what it says.
 Measured after each of some epochs on a fifth of train; ``spread`` is the standard deviation of a label's scores over
 documents, averaged over labels: near 0, all documents get the same answer. ``code`` is the mean size of the numbers in
 f(phi_i(x)): near 1, tanh is saturated.
