@@ -16,13 +16,20 @@ from labelspace.models.base import Model
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import LabelSpace, TopK
 
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "blend")
 
-@pytest.fixture(params=list(METHODS))
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS])
 def name(request) -> str:
     return request.param
 
 
-QUICKER = {"blend": {"folds": 2, "rounds": 50}}  # its members are trained so often that defaults would take minutes
+# What is trained for every test, smaller: with defaults that would take minutes.
+QUICKER = {
+    "blend": {"folds": 2, "rounds": 50},
+    "neuralxc": {"input_layers": 64, "output_layers": 64},
+    "hierarchicalxc": {"input_layers": 64},
+}
 
 
 def made(name, **params) -> Model:

@@ -19,6 +19,8 @@ from labelspace.training.encoder import Encoder
 from labelspace.training.layers import SPREAD, SparseLayer
 from labelspace.training.optimizers import Adaptive, Moving
 
+pytestmark = pytest.mark.slow  # many small trainings
+
 N, FEATURES, LABELS, WIDTH = 7, 9, 17, 6  # of the tiny case
 RATES = {"rate": 0.05, "feature_rate": 0.2}
 

@@ -17,6 +17,8 @@ from labelspace.training.attraction import PULL, label_gradients, likeness_gradi
 from labelspace.training.geometry import Ball, Flat
 from labelspace.training.negatives import Chosen, choose
 
+pytestmark = pytest.mark.slow  # many small trainings
+
 BALL, CLIP, FLAT = Ball(), Ball(exponential=False), Flat()
 SPACES = pytest.mark.parametrize("space", [BALL, FLAT], ids=["ball", "flat"])
 WAYS = pytest.mark.parametrize("way", ["differences", "torch"])

@@ -16,6 +16,8 @@ from labelspace.training.losses import log_odds
 from labelspace.training.negatives import Chosen
 from labelspace.training.optimizers import Moving
 
+pytestmark = pytest.mark.slow  # many small trainings
+
 SMALL = {"input_layers": 16, "output_layers": 16, "epochs": 1}
 N, FEATURES, LABELS = 6, 9, 7
 STACKS = ("phi_i", "f", "phi_o", "psi_o", "psi_i")
