@@ -150,6 +150,15 @@ def test_a_single_label_and_a_single_document_suffice(name):
     assert top.labels.tolist() == [[0, -1]]
 
 
+def test_documents_without_any_feature_get_an_answer(name):
+    if method(name).reads_text and not method(name).reads_features:
+        pytest.skip("reads text")
+    nothing = sp.csr_matrix((4, 0), dtype=np.float32)
+    model = made(name).fit(nothing, np.eye(4, 2), labels=LabelSpace(["a", "b"]))
+    top = model.predict_topk(nothing[:1], k=2)
+    assert not np.isnan(top.scores).any()
+
+
 def test_inputs_are_left_as_they_are(name, data):
     train, test = data
     X, Y = train.X.copy(), train.Y.copy()

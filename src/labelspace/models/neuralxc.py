@@ -12,7 +12,8 @@ the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1)
    phi_i's first layer (``dropout``).
 4. The code f(phi_i(x)) and the code phi_o(y) go through psi_o together; the errors of both move its weights.
 5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``drawn`` others.
-6. Dense weights move by Adam at ``rate``, vectors of features by row-wise Adagrad at ``feature_rate``. Both fall to 0.
+6. Dense weights move by Adam at ``rate``, an encoder's vectors of features by row-wise Adagrad at ``feature_rate``, or
+   at ``rate`` while there is nothing but codes to learn, those of psi_i at a tenth of ``rate``. All rates fall to 0.
 7. Of what was learned only phi_i, f and psi_o are kept, the two largest tables in 8 bits; labels are ranked by their
    score psi_o(f(phi_i(x))).
 

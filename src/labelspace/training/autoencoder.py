@@ -20,7 +20,7 @@ from labelspace.training.layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.training.optimizers import Moving
 from labelspace.types import Csr, Floats, Ints
 
-DECODER_SHARE = 0.1
+DECODER_SHARE = 0.1  # of the dense rate: at all of it a decoder overshoots, and its error spoils the codes
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Rates:
 
     @property
     def decoder(self) -> float:
-        """Of a decoder's vectors of features, which Adagrad moves too: they are to end near 0, not far from it."""
+        """Of a decoder's vectors of features, which row-wise Adagrad moves too."""
         return DECODER_SHARE * self.dense
 
     def none(self) -> Rates:
@@ -143,7 +143,8 @@ class SparseDecoder:
         self._place[ids] = np.arange(len(ids))
         drawn: Floats = hidden @ self.features.vectors[ids].T  # (batch, drawn)
         own = self.features.at(given, hidden, self._place)
-        self.errors.append(drawn_errors(*given, self._place, n / len(ids), own, drawn) / len(code))
+        stands_for = n / max(len(ids), 1)  # there may be no features at all
+        self.errors.append(drawn_errors(*given, self._place, stands_for, own, drawn) / len(code))
         self._place[ids] = -1
         for errors in (own, drawn):
             errors *= np.float32(2 * weight)
