@@ -1,0 +1,273 @@
+"""Labels as short codes: D digits of K values each, so that labels which are alike begin alike.
+
+Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018): the
+vector v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantised to K
+values. Beside the paper's scheme stand two that cut every prefix anew, where labels get codes of their own as long as
+there are codes enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.features.scaling import unit_rows
+from labelspace.kernels.cluster import bisect
+from labelspace.kernels.threads import run_blocks
+from labelspace.labels.clustering import MAX_ROUNDS
+from labelspace.types import Csr, Doubles, Floats, Ints, Longs
+
+SCHEMES = ("projection", "tree", "clusters")
+QUANTISERS = ("ordinal", "uniform")
+ROW_BLOCK = 65_536  # rows that are projected at once
+
+
+@dataclass(frozen=True)
+class Codes:
+    """The code of each label: as many digits for all, each from 0 to ``width`` - 1. Labels may share a code.
+
+    >>> Codes(np.array([[0, 1], [2, 0]], np.int32), width=3).n_labels
+    2
+    """
+
+    digits: Ints  # (n_labels, n_digits)
+    width: int
+
+    def __post_init__(self) -> None:
+        if self.digits.ndim != 2 or not self.digits.size:
+            raise DataError(
+                f"codes must be a table with a row a label and a column a digit, but have the shape "
+                f"{self.digits.shape}; give at least one label and one digit"
+            )
+        low, high = int(self.digits.min()), int(self.digits.max())
+        if low < 0 or high >= self.width:
+            raise DataError(
+                f"digits must be from 0 to {self.width - 1}, but go from {low} to {high}; give digits below the width"
+            )
+        object.__setattr__(self, "digits", np.ascontiguousarray(self.digits, dtype=np.int32))
+
+    @property
+    def n_labels(self) -> int:
+        """Labels that have a code."""
+        return int(self.digits.shape[0])
+
+    @property
+    def n_digits(self) -> int:
+        """Digits a code."""
+        return int(self.digits.shape[1])
+
+
+def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser: str, seed: int) -> Codes:
+    """Codes of labels with these vectors (n_labels, P); labels with vectors that are near begin with the same digits.
+
+    ``projection`` is the paper's: a random direction a digit, along which all labels are quantised. ``tree`` draws a
+    direction for every prefix and quantises only the labels that begin so; as many labels as digits, or fewer, get one
+    each. ``clusters`` parts the labels of a prefix by balanced 2-means, halved until there are ``width`` parts.
+
+    ``ordinal`` cuts the ranks into equal parts, equals in the order of their ids; ``uniform`` cuts the range from the
+    smallest to the largest value into equal parts, and all equal give digit 0. It does not matter with ``clusters``.
+
+    With ``clusters``, and with ``tree`` and ``ordinal``, no two labels share a code where there are at most
+    ``width ** digits``. Below a prefix of one label, digits are 0.
+
+    >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
+    >>> first = make_codes(vectors, width=2, digits=2, scheme="clusters", quantiser="ordinal", seed=0).digits[:, 0]
+    >>> bool(first[0] == first[2]), bool(first[1] == first[3]), bool(first[0] == first[1])
+    (True, True, False)
+    """
+    _check(vectors, width, digits, scheme, quantiser)
+    rng = np.random.default_rng(seed)
+    Z = unit_rows(sp.csr_matrix(vectors)) if scheme == "clusters" else None
+    found = np.zeros((len(vectors), digits), np.int32)
+    order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
+    for place in range(digits):
+        if Z is not None:
+            digit = _clustered(Z, order, bounds, width, seed * 1_000_003 + place * len(vectors))
+        else:
+            order, digit = _projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
+        found[order, place] = digit
+        if scheme == "projection":
+            continue
+        bounds = np.union1d(bounds, np.flatnonzero(np.diff(digit)) + 1)
+        if len(bounds) > len(vectors):  # each label has its own prefix
+            break
+    return Codes(found, width)
+
+
+def _check(vectors: Floats, width: int, digits: int, scheme: str, quantiser: str) -> None:
+    for name, value, least in (("width", width, 2), ("digits", digits, 1)):
+        if value < least:
+            raise ParameterError(f"{name} must be at least {least}, but is {value}; ask for {least} or more")
+    for name, given, known in (("scheme", scheme, SCHEMES), ("quantiser", quantiser, QUANTISERS)):
+        if given not in known:
+            raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
+    if vectors.ndim != 2 or not len(vectors):
+        raise DataError(
+            f"vectors must be a table with a row a label, but have the shape {vectors.shape}; give at least one label"
+        )
+
+
+def _projected(
+    vectors: Floats, order: Ints, bounds: Longs, width: int, quantiser: str, few_apart: bool, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Quantise the labels of each part along a direction of its own.
+
+    The parts are ``order[bounds[i]:bounds[i + 1]]``. Returned are the labels sorted within their parts, and the digit
+    of each; with ``few_apart``, parts of at most ``width`` labels give every label a digit of its own.
+    """
+    sizes = np.diff(bounds)
+    part = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    directions = rng.standard_normal((len(sizes), vectors.shape[1]), np.float32)
+    z = np.empty(len(order), np.float32)
+    for start in range(0, len(order), ROW_BLOCK):
+        rows = slice(start, start + ROW_BLOCK)
+        # Not by BLAS: a sum in another order would be another rank.
+        z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[part[rows]])
+    by_value = np.lexsort((order, z, part))
+    order, z = order[by_value], z[by_value]
+    members, starts = sizes[part], bounds[:-1][part]
+    by_rank = (np.arange(len(order)) - starts) * np.minimum(members, width) // members
+    if quantiser == "ordinal":
+        return order, by_rank.astype(np.int32)
+    low, high = z[starts].astype(np.float64), z[bounds[1:][part] - 1].astype(np.float64)
+    bins: Doubles = np.minimum((z - low) / np.where(high > low, high - low, 1.0) * width, width - 1)
+    apart = (members <= width) & few_apart
+    return order, np.where(apart, by_rank, bins).astype(np.int32)
+
+
+def _clustered(Z: Csr, order: Ints, bounds: Longs, width: int, seed: int) -> Ints:
+    """Part the labels of each part into ``width`` clusters of even size, by halving; ``order`` is sorted by them.
+
+    The digit of each place of ``order`` is returned. Halves are as large as the clusters that they will be cut into,
+    so a width need not be a power of 2.
+    """
+    size = np.diff(bounds)
+    wanted = np.minimum(size, width)  # clusters to make of each part
+    first_digit = np.zeros(len(size), np.int64)
+    while (wanted > 1).any():
+        ahead = (wanted + 1) // 2
+        middles = bounds[:-1] + np.where(wanted > 1, -(-ahead * size // wanted), 0)
+
+        def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
+            sums = np.zeros((2, Z.shape[1]), np.float32)
+            for i in range(start, stop):
+                if middles[i] > bounds[i]:
+                    members, number = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
+                    half = int(middles[i] - bounds[i])
+                    bisect(Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, number, sums)
+
+        run_blocks(halve, len(middles), max(1, len(middles) // 64))
+        cut = wanted > 1
+        bounds = np.append(np.stack([bounds[:-1], middles], 1)[np.stack([np.ones_like(cut), cut], 1)], bounds[-1])
+        twice = np.repeat(np.arange(len(cut)), 1 + cut)
+        second = np.append(False, twice[1:] == twice[:-1])
+        first_digit = first_digit[twice] + np.where(second, ahead[twice], 0)
+        wanted = np.where(second, (wanted - ahead)[twice], np.where(cut, ahead, wanted)[twice])
+        size = np.diff(bounds)
+    return np.repeat(first_digit, size).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class CodeTree:
+    """The tree of the codes that exist: a node a prefix, numbered level by level and by digits; node 0 is the root.
+
+    >>> tree = CodeTree.of(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), width=3))
+    >>> tree.first_child.tolist(), tree.last_child.tolist(), tree.digit.tolist()
+    ([1, 3, 4, 0, 0, 0], [3, 4, 6, 0, 0, 0], [-1, 0, 1, 2, 0, 1])
+    >>> tree.labels.tolist(), tree.label_starts.tolist(), tree.path(2).tolist()
+    ([1, 0, 2, 3], [0, 1, 3, 4], [0, 2, 4])
+    """
+
+    first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
+    last_child: Ints
+    digit: Ints  # (n_nodes,) the last digit of each prefix, -1 for the root
+    level_starts: Longs  # (digits + 2,) the nodes of level i are level_starts[i] to level_starts[i + 1] - 1
+    labels: Ints  # (n_labels,) by leaf, then by id
+    label_starts: Longs  # (n_leaves + 1,) the labels of leaf i are labels[label_starts[i] : label_starts[i + 1]]
+    leaf_of: Ints  # (n_labels,) the node where the code of each label ends
+
+    @staticmethod
+    def of(codes: Codes) -> CodeTree:
+        """The tree of these codes."""
+        order = np.lexsort(codes.digits.T[::-1])  # stable, so labels of one code stay in the order of their ids
+        digits = codes.digits[order]
+        begins = np.zeros(codes.n_labels, bool)  # where a prefix begins that is not the one before
+        begins[0] = True
+        firsts = [np.flatnonzero(begins)]
+        for place in range(codes.n_digits):
+            begins[1:] |= digits[1:, place] != digits[:-1, place]
+            firsts.append(np.flatnonzero(begins))
+        starts = np.cumsum([0, *map(len, firsts)])
+        first, last = np.zeros((2, starts[-1]), np.int32)
+        digit = np.full(starts[-1], -1, np.int32)
+        for level, (here, below) in enumerate(zip(firsts[:-1], firsts[1:], strict=True)):
+            nodes = slice(starts[level], starts[level + 1])
+            first[nodes] = starts[level + 1] + np.searchsorted(below, here)
+            last[nodes] = np.append(first[nodes][1:], starts[level + 2])
+            digit[starts[level + 1] : starts[level + 2]] = digits[below, level]
+        leaf_of = np.empty(codes.n_labels, np.int32)
+        label_starts = np.append(firsts[-1], codes.n_labels)
+        leaf_of[order] = np.repeat(np.arange(starts[-2], starts[-1]), np.diff(label_starts))
+        return CodeTree(first, last, digit, starts, order.astype(np.int32), label_starts, leaf_of)
+
+    @property
+    def n_nodes(self) -> int:
+        """Prefixes that exist, the empty one of the root among them."""
+        return len(self.digit)
+
+    @property
+    def digits(self) -> int:
+        """Digits a code, which is the height of the tree."""
+        return len(self.level_starts) - 2
+
+    def path(self, label: int) -> Ints:
+        """The nodes from the root to the leaf of a label. Shape (digits + 1,)."""
+        return self._above(self.leaf_of[label : label + 1])[0]
+
+    def ancestors(self) -> Ints:
+        """The path of every label, root first. Shape (n_labels, digits + 1)."""
+        return self._above(self.leaf_of)
+
+    def _above(self, leaves: Ints) -> Ints:
+        found = np.zeros((len(leaves), self.digits + 1), np.int32)
+        found[:, -1] = leaves
+        for level in range(self.digits - 1, 0, -1):
+            begin, end = self.level_starts[level], self.level_starts[level + 1]
+            found[:, level] = begin - 1 + np.searchsorted(self.first_child[begin:end], found[:, level + 1], "right")
+        return found
+
+
+def code_summary(codes: Codes) -> dict[str, Any]:
+    """Codes in figures: how many labels share one, how even the digits are used, and how much shorter outputs are.
+
+    >>> summary = code_summary(Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), width=2))
+    >>> summary["codes"], summary["collisions"], summary["largest"], summary["occupancy"], summary["outputs"]
+    (2, 2, 2, 0.5, 4)
+    """
+    on_code = np.diff(CodeTree.of(codes).label_starts)
+    tables = [np.bincount(column, minlength=codes.width) for column in codes.digits.T]
+    outputs = codes.width * codes.n_digits
+    return {
+        "n_labels": codes.n_labels,
+        "width": codes.width,
+        "digits": codes.n_digits,
+        "codes": len(on_code),
+        "collisions": int(on_code[on_code > 1].sum()),
+        "largest": int(on_code.max()),
+        "occupancy": len(on_code) / codes.width**codes.n_digits,
+        "used": [int((table > 0).sum()) for table in tables],
+        "evenness": [round(_evenness(table), 6) for table in tables],
+        "bits_a_label": codes.n_digits * float(np.log2(codes.width)),
+        "outputs": outputs,
+        "compression": codes.n_labels / outputs,
+    }
+
+
+def _evenness(table: Longs) -> float:
+    """The entropy of the digits counted in a table, over the largest possible: 1 where all are used alike."""
+    shares = table[table > 0] / table.sum()
+    return float(abs((shares * np.log(shares)).sum()) / np.log(max(len(table), 2)))
