@@ -1,4 +1,4 @@
-"""Commands that show what there is: map, tree, methods."""
+"""Commands that show what there is: map, tree, codes, methods."""
 
 from __future__ import annotations
 
@@ -71,6 +71,47 @@ def show_tree(
             say(f"{out}: {head}")
     else:
         say(forest(trees, labels, form, depth, heads).removesuffix("\n"))
+
+
+def show_codes(
+    model: ModelPath,
+    tree: Annotated[int | None, typer.Option("--tree", min=1, help="Show only this one; default: all.")] = None,
+    prefix: Annotated[str, typer.Option("--prefix", metavar="3,17", help="Show only codes that begin so.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Codes of a tree to show; 0 for all.")] = 50,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write all, whatever the limit, as TSV: tree, code, label."),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print the figures, and with --prefix the codes, as one JSON object on stdout."),
+    ] = False,
+) -> None:
+    """Show the codes that a model writes its labels as."""
+    from labelspace.data.files import writing_text
+    from labelspace.labels.codes import code_summary
+    from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix
+    from labelspace.tagger import load
+    from labelspace.types import LabelSpace
+
+    loaded = load(model)
+    learned = getattr(loaded, "model", loaded)  # a tagger holds a model
+    sets = learned.label_codes()
+    labels = loaded.labels_ or LabelSpace.numbered(learned.n_labels_)
+    places, begin = chosen(tree, len(sets)), read_prefix(prefix, sets[0])
+    summaries = {place: {"tree": place + 1, **code_summary(sets[place])} for place in places}
+    heads = {place: heading(summaries[place], len(sets)) for place in places}
+    if out is not None:
+        with writing_text(out) as file:
+            file.writelines(codes_tsv({place: sets[place] for place in places}, labels, begin))
+    if as_json:
+        listed = {place: {"listed": codes_json(sets[place], labels, begin)} if begin else {} for place in places}
+        print_json({"codes": [{**summaries[place], **listed[place]} for place in places]})
+    elif out is not None:
+        for head in heads.values():
+            say(f"{out}: {head}")
+    else:
+        say("\n\n".join(f"{heads[place]}\n{codes_text(sets[place], labels, begin, limit)}" for place in places))
 
 
 def methods(as_json: Json = False) -> None:

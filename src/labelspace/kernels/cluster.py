@@ -1,11 +1,13 @@
-"""Spherical k-means of sparse rows, the step that grows a label tree: balanced in two, or in many as they fall."""
+"""Spherical k-means of rows, the step that grows a label tree: balanced in two, or in many as they fall."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from labelspace.kernels.products import dot
 from labelspace.kernels.random import advanced, seeded
+from labelspace.kernels.rounding import Bytes
 from labelspace.kernels.tree import local_rows
 from labelspace.types import Floats, Ints, Longs
 
@@ -27,13 +29,7 @@ def bisect(
     two. ``sums`` (2, n_columns), the sums of the rows of each side, is scratch: all zeros before and after.
     """
     n = len(members)
-    state = seeded(seed)
-    for _ in range(4):
-        state = advanced(state)
-    one = np.int64(state % np.uint64(n))
-    other = (one + 1 + np.int64((state >> np.uint64(20)) % np.uint64(n - 1))) % n
-    side = np.full(n, -1, np.int8)  # -1: on no side yet
-    side[one], side[other] = 0, 1
+    side = first_sides(n, seed)
     towards = np.empty((2, n), np.float32)
     for _ in range(max_rounds):
         for i in range(n):
@@ -62,9 +58,63 @@ def bisect(
                 sums[1, indices[j]] = 0.0
         if not changed:
             break
+    sort_by_side(members, side, first_half)
+
+
+@njit(cache=True, nogil=True)
+def bisect_dense(vectors: Floats, members: Ints, first_half: int, max_rounds: int, seed: int) -> None:
+    """The same for ``members`` that are rows of a dense table, of unit length."""
+    n = len(members)
+    side = first_sides(n, seed)
+    rows = np.empty((n, vectors.shape[1]), np.float32)  # side by side: they are read again in every round
+    for i in range(n):
+        rows[i] = vectors[members[i]]
+    sums = np.empty((2, vectors.shape[1]), np.float32)
+    away = np.empty(n, np.float32)
+    for _ in range(max_rounds):
+        sums[:] = 0.0
+        for i in range(n):
+            if side[i] >= 0:
+                total, row = sums[side[i]], rows[i]
+                for j in range(len(row)):
+                    total[j] += row[j]
+        for centre in sums:
+            centre /= np.sqrt(max(dot(centre, centre), np.float32(1e-12)))
+        direction = sums[1] - sums[0]
+        for i in range(n):
+            away[i] = dot(rows[i], direction)
+        cut = np.partition(away, first_half - 1)[first_half - 1]
+        equals = first_half - (away < cut).sum()  # so many of those at the cut still belong to the first half
+        changed = False
+        for i in range(n):
+            new = 0 if away[i] < cut or (away[i] == cut and equals > 0) else 1
+            equals -= away[i] == cut
+            changed |= side[i] != new
+            side[i] = new
+        if not changed:
+            break
+    sort_by_side(members, side, first_half)
+
+
+@njit(cache=True, nogil=True)
+def first_sides(n: int, seed: int) -> Bytes:
+    """Two of n rows, drawn at random, on the two sides; the others on none, which is -1."""
+    state = seeded(seed)
+    for _ in range(4):
+        state = advanced(state)
+    one = np.int64(state % np.uint64(n))
+    other = (one + 1 + np.int64((state >> np.uint64(20)) % np.uint64(n - 1))) % n
+    side = np.full(n, -1, np.int8)
+    side[one], side[other] = 0, 1
+    return side
+
+
+@njit(cache=True, nogil=True)
+def sort_by_side(members: Ints, side: Bytes, first_half: int) -> None:
+    """Put the ``first_half`` members of side 0 before those of side 1, else in the order they have."""
     kept = members.copy()
     places = np.array([0, first_half])
-    for i in range(n):
+    for i in range(len(kept)):
         members[places[side[i]]] = kept[i]
         places[side[i]] += 1
 

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.features.scaling import unit_rows
-from labelspace.kernels.cluster import bisect
+from labelspace.kernels.cluster import bisect_dense
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import MAX_ROUNDS
-from labelspace.types import Csr, Doubles, Floats, Ints, Longs
+from labelspace.labels.tree import Nodes
+from labelspace.types import Doubles, Floats, Ints, Longs
 
 SCHEMES = ("projection", "tree", "clusters")
 QUANTISERS = ("ordinal", "uniform")
@@ -81,12 +80,13 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
     """
     _check(vectors, width, digits, scheme, quantiser)
     rng = np.random.default_rng(seed)
-    Z = unit_rows(sp.csr_matrix(vectors)) if scheme == "clusters" else None
+    if scheme == "clusters":
+        vectors = _unit(vectors)
     found = np.zeros((len(vectors), digits), np.int32)
     order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
     for place in range(digits):
-        if Z is not None:
-            digit = _clustered(Z, order, bounds, width, seed * 1_000_003 + place * len(vectors))
+        if scheme == "clusters":
+            digit = _clustered(vectors, order, bounds, width, seed * 1_000_003 + place * len(vectors))
         else:
             order, digit = _projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
         found[order, place] = digit
@@ -139,7 +139,7 @@ def _projected(
     return order, np.where(apart, by_rank, bins).astype(np.int32)
 
 
-def _clustered(Z: Csr, order: Ints, bounds: Longs, width: int, seed: int) -> Ints:
+def _clustered(vectors: Floats, order: Ints, bounds: Longs, width: int, seed: int) -> Ints:
     """Part the labels of each part into ``width`` clusters of even size, by halving; ``order`` is sorted by them.
 
     The digit of each place of ``order`` is returned. Halves are as large as the clusters that they will be cut into,
@@ -153,12 +153,11 @@ def _clustered(Z: Csr, order: Ints, bounds: Longs, width: int, seed: int) -> Int
         middles = bounds[:-1] + np.where(wanted > 1, -(-ahead * size // wanted), 0)
 
         def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
-            sums = np.zeros((2, Z.shape[1]), np.float32)
             for i in range(start, stop):
                 if middles[i] > bounds[i]:
                     members, number = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
                     half = int(middles[i] - bounds[i])
-                    bisect(Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, number, sums)
+                    bisect_dense(vectors, members, half, MAX_ROUNDS, number)
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         cut = wanted > 1
@@ -169,6 +168,11 @@ def _clustered(Z: Csr, order: Ints, bounds: Longs, width: int, seed: int) -> Int
         wanted = np.where(second, (wanted - ahead)[twice], np.where(cut, ahead, wanted)[twice])
         size = np.diff(bounds)
     return np.repeat(first_digit, size).astype(np.int32)
+
+
+def _unit(vectors: Floats) -> Floats:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -226,11 +230,41 @@ class CodeTree:
 
     def path(self, label: int) -> Ints:
         """The nodes from the root to the leaf of a label. Shape (digits + 1,)."""
-        return self._above(self.leaf_of[label : label + 1])[0]
+        path: Ints = self._above(self.leaf_of[label : label + 1])[0]
+        return path
 
     def ancestors(self) -> Ints:
         """The path of every label, root first. Shape (n_labels, digits + 1)."""
         return self._above(self.leaf_of)
+
+    def to_nodes(self) -> Nodes:
+        """The tree with a leaf a label: labels of one code become its children, and what only one label is below, it.
+
+        >>> nodes = CodeTree.of(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), width=3)).to_nodes()
+        >>> nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
+        ([1, 0, 3, 5, 0, 0, 0], [3, 0, 5, 7, 0, 0, 0], [-1, 1, -1, -1, 3, 0, 2])
+        """
+        above = self.ancestors()
+        below = np.bincount(above.ravel(), minlength=self.n_nodes)  # labels below each node
+        parent = np.zeros(self.n_nodes, np.int64)
+        parent[above[:, 1:]] = above[:, :-1]
+        kept = (parent == 0) | (below[parent] > 1)
+        number = np.cumsum(kept) - 1
+        parted = kept & (below > 1)
+        parted[0] = True
+        crowded = parted & (self.last_child == 0)
+        first = np.where(parted, number[self.first_child], 0)
+        last = np.where(parted, number[self.last_child - 1] + 1, 0)
+        last[crowded] = kept.sum() + np.cumsum(below[crowded])
+        first[crowded] = last[crowded] - below[crowded]
+        label = np.full(self.n_nodes, -1, np.int32)
+        label[above] = np.where(parted[above], -1, np.arange(len(above))[:, None])
+        shared = self.labels[crowded[self.leaf_of[self.labels]]]
+        first, last, label = (
+            np.append(nodes[kept], more).astype(np.int32)
+            for nodes, more in ((first, 0 * shared), (last, 0 * shared), (label, shared))
+        )
+        return Nodes(first, last, label)
 
     def _above(self, leaves: Ints) -> Ints:
         found = np.zeros((len(leaves), self.digits + 1), np.int32)

@@ -16,6 +16,7 @@ from labelspace import store
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import Estimator
 from labelspace.features.base import check_texts
+from labelspace.labels.codes import Codes
 from labelspace.labels.tree import Nodes
 from labelspace.types import Csr, Floats, LabelSpace, Progress, TopK
 
@@ -187,6 +188,12 @@ class Model(Estimator):
         raise ParameterError(
             f"a tree needs a method that puts its labels into one, but {self.name} has none; "
             "train with --method hierarchicalxc or label_tree"
+        )
+
+    def label_codes(self) -> list[Codes]:
+        """The codes that labels are written as, a set of them a tree. For methods of codes only."""
+        raise ParameterError(
+            f"codes need a method that writes labels as codes, but {self.name} has none; train with --method secseq"
         )
 
     def _fit_labels(self, labels: LabelSpace) -> None:
