@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.scaling import unit_rows
-from labelspace.kernels.cluster import bisect, kmeans
+from labelspace.kernels.cluster import bisect, bisect_dense, kmeans
 
 
 def rows(rng, n, d=60, density=0.15):
@@ -44,6 +44,23 @@ def test_planted_clusters_are_found_whatever_the_seed():
     for seed in range(10):
         one, _ = halves(Z, mixed, 20, seed)
         assert set(one) in ({*range(20)}, {*range(20, 40)})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_dense_rows_are_halved_as_sparse_ones_are(seed):
+    Z = rows(np.random.default_rng(seed), 41)
+    one, _ = halves(Z, range(1, 41), 17, seed)
+    members = np.arange(1, 41, dtype=np.int32)
+    bisect_dense(Z.toarray(), members, 17, 50, seed)
+    assert members[:17].tolist() == one.tolist()
+    assert sorted(members) == list(range(1, 41))
+
+
+def test_dense_rows_that_are_equal_keep_their_order():
+    members = np.arange(9, -1, -1, dtype=np.int32)
+    for table in (np.zeros((10, 3), np.float32), np.ones((10, 3), np.float32) / np.float32(3**0.5)):
+        bisect_dense(table, members, 6, 50, 1)
+        assert members.tolist() == list(range(9, -1, -1))
 
 
 def test_two_rows_and_empty_rows_are_no_trouble():

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from labelspace.errors import ParameterError
+from labelspace.labels.codes import Codes, code_summary
+from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix
+from labelspace.types import LabelSpace
+
+CODES = Codes(np.array([[1, 0, 2], [0, 12, 0], [1, 0, 2], [1, 0, 3], [1, 2, 2]], np.int32), width=13)
+NAMES = LabelSpace(["bread", "fish", "dough", "salt\tand\npepper", "oil"])
+
+
+def test_digits_of_the_line_above_are_not_written_again():
+    assert codes_text(CODES, NAMES).splitlines() == [
+        " 0 12  0  fish",
+        " 1  0  2  bread, dough",
+        "       3  salt\\tand\\npepper",
+        "    2  2  oil",
+    ]
+
+
+def test_a_prefix_and_a_limit_are_obeyed():
+    assert codes_text(CODES, NAMES, [1, 0]).splitlines() == [" 1  0  2  bread, dough", "       3  salt\\tand\\npepper"]
+    assert codes_text(CODES, NAMES, [0, 12, 0]) == " 0 12  0  fish"
+    assert codes_text(CODES, NAMES, [0, 1]) == "no code begins with 0,1"
+    assert codes_text(CODES, NAMES, limit=1).splitlines() == [" 0 12  0  fish", "… 3 more codes (4 labels)"]
+    assert codes_text(CODES, NAMES, [1], limit=2).splitlines()[2:] == ["… 1 more code (1 label)"]
+    assert codes_text(CODES, NAMES, limit=4) == codes_text(CODES, NAMES)
+
+
+def test_long_names_and_crowded_codes_are_cut():
+    crowd = Codes(np.zeros((12, 1), np.int32), width=2)
+    names = LabelSpace(["x" * 200, *map(str, range(11))])
+    (line,) = codes_text(crowd, names).splitlines()
+    assert line == f"0  {'x' * 79}…, 0, 1, 2, 3, … 7 more"
+
+
+def test_every_label_has_a_line_of_tabs():
+    other = Codes(np.array([[1], [0], [0], [0], [1]], np.int32), width=2)
+    lines = list(codes_tsv({0: CODES, 2: other}, NAMES))
+    assert lines[0] == "tree\tcode\tlabel\n"
+    assert lines[1:4] == ["1\t0,12,0\tfish\n", "1\t1,0,2\tbread\n", "1\t1,0,2\tdough\n"]
+    assert lines[6:8] == ["3\t0\tfish\n", "3\t0\tdough\n"]
+    assert len(lines) == 11
+    assert all(line.count("\t") == 2 and line.count("\n") == 1 for line in lines)
+    assert len(list(codes_tsv({0: CODES}, NAMES, [1, 0]))) == 4
+
+
+def test_plain_values_keep_names_as_they_are():
+    assert codes_json(CODES, NAMES, [1, 0]) == [
+        {"code": [1, 0, 2], "labels": ["bread", "dough"]},
+        {"code": [1, 0, 3], "labels": ["salt\tand\npepper"]},
+    ]
+
+
+def test_the_heading_says_whether_labels_share_codes():
+    told = heading({"tree": 2, **code_summary(CODES)}, n_trees=3)
+    assert told.startswith("tree 2 of 3: 5 labels in 4 codes of 3 digits from 0 to 12 (")
+    assert "; 2 labels share a code, at most 2 one\n" in told
+    alone = heading({"tree": 1, **code_summary(Codes(np.array([[1]], np.int32), width=2))}, n_trees=1)
+    assert alone.splitlines() == [
+        "1 label in 1 code of 1 digit from 0 to 1 (50% of all codes); no two labels share a code",
+        "used of each digit: 1 of 2; evenness: 0.00; 1.0 bits a label; 2 outputs in place of 1",
+    ]
+
+
+def test_a_prefix_is_read():
+    assert read_prefix("", CODES) == read_prefix(" ", CODES) == []
+    assert read_prefix("1, 12", CODES) == [1, 12]
+
+
+@pytest.mark.parametrize("text", ["13", "-1", "a", "1,,2", "1,2,3,4", "1.5", "²"])
+def test_a_prefix_that_no_code_could_have_is_refused(text):
+    with pytest.raises(ParameterError, match="at most 3 numbers from 0 to 12 with commas between, but is"):
+        read_prefix(text, CODES)
+
+
+def test_a_tree_is_chosen_by_its_number():
+    assert chosen(None, 2) == [0, 1]
+    assert chosen(2, 2) == [1]
+    for number in (0, 3):
+        with pytest.raises(ParameterError, match=f"--tree must be from 1 to 2, but is {number}"):
+            chosen(number, 2)
