@@ -71,7 +71,7 @@ class Embeddings(Features):
 def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None = None) -> Floats:
     """The meaning of each text as a vector of length one: the cosine of two texts is the product of their vectors.
 
-    The encoder is all-MiniLM-L6-v2 (English; the first 256 word pieces of a text count), run on the CPU. The same call
+    The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
     gives the same numbers; another batch size, or other texts beside a text, may change their last digits. An empty
     text has a vector too. Nothing is downloaded.
 
