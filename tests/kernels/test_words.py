@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from kernels.hash_twin import hash_word
-from labelspace.kernels.words import find_words, index_words, number_words, scan_chars, scan_words
+from labelspace.kernels.words import find_words, first_words, index_words, number_words, scan_chars, scan_words
 
 IS_WORD = np.array([bool(re.match(r"\w", chr(i))) for i in range(0x110000)])
+IS_DIGIT = np.array([bool(re.match(r"\d", chr(i))) for i in range(0x110000)])
+NUMBER_OR_WORD = re.compile(r"(\d+(?!\w)(?:[.,:/-]\d+(?!\w))*)|\w+")
 ANY = st.text(st.characters(exclude_categories=()))  # surrogates too
 TEXTS = st.lists(ANY | st.text("ab_1é٣日𐐀\u0301 -\t\n"), max_size=6)
 
@@ -54,6 +56,18 @@ def test_ascii_text_needs_the_first_128_characters_only():
     text, text_ends = encoded(["a word_2 - x yz", "", "zz"])
     starts, stops, _, ends = scan_words(text, text_ends, IS_WORD[:128].copy(), 2)
     assert by_document(text, starts, stops, ends) == [["word_2", "yz"], [], ["zz"]]
+
+
+@settings(deadline=None)
+@given(st.lists(ANY | st.text("a1٣é .,:/-;"), max_size=6), st.integers(1, 5))
+def test_first_words_are_those_of_the_regular_expression(texts, length):
+    text, text_ends = encoded(texts)
+    spans = scan_words(text, text_ends, IS_WORD, 1)
+    text = np.append(text, np.uint8(ord("0")))
+    starts, stops, hashes, ends = first_words(text, *spans, IS_DIGIT, length)
+    expected = [["0" if match[1] else match[0] for match in NUMBER_OR_WORD.finditer(text)][:length] for text in texts]
+    assert by_document(text, starts, stops, ends) == expected
+    assert hashes.tolist() == [hash_word(word) for words in expected for word in words]
 
 
 @settings(deadline=None)

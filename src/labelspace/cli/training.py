@@ -15,7 +15,9 @@ def train(
     data: DataPath,
     method: Annotated[str | None, typer.Option("--method", help="See `labelspace methods`.")] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="MODEL", help="Default: runs/DATA-METHOD.")] = None,
-    features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
+    features: Annotated[
+        str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
+    ] = "tfidf",
     settings: Set = None,
     seed: Seed = 0,
     checkpoint: Annotated[
@@ -102,7 +104,9 @@ def compare(
     ],
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: runs/DATA-compare.")] = None,
     k: Ks = "1,3,5",
-    features: Annotated[str, typer.Option("--features", help="tfidf or hashing; for texts only.")] = "tfidf",
+    features: Annotated[
+        str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
+    ] = "tfidf",
     settings: Set = None,
     seed: Seed = 0,
     as_json: Json = False,

@@ -38,24 +38,29 @@ class Lexicon:
             spans.text, spans.starts, spans.stops, spans.hashes, self._slots, self.word_bytes, self.offsets
         )
 
+    @classmethod
+    def of(cls, words: Sequence[bytes]) -> Self:
+        """These words, in this order."""
+        offsets = np.zeros(len(words) + 1, np.int64)
+        np.cumsum([len(word) for word in words], out=offsets[1:])
+        return cls(np.frombuffer(bytearray(b"".join(words)), np.uint8), offsets)
+
     def words(self) -> list[str]:
         """The words in order."""
-        return [word.decode("utf-8", "surrogatepass") for word in self._raw()]
+        return [word.decode("utf-8", "surrogatepass") for word in self.raw()]
 
-    def _raw(self) -> list[bytes]:
+    def raw(self) -> list[bytes]:
+        """The words in order, as UTF-8."""
         whole, offsets = self.word_bytes.tobytes(), self.offsets.tolist()
         return [whole[start:stop] for start, stop in zip(offsets, offsets[1:], strict=False)]
 
     def sorted_part(self, keep: Bools) -> tuple[Self, Ints]:
         """The marked words in alphabetical order, and the new id of each old one, -1 for those left out."""
-        raw = self._raw()
+        raw = self.raw()
         order = sorted(np.flatnonzero(keep).tolist(), key=raw.__getitem__)
         new_ids = np.full(len(self), -1, np.int32)
         new_ids[order] = np.arange(len(order), dtype=np.int32)
-        words = [raw[i] for i in order]
-        offsets = np.zeros(len(words) + 1, np.int64)
-        np.cumsum([len(word) for word in words], out=offsets[1:])
-        return type(self)(np.frombuffer(bytearray(b"".join(words)), np.uint8), offsets), new_ids
+        return self.of([raw[i] for i in order]), new_ids
 
 
 class Stream(NamedTuple):

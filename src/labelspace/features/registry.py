@@ -6,10 +6,11 @@ from typing import Any, Final
 
 from labelspace.errors import ParameterError
 from labelspace.features.base import Features
+from labelspace.features.embeddings import Embeddings
 from labelspace.features.hashing import Hashing
 from labelspace.features.tfidf import Tfidf
 
-FEATURES: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Tfidf, Hashing)}
+FEATURES: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Tfidf, Hashing, Embeddings)}
 
 
 def create_features(name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type

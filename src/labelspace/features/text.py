@@ -74,14 +74,14 @@ def _encoded(texts: Sequence[str]) -> tuple[Bytes, Offsets, Flags]:
     # ASCII is lowered at the end in one go; the bytes of other characters are not ASCII, so they stay as they are.
     parts = [text.encode() if text.isascii() else text.lower().encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends, _word_characters(ascii_only)
+    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends, characters(r"\w", ascii_only)
 
 
 @cache
-def _word_characters(ascii_only: bool) -> Flags:
-    r"""For each code point whether it is a word character, by what ``\w`` itself matches."""
+def characters(kind: str, ascii_only: bool = False) -> Flags:
+    r"""For each code point whether it is of a kind, by what ``\w`` or ``\d`` itself matches."""
     points = np.arange(128 if ascii_only else 0x110000, dtype="<u4")
     flags = np.zeros(len(points), bool)
-    for run in re.finditer(r"\w+", points.tobytes().decode("utf-32-le", "surrogatepass")):
+    for run in re.finditer(f"{kind}+", points.tobytes().decode("utf-32-le", "surrogatepass")):
         flags[run.start() : run.end()] = True
     return flags

