@@ -150,7 +150,7 @@ def _clustered(vectors: Floats, order: Ints, bounds: Longs, width: int, seed: in
     first_digit = np.zeros(len(size), np.int64)
     while (wanted > 1).any():
         ahead = (wanted + 1) // 2
-        middles = bounds[:-1] + np.where(wanted > 1, -(-ahead * size // wanted), 0)
+        middles = bounds[:-1] + np.where(wanted > 1, ahead * size // wanted, 0)
 
         def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
             for i in range(start, stop):
