@@ -30,14 +30,14 @@ def test_every_tree_is_shown_with_its_figures(run, model):
     code, out, err = run("codes", model)
     assert (code, err) == (0, "")
     assert out == (
-        "tree 1 of 2: 4 labels in 3 codes of 2 digits from 0 to 2 (33% of all codes); "
+        "tree 1 of 2: 4 labels in 3 codes of 2 digits from 0 to 2 (33.3% of all codes); "
         "2 labels share a code, at most 2 one\n"
         "used of each digit: 2, 2 of 3; evenness: 0.63, 0.51; 3.2 bits a label; 6 outputs in place of 4\n"
         "0 1  baking, dough\n"
         "2 0  fish\n"
         "  1  grilling\n"
         "\n"
-        "tree 2 of 2: 4 labels in 4 codes of 2 digits from 0 to 2 (44% of all codes); no two labels share a code\n"
+        "tree 2 of 2: 4 labels in 4 codes of 2 digits from 0 to 2 (44.4% of all codes); no two labels share a code\n"
         "used of each digit: 3, 3 of 3; evenness: 0.95, 0.95; 3.2 bits a label; 6 outputs in place of 4\n"
         "0 0  dough\n"
         "1 0  baking\n"

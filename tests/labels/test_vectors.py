@@ -11,6 +11,7 @@ from labelspace.features.tfidf import Tfidf
 from labelspace.labels.clustering import instance_features
 from labelspace.labels.codes import SCHEMES, make_codes
 from labelspace.labels.vectors import KINDS, label_vectors, reduced
+from labelspace.labels.walks import positive_information, walked_pairs
 from labelspace.types import LabelSpace
 
 PARENT = (np.arange(111) - 1) // 10
@@ -80,6 +81,15 @@ def test_documents_make_labels_of_their_features():
     expected = centred_products(instance_features(data.X, data.Y).toarray(), seen)
     assert np.allclose(vectors @ vectors.T, expected, atol=1e-3)
     assert not vectors[~seen].any()
+
+
+def test_walks_make_labels_of_the_roots_of_their_information():
+    data = planted(n=80, d=60, l=30, seed=4)
+    information = positive_information(walked_pairs(data.Y, seed=7)).toarray()
+    left, values, _ = np.linalg.svd(information)
+    rows = np.where(information.any(axis=1, keepdims=True), left * np.sqrt(values), 0.0)
+    vectors = label_vectors("walks", data.X, data.Y, None, dimension=30, seed=7)
+    assert np.allclose(vectors @ vectors.T, centred_products(rows, data.Y.getnnz(axis=0) > 0), atol=1e-3)
 
 
 def test_text_knows_labels_without_documents_but_centres_on_the_others():

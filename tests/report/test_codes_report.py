@@ -64,6 +64,11 @@ def test_the_heading_says_whether_labels_share_codes():
     ]
 
 
+def test_codes_that_are_all_in_use_are_a_hundred_per_cent():
+    full = Codes(np.array([[0], [1]], np.int32), width=2)
+    assert "(100% of all codes)" in heading({"tree": 1, **code_summary(full)}, n_trees=1)
+
+
 def test_a_prefix_is_read():
     assert read_prefix("", CODES) == read_prefix(" ", CODES) == []
     assert read_prefix("1, 12", CODES) == [1, 12]

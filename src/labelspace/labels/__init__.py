@@ -1,1 +1,1 @@
-"""What can be computed of labels: trees by clustering."""
+"""What can be computed of labels: trees by clustering, vectors, codes."""

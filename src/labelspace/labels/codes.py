@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.cluster import bisect_dense
-from labelspace.kernels.threads import run_blocks
-from labelspace.labels.clustering import MAX_ROUNDS
+from labelspace.labels.parting import clustered, projected
 from labelspace.labels.tree import Nodes
-from labelspace.types import Doubles, Floats, Ints, Longs
+from labelspace.types import Floats, Ints, Longs
 
 SCHEMES = ("projection", "tree", "clusters")
 QUANTISERS = ("ordinal", "uniform")
-ROW_BLOCK = 65_536  # rows that are projected at once
 
 
 @dataclass(frozen=True)
@@ -81,14 +78,15 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
     _check(vectors, width, digits, scheme, quantiser)
     rng = np.random.default_rng(seed)
     if scheme == "clusters":
-        vectors = _unit(vectors)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
     found = np.zeros((len(vectors), digits), np.int32)
     order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
     for place in range(digits):
         if scheme == "clusters":
-            digit = _clustered(vectors, order, bounds, width, seed * 1_000_003 + place * len(vectors))
+            digit = clustered(vectors, order, bounds, width, seed * 1_000_003 + place * len(vectors))
         else:
-            order, digit = _projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
+            order, digit = projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
         found[order, place] = digit
         if scheme == "projection":
             continue
@@ -109,70 +107,6 @@ def _check(vectors: Floats, width: int, digits: int, scheme: str, quantiser: str
         raise DataError(
             f"vectors must be a table with a row a label, but have the shape {vectors.shape}; give at least one label"
         )
-
-
-def _projected(
-    vectors: Floats, order: Ints, bounds: Longs, width: int, quantiser: str, few_apart: bool, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Quantise the labels of each part along a direction of its own.
-
-    The parts are ``order[bounds[i]:bounds[i + 1]]``. Returned are the labels sorted within their parts, and the digit
-    of each; with ``few_apart``, parts of at most ``width`` labels give every label a digit of its own.
-    """
-    sizes = np.diff(bounds)
-    part = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    directions = rng.standard_normal((len(sizes), vectors.shape[1]), np.float32)
-    z = np.empty(len(order), np.float32)
-    for start in range(0, len(order), ROW_BLOCK):
-        rows = slice(start, start + ROW_BLOCK)
-        # Not by BLAS: a sum in another order would be another rank.
-        z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[part[rows]])
-    by_value = np.lexsort((order, z, part))
-    order, z = order[by_value], z[by_value]
-    members, starts = sizes[part], bounds[:-1][part]
-    by_rank = (np.arange(len(order)) - starts) * np.minimum(members, width) // members
-    if quantiser == "ordinal":
-        return order, by_rank.astype(np.int32)
-    low, high = z[starts].astype(np.float64), z[bounds[1:][part] - 1].astype(np.float64)
-    bins: Doubles = np.minimum((z - low) / np.where(high > low, high - low, 1.0) * width, width - 1)
-    apart = (members <= width) & few_apart
-    return order, np.where(apart, by_rank, bins).astype(np.int32)
-
-
-def _clustered(vectors: Floats, order: Ints, bounds: Longs, width: int, seed: int) -> Ints:
-    """Part the labels of each part into ``width`` clusters of even size, by halving; ``order`` is sorted by them.
-
-    The digit of each place of ``order`` is returned. Halves are as large as the clusters that they will be cut into,
-    so a width need not be a power of 2.
-    """
-    size = np.diff(bounds)
-    wanted = np.minimum(size, width)  # clusters to make of each part
-    first_digit = np.zeros(len(size), np.int64)
-    while (wanted > 1).any():
-        ahead = (wanted + 1) // 2
-        middles = bounds[:-1] + np.where(wanted > 1, -(-ahead * size // wanted), 0)
-
-        def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
-            for i in range(start, stop):
-                if middles[i] > bounds[i]:
-                    members, number = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
-                    half = int(middles[i] - bounds[i])
-                    bisect_dense(vectors, members, half, MAX_ROUNDS, number)
-
-        run_blocks(halve, len(middles), max(1, len(middles) // 64))
-        cut = wanted > 1
-        bounds = np.append(np.stack([bounds[:-1], middles], 1)[np.stack([np.ones_like(cut), cut], 1)], bounds[-1])
-        twice = np.repeat(np.arange(len(cut)), 1 + cut)
-        second = np.append(False, twice[1:] == twice[:-1])
-        first_digit = first_digit[twice] + np.where(second, ahead[twice], 0)
-        wanted = np.where(second, (wanted - ahead)[twice], np.where(cut, ahead, wanted)[twice])
-        size = np.diff(bounds)
-    return np.repeat(first_digit, size).astype(np.int32)
-
-
-def _unit(vectors: Floats) -> Floats:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
 @dataclass(frozen=True)

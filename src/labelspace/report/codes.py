@@ -61,7 +61,7 @@ def heading(summary: Mapping[str, Any], n_trees: int) -> str:
     return (
         f"{head}{_counted(n_labels, 'label')} in {_counted(summary['codes'], 'code')} of "
         f"{_counted(summary['digits'], 'digit')} from 0 to {summary['width'] - 1} "
-        f"({100 * summary['occupancy']:.2g}% of all codes); {shared}\n"
+        f"({100 * summary['occupancy']:.3g}% of all codes); {shared}\n"
         f"used of each digit: {', '.join(f'{used:,}' for used in summary['used'])} of {summary['width']:,}; "
         f"evenness: {', '.join(f'{even:.2f}' for even in summary['evenness'])}; "
         f"{summary['bits_a_label']:.1f} bits a label; {outputs:,} outputs in place of {n_labels:,}"
