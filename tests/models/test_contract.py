@@ -16,7 +16,7 @@ from labelspace.models.base import Model
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import LabelSpace, TopK
 
-LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "blend")
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS])
@@ -29,6 +29,8 @@ QUICKER = {
     "blend": {"folds": 2, "rounds": 50},
     "neuralxc": {"input_layers": 64, "output_layers": 64},
     "hierarchicalxc": {"input_layers": 64},
+    "secseq": {"width": 8, "hidden": 64, "memory": 32},
+    "mlc2seq": {"hidden": 64, "memory": 32, "beam": 4},
 }
 
 

@@ -24,6 +24,16 @@ def advanced(state: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
+def uniform(key: np.uint64) -> float:
+    """A number of 0 to 1 that goes by the key alone, and is another one for the next key (splitmix64)."""
+    mixed = key * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return np.float64(mixed >> np.uint64(11)) / 9007199254740992.0  # 2^53
+
+
+@njit(cache=True, nogil=True)
 def shuffle(order: Ints, n: int, state: np.uint64) -> np.uint64:
     """Put the first n entries into a random order (Fisher-Yates); the state afterwards is returned."""
     for i in range(n - 1, 0, -1):

@@ -9,6 +9,7 @@ there are codes enough.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,12 @@ class CodeTree:
     def digits(self) -> int:
         """Digits a code, which is the height of the tree."""
         return len(self.level_starts) - 2
+
+    @cached_property
+    def parent(self) -> Ints:
+        """The node above each node, -1 for the root. Shape (n_nodes,)."""
+        sizes = self.last_child - self.first_child
+        return np.append(-1, np.repeat(np.arange(self.n_nodes), sizes)).astype(np.int32)
 
     def path(self, label: int) -> Ints:
         """The nodes from the root to the leaf of a label. Shape (digits + 1,)."""

@@ -56,6 +56,8 @@ def reduced(table: Csr | Floats, dimension: int, seed: int, power: float = 1.0) 
     [[3.0, 0.0], [0.0, 2.0], [0.0, 0.0]]
     """
     rank = min(dimension + MORE, *table.shape)
+    if not rank:
+        return np.zeros((table.shape[0], dimension), np.float32)
     basis: Floats = np.random.default_rng(seed).standard_normal((table.shape[1], rank), np.float32)
     for _ in range(POWERS):
         basis = _upright(table.T @ _upright(table @ basis))
@@ -88,7 +90,7 @@ def _of_texts(kind: str, texts: list[str]) -> Csr | Floats:
     """Texts as rows: n-grams of characters, since names are short and share stems more often than words."""
     if kind == "text":
         return Tfidf(analyzer="char_wb", min_n=3, max_n=4, min_df=1, max_features=NGRAMS).fit_transform(texts)
-    from labelspace.features.embeddings import embed_texts  # type: ignore[import-not-found, unused-ignore]
+    from labelspace.features.embeddings import embed_texts
 
     vectors: Floats = embed_texts(texts)
     return vectors

@@ -27,7 +27,6 @@ which is the mean of drawing one. Row-wise Adagrad keeps one number a row and to
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -46,11 +45,12 @@ from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import MEASURES, similarity
 from labelspace.models.base import Aids, Inputs, Model
-from labelspace.training.checkpoint import Checkpoint, fingerprint
+from labelspace.training.checkpoint import fingerprint
+from labelspace.training.course import follow, rows_to_stop_by
 from labelspace.training.dense import Dense, lengths
 from labelspace.training.encoder import Encoder
 from labelspace.training.layers import SparseLayer, some_rows
-from labelspace.training.loop import PLACES, hold_some, portions, share_right, stops
+from labelspace.training.loop import PLACES, portions, share_right
 from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
 from labelspace.training.negatives import ALL_LABELS, Chosen, choose, labels_seen
 from labelspace.training.optimizers import Adaptive, Moving
@@ -68,7 +68,6 @@ MINING_EFFORT = 8  # lists read
 MINED_ON = 32  # labels a list that the lists are made by
 ADDED_BLOCK = 65_536  # labels handed to the index at a time
 SCALE_RATE = 0.01  # of s, in logarithms
-HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
 SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
 SHARE = 0.005  # of all documents that a new label is taken to be on, unless one is told
@@ -191,8 +190,8 @@ class Glas(Model):
     def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
         X, Y, held = self._parted(unit_rows(X), Y, aids)
         net = self._begin(X, Y)  # step 1
-        with threadpool_limits(1, user_api="blas"), tempfile.TemporaryDirectory() as scratch:
-            self._train(net, X, Y, held, aids, scratch)
+        with threadpool_limits(1, user_api="blas"):
+            self._train(net, X, Y, held, aids)
         self._keep(net, X, Y, aids)  # step 8
 
     def _parted(self, X: Csr, Y: Csr, aids: Aids) -> tuple[Csr, Csr, tuple[Csr, Csr] | None]:
@@ -203,13 +202,7 @@ class Glas(Model):
             truth = aids.validation[1][:, : Y.shape[1]]
             if truth.nnz:
                 return X, Y, (unit_rows(aids.validation[0]), truth)
-        parted = hold_some(Y, HELD_SHARE, HELD_DOCUMENTS, self.seed)
-        if parted is None:
-            raise DataError(
-                f"early stopping needs some documents with labels to stop by, but there are {X.shape[0]} in all; "
-                "give validation documents, or leave patience out"
-            )
-        rest, held = parted
+        rest, held = rows_to_stop_by(Y, self.seed)
         return X[rest], Y[rest], (X[held], Y[held])
 
     def _begin(self, X: Csr, Y: Csr) -> Net:
@@ -228,25 +221,14 @@ class Glas(Model):
         log_scale = np.full(1, 0.0 if plain else np.log(self.scale), np.float32)
         return Net(encoder, points, Adaptive(bias), Moving(log_scale))
 
-    def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids, scratch: str) -> None:
+    def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids) -> None:
         """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
         what = {"params": self.get_params(), "data": fingerprint(X, Y, *(held or ()))}
-        last = Checkpoint(aids.checkpoint or scratch, what)
-        best = Checkpoint(aids.checkpoint or scratch, what, "best")
-        course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
-        net.number = course["number"]
         lesson, seen = Lesson.of(X, Y, self), labels_seen(Y)
-        while course["done"] < lesson.epochs and not stops(course["accuracies"], self.patience):
-            self._epoch(net, lesson, course["done"], aids.progress)
-            course = {**course, "done": course["done"] + 1, "number": net.number}
-            if held is not None:
-                course["accuracies"] = [*course["accuracies"], net.accuracy(*held, seen)]
-                if int(np.argmax(course["accuracies"])) == course["done"] - 1:
-                    best.write(net.arrays(), course)
-            if aids.checkpoint is not None:
-                last.write(net.arrays(), course)
-        if held is not None:
-            best.read(net.arrays())
+        follow(
+            net, lesson.epochs, lambda epoch: self._epoch(net, lesson, epoch, aids.progress),
+            None if held is None else lambda: net.accuracy(*held, seen), self.patience, what, aids.checkpoint,
+        )  # fmt: skip
 
     def _epoch(self, net: Net, lesson: Lesson, epoch: int, progress: Progress) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""

@@ -21,6 +21,8 @@ METHODS = {
     "poincare": "labelspace.models.poincare:Poincare",
     "neuralxc": "labelspace.models.neuralxc:NeuralXC",
     "hierarchicalxc": "labelspace.models.hierarchicalxc:HierarchicalXC",
+    "secseq": "labelspace.models.secseq:SeCSeq",
+    "mlc2seq": "labelspace.models.mlc2seq:Mlc2Seq",
     "blend": "labelspace.models.blend:Blend",
 }
 """Registry name -> where its class lives."""

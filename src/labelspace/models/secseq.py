@@ -1,0 +1,468 @@
+"""SeCSeq: labels as short codes, which a sequence model writes digit by digit.
+
+Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018).
+
+1. Make a vector of each label (``vectors``): of its documents, of walks among labels that stand together, of its name.
+2. Turn vectors into codes of ``digits`` digits with ``width`` values each, so that labels that are alike begin alike
+   (``scheme``, ``quantiser``). Another seed gives another tree of codes; steps 3 to 5 are done for each of ``trees``.
+3. Read a document: its features as a bag, or its words in a row by a convolution or a GRU with attention (``encoder``).
+4. Learn to write the codes of its labels (``target``): after each prefix the ``set`` of digits that follow, each by
+   itself; or the digits of one ``label`` drawn of the document's; or, as in the paper, the ``sequence`` of all its
+   labels in one ``order``, and its end. Only digits that exist after a prefix are scored.
+5. Weights move by Adam, gradients cut at ``clip``; the vectors of a batch's features by row-wise Adagrad. Rates fall to
+   0 in a straight line.
+6. Decode: the most probable codes by a ``beam``, or draws (``decoding=sampling``), along codes that exist. A label that
+   shares its code gets its share of what the code gets; the mean over the trees is the score.
+
+Where we differ, and why: the paper writes sequences and counts labels in them. A ranking asks for the chance of each
+label whatever the others are, and that is what ``set`` learns: it is better and quicker (docs/methods/secseq.md has the
+figures), so it is the default. Prefixes are cut anew by clustering in place of one projection a digit. The number of
+weights depends on neither the number of labels nor that of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace.errors import DataError, require
+from labelspace.estimator import Rule, above, one_of, optional, share, whole
+from labelspace.features.scaling import unit_rows
+from labelspace.features.sequences import Sequences
+from labelspace.features.tfidf import Tfidf
+from labelspace.kernels.codes import mean_of_lists
+from labelspace.kernels.layers import embed_rows
+from labelspace.kernels.rounding import Bytes, in_bytes
+from labelspace.kernels.threads import run_blocks, side_by_side
+from labelspace.labels.codes import QUANTISERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
+from labelspace.labels.vectors import KINDS, label_vectors
+from labelspace.models.base import Aids, Inputs, Model
+from labelspace.training.checkpoint import fingerprint
+from labelspace.training.course import follow, rows_to_stop_by
+from labelspace.training.layers import SparseLayer
+from labelspace.training.loop import PLACES, portions, share_right
+from labelspace.training.reading import Reading
+from labelspace.types import Csr, Floats, Ints, Longs, TopK
+
+if TYPE_CHECKING:
+    from labelspace.labels.tree import Nodes
+    from labelspace.training.decoding import Prefixes
+    from labelspace.training.lessons import Lesson
+    from labelspace.training.writer import Learner, Memory, Shape, Writer
+
+STEPS = 1_000  # batches that suffice to learn
+EPOCHS = (8, 15)  # fewest and most that are chosen
+LISTED = 50  # labels of each tree that take part in the mean
+ROW_BLOCK = 64  # documents a task
+WORDS = 300  # of a document that are read in a row
+VOCABULARY = 50_000  # words that are known
+
+Tick = Callable[[int], None]
+
+
+class _ReadsText:
+    """Whether a model reads words in a row: by its encoder; the method as such takes features."""
+
+    def __get__(self, model: SeCSeq | None, cls: type) -> bool:
+        return model is not None and model.encoder != "bag"
+
+
+class SeCSeq(Model):
+    """Labels as codes that are written digit by digit; its weights do not grow with the number of labels.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = SeCSeq(width=8, hidden=64, memory=32).fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "secseq"
+    title = "SeCSeq: labels as short codes, written by a sequence model (Chang et al., 2018)"
+    choose_when = "the model must stay small whatever the number of labels"
+    reads_text = _ReadsText()
+    uses_validation = True
+    holds_out = True
+    takes_checkpoints = True
+    text_features = {"ngrams": 1}
+    rules = {
+        "trees": whole(1),
+        "width": whole(2),
+        "digits": Rule("a whole number from 1 to 16", lambda value: whole(1).holds(value) and value <= 16),
+        "vectors": one_of(*KINDS),
+        "scheme": one_of(*SCHEMES),
+        "quantiser": one_of(*QUANTISERS),
+        "dimension": whole(1),
+        "encoder": one_of("bag", "convolution", "gru"),
+        "target": one_of("set", "label", "sequence"),
+        "order": one_of("frequent", "rare", "random"),
+        "hidden": Rule("an even number of at least 2", lambda value: whole(2).holds(value) and value % 2 == 0),
+        "memory": whole(1),
+        "word": whole(1),
+        "epochs": optional(whole(1)),
+        "batch": whole(1),
+        "rate": above(0),
+        "feature_rate": above(0),
+        "dropout": share,
+        "input_dropout": share,
+        "clip": above(0),
+        "patience": optional(whole(1)),
+        "decoding": one_of("beam", "sampling"),
+        "beam": whole(1),
+        "samples": whole(1),
+        "seed": whole(0),
+    }
+    state = ("vectors_", "vector_scales_", "weights_", "digits_", "shares_", "word_bytes_", "word_offsets_", "course_")
+
+    vectors_: Bytes  # (trees, n_features or n_tokens, hidden or word)
+    vector_scales_: Floats  # (trees, n_features or n_tokens)
+    weights_: Floats  # (trees, n_weights)
+    digits_: npt.NDArray[np.int32]  # (trees, n_labels, digits)
+    shares_: Floats  # (trees, n_labels): of the documents with a label's code, those with the label
+    word_bytes_: npt.NDArray[np.uint8]  # of the words that are known, where they are read in a row
+    word_offsets_: Longs
+    course_: list[list[float]]  # the accuracy after each epoch of each tree, where documents were held out
+
+    _ready: tuple[Floats, list[_Tree]] | None = None
+
+    def __init__(
+        self,
+        trees: int = 1,
+        width: int = 128,
+        digits: int = 3,
+        vectors: str = "documents",
+        scheme: str = "clusters",
+        quantiser: str = "ordinal",
+        dimension: int = 64,
+        encoder: str = "bag",
+        target: str = "set",
+        order: str = "frequent",
+        hidden: int = 512,
+        memory: int = 256,
+        word: int = 128,
+        epochs: int | None = None,
+        batch: int = 256,
+        rate: float = 0.004,
+        feature_rate: float = 0.1,
+        dropout: float = 0.1,
+        input_dropout: float = 0.1,
+        clip: float = 10.0,
+        patience: int | None = None,
+        decoding: str = "beam",
+        beam: int = 32,
+        samples: int = 100,
+        seed: int = 0,
+    ) -> None:
+        self.trees = trees
+        self.width = width
+        self.digits = digits
+        self.vectors = vectors
+        self.scheme = scheme
+        self.quantiser = quantiser
+        self.dimension = dimension
+        self.encoder = encoder
+        self.target = target
+        self.order = order
+        self.hidden = hidden
+        self.memory = memory
+        self.word = word
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.feature_rate = feature_rate
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.clip = clip
+        self.patience = patience
+        self.decoding = decoding
+        self.beam = beam
+        self.samples = samples
+        self.seed = seed
+
+    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
+        require("torch", "neural")
+        from labelspace.training.writer import one_thread
+
+        read = self._learn_to_read(X)
+        held = self._held(Y, aids)
+        rows = np.arange(read.n, dtype=np.int32)
+        if self.patience is not None and held is None:
+            rows, apart = rows_to_stop_by(Y, self.seed)
+            held = (read.part(apart), Y[apart])
+        aids.progress("codes", 0, self.trees)
+        codes = self._codes(X, Y, aids)
+        aids.progress("codes", self.trees, self.trees)
+        task = _Task(read.part(rows), Y[rows], held, codes, self, aids)
+        with one_thread(), threadpool_limits(1, user_api="blas"):
+            learned = side_by_side(
+                lambda tree, tick: task.learn(tree, tick),
+                self.trees,
+                lambda done: aids.progress("tokens", min(done, task.tokens), task.tokens),
+            )
+        self.vectors_ = np.stack([found.vectors for found in learned])
+        self.vector_scales_ = np.stack([found.scales for found in learned])
+        self.weights_ = np.stack([found.weights for found in learned])
+        self.shares_ = np.stack([found.shares for found in learned])
+        self.digits_ = np.stack([code.digits for code in codes])
+        self.course_ = [found.accuracies for found in learned]
+        self._ready = None
+
+    def _learn_to_read(self, X: Any) -> Reading:  # noqa: ANN401 - csr or texts
+        """The training documents as the encoder reads them; words in a row are learned."""
+        self.word_bytes_, self.word_offsets_ = np.zeros(0, np.uint8), np.zeros(0, np.int64)
+        if self.encoder != "bag":
+            words = Sequences(VOCABULARY, WORDS).fit(X)
+            self.word_bytes_, self.word_offsets_ = words.word_bytes_, words.word_offsets_
+        return self._read(X)
+
+    def _read(self, X: Any) -> Reading:  # noqa: ANN401 - csr or texts
+        """Documents as the encoder reads them."""
+        if self.encoder == "bag":
+            return Reading.of_features(unit_rows(X))
+        words = Sequences(VOCABULARY, WORDS)
+        words.word_bytes_, words.word_offsets_ = self.word_bytes_, self.word_offsets_
+        return Reading.of_tokens(words.transform(X), words.n_tokens)
+
+    def _held(self, Y: Csr, aids: Aids) -> tuple[Reading, Csr] | None:
+        """The documents to stop by that were given, where they are wanted and have labels that can be learned."""
+        if self.patience is None or aids.validation is None:
+            return None
+        truth = aids.validation[1][:, : Y.shape[1]]
+        return (self._read(aids.validation[0]), truth) if truth.nnz else None
+
+    def _codes(self, X: Any, Y: Csr, aids: Aids) -> list[Codes]:  # noqa: ANN401 - csr or texts
+        """Steps 1 and 2."""
+        features = X if self.encoder == "bag" or self.vectors != "documents" else Tfidf(ngrams=1).fit_transform(X)
+        vectors = label_vectors(self.vectors, features, Y, aids.labels, self.dimension, self.seed)
+        return [
+            make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, self.seed * 1_000_003 + tree)
+            for tree in range(self.trees)
+        ]
+
+    def _shape(self, width: int) -> Shape:
+        """The shape of the writers."""
+        from labelspace.training.writer import Shape
+
+        word = self.hidden if self.encoder == "bag" else self.word
+        return Shape(self.encoder, word, self.hidden, self.memory, width, self.digits, self.target == "sequence")
+
+    def label_codes(self) -> list[Codes]:
+        """The codes of the labels, tree by tree."""
+        self.check_fitted()
+        return [Codes(digits, self._width) for digits in self.digits_]
+
+    @property
+    def _width(self) -> int:
+        return self.width
+
+    def label_trees(self) -> list[Nodes]:
+        """The trees of the codes."""
+        return [CodeTree.of(codes).to_nodes() for codes in self.label_codes()]
+
+    def report(self) -> dict[str, Any]:
+        """The number of parameters, and the codes in figures."""
+        self.check_fitted()
+        told = {
+            "parameters": int(self.vectors_.size + self.weights_.size),
+            "decoder_parameters": int(self.weights_.size),
+            "codes": [code_summary(codes) for codes in self.label_codes()],
+        }
+        return {**told, "accuracies": self.course_} if any(self.course_) else told
+
+    def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - csr or texts
+        from labelspace.training.writer import one_thread
+
+        read, trees = self._read(X), self._trees()
+        listed = k if self.trees == 1 else max(k, LISTED)
+        found = TopK.empty(self.trees * read.n, listed)
+        labels = found.labels.reshape(self.trees, read.n, listed)
+        scores = found.scores.reshape(self.trees, read.n, listed)
+
+        def answer(start: int, stop: int) -> None:
+            part = read.part(np.arange(start, stop, dtype=np.int32))
+            for at, tree in enumerate(trees):
+                memory = tree.read(part, self.vectors_[at], self.vector_scales_[at])
+                top = tree.answer(memory, listed, self)
+                labels[at, start:stop], scores[at, start:stop] = top.labels, top.scores
+
+        with one_thread():
+            run_blocks(answer, read.n, ROW_BLOCK)
+        if self.trees == 1:
+            return found
+        out = TopK.empty(read.n, k)
+        mean_of_lists(labels, scores, out.labels, out.scores)
+        return out
+
+    def _trees(self) -> list[_Tree]:
+        """What is derived from the state, on first use and again after a new ``fit``."""
+        if self._ready is None or self._ready[0] is not self.weights_:
+            require("torch", "neural")
+            from labelspace.training.writer import one_thread, with_weights
+
+            with one_thread():
+                trees = [
+                    _Tree.of(with_weights(self._shape(codes.width), weights), CodeTree.of(codes), share, self.target)
+                    for codes, weights, share in zip(self.label_codes(), self.weights_, self.shares_, strict=True)
+                ]
+            self._ready = (self.weights_, trees)
+        return self._ready[1]
+
+    def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr or texts
+        if self.reads_text and (not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1):
+            raise DataError(
+                f"encoder={self.encoder} reads words in a row, but X holds features; give texts, or set encoder=bag"
+            )
+        return super()._checked_inputs(X)
+
+
+@dataclass(frozen=True)
+class _Tree:
+    """A tree of codes and who writes them, ready to answer."""
+
+    writer: Writer
+    tree: CodeTree
+    share: Floats  # (n_labels,)
+    prefixes: Prefixes | None  # None where sequences are written
+
+    @classmethod
+    def of(cls, writer: Writer, tree: CodeTree, share: Floats, target: str) -> _Tree:
+        from labelspace.training.decoding import Prefixes
+
+        return cls(writer, tree, share, None if target == "sequence" else Prefixes.of(writer, tree, share))
+
+    def read(self, documents: Reading, vectors: Bytes | Floats, scales: Floats) -> Memory:
+        """Some documents as the encoder reads them."""
+        import torch
+
+        table, sizes = documents.table, np.diff(documents.starts).astype(np.int32)
+        out = np.empty((table.shape[0], vectors.shape[1]), np.float32)
+        zeros = np.zeros(vectors.shape[1], np.float32)
+        embed_rows(table.data, table.indices, table.indptr, 0, len(out), vectors, scales, zeros, out)
+        with torch.no_grad():
+            return self.writer.read(torch.from_numpy(out), sizes)
+
+    def answer(self, memory: Memory, listed: int, model: SeCSeq) -> TopK:
+        """The best labels of each document."""
+        import torch
+
+        from labelspace.training.decoding import histogram, write_sequences
+
+        drawn = model.decoding == "sampling"
+        with torch.no_grad():
+            if self.prefixes is None:
+                several, seed = (model.samples, model.seed) if drawn else (model.beam, None)
+                leaves, weights = write_sequences(self.writer, memory, self.tree, several, seed)
+                return histogram(leaves, weights, self.tree, self.share, listed)
+            documents = self.writer.vector(memory).numpy()
+        if drawn:
+            return self.prefixes.draw(documents, model.target == "label", model.samples, listed, model.seed)
+        return self.prefixes.search(documents, model.target == "label", model.beam, listed)
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What is kept of one tree."""
+
+    vectors: Bytes
+    scales: Floats
+    weights: Floats
+    shares: Floats
+    accuracies: list[float]
+
+
+class _Net:
+    """One tree while it learns."""
+
+    def __init__(self, layer: SparseLayer, learner: Learner) -> None:
+        self.layer, self.learner, self.number = layer, learner, 0
+        self.zeros = np.zeros(layer.vectors.shape[1], np.float32)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that changes with a step."""
+        weights = self.learner.weights
+        return {
+            "vectors": self.layer.vectors, "squares": self.layer.squares, "weights": weights.value,
+            "means": weights.mean, "weight_squares": weights.square,
+        }  # fmt: skip
+
+
+class _Task:
+    """What all trees learn from."""
+
+    def __init__(
+        self, read: Reading, Y: Csr, held: tuple[Reading, Csr] | None, codes: list[Codes], model: SeCSeq, aids: Aids
+    ) -> None:
+        self.read, self.Y, self.held, self.codes, self.model, self.folder = read, Y, held, codes, model, aids.checkpoint
+        self.batch, self.epochs = portions(read.n, model.batch, model.epochs, STEPS, EPOCHS)
+        tables = (read.table, Y) if held is None else (read.table, Y, held[0].table, held[1])
+        self.what = {"params": model.get_params(), "data": fingerprint(*tables)}
+        self.lessons = [self._lesson(tree) for tree in range(len(codes))]
+        self.tokens = self.epochs * sum(lesson.tokens for lesson in self.lessons)
+
+    def _lesson(self, tree: int) -> Lesson:
+        from labelspace.training.lessons import PrefixLesson, SequenceLesson
+
+        codes, model = self.codes[tree], self.model
+        if model.target == "sequence":
+            return SequenceLesson(codes, self.Y, model.order, np.random.default_rng([model.seed, tree, 1]))
+        return PrefixLesson(codes, self.Y, model.target == "label")
+
+    def learn(self, tree: int, tick: Tick) -> _Learned:
+        """Train one tree; what is drawn depends on the seed and its number alone."""
+        from labelspace.training.decoding import shares
+        from labelspace.training.writer import Learner
+
+        model, lesson = self.model, self.lessons[tree]
+        rng = np.random.default_rng([model.seed, tree])
+        shape = model._shape(self.codes[tree].width)
+        net = _Net(SparseLayer.random(self.read.table, shape.word, rng), Learner(shape, rng))
+        share = shares(lesson.tree, self.Y, model.target != "label")
+        accuracy = None
+        if self.held is not None:
+            held = self.held
+
+            def accuracy() -> float:
+                answering = _Tree.of(net.learner.writer, lesson.tree, share, model.target)
+                memory = answering.read(held[0], net.layer.vectors, np.ones(len(net.layer.vectors), np.float32))
+                return share_right(answering.answer(memory, PLACES, model), held[1])
+
+        name = "checkpoint" if model.trees == 1 else f"tree-{tree}"
+        course = follow(
+            net, self.epochs, lambda epoch: self._epoch(net, lesson, tree, epoch, tick), accuracy, model.patience,
+            self.what, self.folder, name,
+        )  # fmt: skip
+        return _Learned(*in_bytes(net.layer.vectors), net.learner.weights.value, share, course)
+
+    def _epoch(self, net: _Net, lesson: Lesson, tree: int, epoch: int, tick: Tick) -> None:
+        """One pass over the documents; what is drawn depends on the seed, the tree and the epoch's number alone."""
+        rng = np.random.default_rng([self.model.seed, tree, 2, epoch])
+        order = rng.permutation(self.read.n).astype(np.int32)
+        steps = -(-len(order) // self.batch)
+        for at in range(steps):
+            left = 1.0 - (epoch * steps + at) / (self.epochs * steps)
+            tick(self._step(net, lesson, order[at * self.batch : (at + 1) * self.batch], left, rng))
+
+    def _step(self, net: _Net, lesson: Lesson, rows: Ints, left: float, rng: np.random.Generator) -> int:
+        """Steps 3 to 5 on some documents; ``left`` is the share of the rates that is left. Digits taught come back."""
+        import torch
+
+        model, writer = self.model, net.learner.writer
+        net.number += 1
+        given, sizes = self.read.batch(rows, model.input_dropout, rng)
+        vectors = torch.from_numpy(net.layer.embed(given, net.zeros)).requires_grad_()
+        memory = writer.read(vectors, sizes)
+        gate = (rng.random((len(rows), 1, model.hidden), np.float32) >= model.dropout) / np.float32(1 - model.dropout)
+        memory = memory._replace(states=memory.states * torch.from_numpy(gate))
+        loss, taught = lesson.loss(writer, memory, rows)
+        if taught:
+            net.learner.descend(loss, model.clip, model.rate * left, net.number)
+            assert vectors.grad is not None
+            net.layer.descend(given, vectors.grad.numpy(), model.feature_rate * left)
+        return taught
