@@ -48,7 +48,7 @@ class Mlc2Seq(SeCSeq):
         batch: int = 256,
         rate: float = 0.004,
         feature_rate: float = 0.1,
-        dropout: float = 0.1,
+        dropout: float = 0.3,
         input_dropout: float = 0.1,
         clip: float = 10.0,
         patience: int | None = None,

@@ -151,7 +151,7 @@ class SeCSeq(Model):
         batch: int = 256,
         rate: float = 0.004,
         feature_rate: float = 0.1,
-        dropout: float = 0.1,
+        dropout: float = 0.3,
         input_dropout: float = 0.1,
         clip: float = 10.0,
         patience: int | None = None,
@@ -423,6 +423,7 @@ class _Task:
         rng = np.random.default_rng([model.seed, tree])
         shape = model._shape(self.codes[tree].width)
         net = _Net(SparseLayer.random(self.read.table, shape.word, rng), Learner(shape, rng))
+        lesson.begin(net.learner.writer)
         share = shares(lesson.tree, self.Y, model.target != "label")
         accuracy = None
         if self.held is not None:

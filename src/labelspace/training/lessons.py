@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.training.writer import Memory, Writer
-from labelspace.types import Bools, Csr, Ints, Longs
+from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
 ORDERS = ("frequent", "rare", "random")
 LONGEST = 50  # labels of a document that are written one after the other
@@ -31,6 +31,10 @@ class Lesson(ABC):
     @abstractmethod
     def loss(self, writer: Writer, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
         """The loss on some documents as they were read, their mean; and how many digits were to be written."""
+
+    @abstractmethod
+    def begin(self, writer: Writer) -> None:
+        """Let the biases of digits begin at what is frequent, so that it need not be learned."""
 
 
 class PrefixLesson(Lesson):
@@ -82,6 +86,20 @@ class PrefixLesson(Lesson):
                 p = p[np.searchsorted(above, tree.parent[known])] + writer.of_digits(digits, level)
         return total / len(rows), written
 
+    def begin(self, writer: Writer) -> None:
+        """Give each digit the log-odds of following where it can."""
+        tree = self.tree
+        above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
+        for level, table in enumerate(self.levels):
+            nodes = np.arange(*tree.level_starts[level + 1 : level + 3])
+            here = np.bincount(table.indices, minlength=len(nodes))
+            failed = above[tree.parent[nodes] - tree.level_starts[level]] - here
+            among = self.n_children[tree.parent[nodes]] > 1  # others: a digit without them is certain
+            digits = tree.digit[nodes[among]]
+            odds = [np.bincount(digits, times[among], self.width) + 0.5 for times in (here, failed)]
+            _set_bias(writer, level, np.log(odds[0] / odds[1]))
+            above = here
+
     def _lost(self, scores: Tensor, truth: Tensor, exists: Tensor) -> Tensor:
         if self.choose:
             return -(scores.masked_fill(~exists, -1e9).log_softmax(1) * truth).sum()
@@ -103,37 +121,61 @@ class SequenceLesson(Lesson):
         self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, digits + 1)
         self.tokens = int(np.minimum(np.diff(self.ends), LONGEST).sum()) * codes.n_digits
 
+    def begin(self, writer: Writer) -> None:
+        """Give each digit, and the end, the logarithm of how often it is written."""
+        for place, column in enumerate(self.digits.T):
+            times = np.bincount(column[self.labels], minlength=self.width) + 0.5
+            times = np.append(times, len(self.ends) - 0.5) if place == 0 else times
+            _set_bias(writer, place, np.log(times / len(self.ends)))
+
     def loss(self, writer: Writer, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
         """The loss on some documents as they were read, their mean; and how many digits were to be written."""
-        sizes = np.minimum(np.diff(self.ends)[rows], LONGEST)
-        there = np.arange(max(sizes.max(), 1)) < sizes[:, None]  # (n, longest)
-        at = np.repeat(self.ends[rows], sizes) + np.concatenate([np.arange(size) for size in sizes])
-        labels = np.zeros(there.shape, np.int64)
-        labels[there] = self.labels[at]
-        digits = torch.from_numpy(self.digits[labels])  # (n, longest, digits)
-        vectors = [writer.of_digits(digits[:, :, place], place) for place in range(self.tree.digits)]
-        history = torch.cat([writer.blank(len(rows), 1), writer.after_codes(torch.stack(vectors).sum(0))], 1)
-        a, p, total = writer.attend(memory, history), history, torch.zeros(())
-        for place in range(self.tree.digits):
-            if place == 1:
-                a, p = a[:, :-1], p[:, :-1]
-            if place:
-                p = p + vectors[place - 1]
-            scores = writer.scores(a, p, place)  # (n, longest [+ 1], width [+ 1])
-            nodes, truth, asked = self.nodes[labels, place], self.digits[labels, place], there
-            if place == 0:  # one more step, where the end may be written, though not before a label
-                nodes = np.zeros(scores.shape[:2], np.int64)
-                truth = np.append(np.where(there, truth, self.width), np.full((len(rows), 1), self.width), axis=1)
-                asked = np.arange(scores.shape[1]) <= sizes[:, None]
-            known, which = np.unique(nodes, return_inverse=True)
-            exists = torch.from_numpy(allowed(self.tree, known, scores.shape[2]))[which.reshape(nodes.shape)]
-            if place == 0:
-                exists[:, 1:, self.width] = True
-                exists[:, 0, self.width] = torch.from_numpy(sizes == 0)
-            chosen = scores.masked_fill(~exists, -1e9).log_softmax(2)
-            chosen = chosen.gather(2, torch.from_numpy(truth)[:, :, None])[:, :, 0]
-            total = total - chosen[torch.from_numpy(asked)].sum()
-        return total / len(rows), int(sizes.sum()) * self.tree.digits
+        document, step, label = self._steps(rows)
+        at = torch.from_numpy(document), torch.from_numpy(step)
+        real = label >= 0
+        digits, nodes = self.digits[label[real]], self.nodes[label[real]]
+        vectors = [writer.of_digits(torch.from_numpy(digits[:, place]), place) for place in range(self.tree.digits)]
+        codes = writer.blank(len(rows), int(step.max(initial=0)) + 1)
+        codes = codes.index_put((at[0][real], at[1][real]), torch.stack(vectors).sum(0))
+        history = torch.cat([writer.blank(len(rows), 1), writer.after_codes(codes)], 1)
+        a, p = writer.attend(memory, history)[at], history[at]  # a row a step
+        ends = np.where(real, 0, self.width)
+        ends[real] = digits[:, 0]
+        total = self._lost(writer.scores(a, p, 0), np.zeros(len(label), np.int64), ends, step > 0)
+        a, p = a[real], p[real]
+        for place in range(1, self.tree.digits):
+            p = p + vectors[place - 1]
+            total = total + self._lost(writer.scores(a, p, place), nodes[:, place], digits[:, place])
+        return total / len(rows), int(real.sum()) * self.tree.digits
+
+    def _steps(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
+        """What is written of some documents: of which one, as its how-manieth, and which label; -1 is the end.
+
+        There is no end where labels are left out, and nothing at all to write of a document without labels.
+        """
+        sizes = np.diff(self.ends)[rows]
+        taught = np.minimum(sizes, LONGEST)
+        steps = taught + ((sizes > 0) & (sizes <= LONGEST))
+        document = np.repeat(np.arange(len(rows)), steps)
+        step = np.arange(len(document)) - (np.cumsum(steps) - steps)[document]
+        label = np.full(len(document), -1)
+        real = step < taught[document]
+        label[real] = self.labels[(self.ends[rows][document] + step)[real]]
+        return document, step, label
+
+    def _lost(self, scores: Tensor, nodes: Longs, truth: Longs, may_end: Bools | None = None) -> Tensor:
+        """The cross-entropy of digits after some prefixes, among those that exist."""
+        known, which = np.unique(nodes, return_inverse=True)
+        exists = allowed(self.tree, known, scores.shape[1])[which]
+        if may_end is not None:
+            exists[:, self.width] = may_end
+        chances = scores.masked_fill(torch.from_numpy(~exists), -1e9).log_softmax(1)
+        return -chances[torch.arange(len(truth)), torch.from_numpy(truth)].sum()
+
+
+def _set_bias(writer: Writer, place: int, values: Doubles) -> None:
+    with torch.no_grad():
+        writer.outputs[place].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
 
 
 def allowed(tree: CodeTree, nodes: Longs, width: int) -> Bools:
