@@ -124,11 +124,11 @@ def test_a_writer_with_the_weights_of_another_scores_alike(encoder):
 
 
 def twin_adam(values, gradients, rate):
-    """Adam by its paper, in float64; after each step."""
+    """Adam as the end of section 2 of its paper has it, in float64; after each step."""
     mean, square, found = np.zeros_like(values), np.zeros_like(values), []
     for number, gradient in enumerate(gradients, 1):
         mean, square = 0.9 * mean + 0.1 * gradient, 0.999 * square + 0.001 * gradient**2
-        values = values - rate * (mean / (1 - 0.9**number)) / (np.sqrt(square / (1 - 0.999**number)) + 1e-8)
+        values = values - rate * np.sqrt(1 - 0.999**number) / (1 - 0.9**number) * mean / (np.sqrt(square) + 1e-8)
         found.append(values)
     return found
 
