@@ -186,7 +186,7 @@ def test_what_a_prior_rules_out_is_neither_found_nor_drawn(choose):
 
 
 def test_a_last_child_without_a_chance_is_not_drawn_by_rounding():
-    """Chances may sum up to a little less than 1: here to much less, so that nearly every draw goes past all of them."""
+    """Chances may sum up to a little less than 1: here to much less, so that nearly every draw goes past all."""
     case = Case(np.array([[0], [1], [2], [3]]), 4, np.random.default_rng(0), True)
     case.gate[0], case.fixed[1:5] = -1, [-40.0, -40.0, -40.0, -np.inf]
     top = case.draw(np.zeros((1, HIDDEN), np.float32), 50, 4)
