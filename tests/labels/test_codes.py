@@ -246,3 +246,9 @@ def test_the_figures_of_a_case_worked_by_hand():
 
 def test_a_million_times_a_million_codes_are_counted():
     assert code_summary(Codes(np.zeros((2, 400), np.int32), width=1000))["occupancy"] == 0.0
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_seed_may_be_as_large_as_a_model_makes_it(scheme):
+    found = [make_codes(random_vectors(30), 3, 3, scheme, "ordinal", 2**31 * 1_000_003 + tree) for tree in range(2)]
+    assert not np.array_equal(found[0].digits, found[1].digits)

@@ -150,6 +150,8 @@ def draw_codes(
                     to_log_odds(out)
                 key = (np.uint64(seed) * np.uint64(samples) + np.uint64(sample)) * np.uint64(len(label))
                 left = uniform(key + np.uint64(node))
+                while choose and last - first > 1 and out[last - first - 1] == -np.inf:
+                    last -= 1  # what is left by rounding falls to the last one that has a chance
                 for child in range(first, last):
                     chance = 1.0 / (1.0 + np.exp(-out[child - first]))
                     if choose:

@@ -85,7 +85,7 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
     order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
     for place in range(digits):
         if scheme == "clusters":
-            digit = clustered(vectors, order, bounds, width, seed * 1_000_003 + place * len(vectors))
+            digit = clustered(vectors, order, bounds, width, (seed * 1_000_003 + place * len(vectors)) % 2**62)
         else:
             order, digit = projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
         found[order, place] = digit

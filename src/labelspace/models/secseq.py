@@ -277,6 +277,7 @@ class SeCSeq(Model):
         return {**told, "accuracies": self.course_} if any(self.course_) else told
 
     def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - csr or texts
+        require("torch", "neural")
         from labelspace.training.writer import one_thread
 
         read, trees = self._read(X), self._trees()
@@ -303,7 +304,6 @@ class SeCSeq(Model):
     def _trees(self) -> list[_Tree]:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.weights_:
-            require("torch", "neural")
             from labelspace.training.writer import one_thread, with_weights
 
             with one_thread():
@@ -315,7 +315,7 @@ class SeCSeq(Model):
         return self._ready[1]
 
     def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr or texts
-        if self.reads_text and (not hasattr(X, "__len__") or getattr(X, "ndim", 1) != 1):
+        if self.reads_text and getattr(X, "ndim", 1) != 1:
             raise DataError(
                 f"encoder={self.encoder} reads words in a row, but X holds features; give texts, or set encoder=bag"
             )

@@ -199,16 +199,29 @@ def _chances(writer: Writer, tree: CodeTree, state: Written, place: int, n_codes
         exists[:, :, width] = n_codes > 0
     else:
         scores = pad(scores, (0, 1))
-    if place == tree.digits - 1 and n_codes:  # no code twice
-        written = state.leaves[:, :, :n_codes]
-        again = torch.from_numpy(tree.parent[written.numpy()]) == state.nodes[:, :, None]
-        again &= written >= 0
-        digits = torch.from_numpy(np.maximum(tree.digit[written.numpy()], 0).astype(np.int64))
-        exists &= ~torch.zeros_like(exists, dtype=torch.int8).scatter_add_(2, digits, again.to(torch.int8)).bool()
+    if n_codes:
+        exists &= ~_used_up(tree, state, place, n_codes, width)
     chances = scores.masked_fill(~exists, -torch.inf).log_softmax(2).masked_fill(~exists, -torch.inf)
     chances[state.ended] = -torch.inf
     chances[:, :, width][state.ended] = 0.0
     return chances
+
+
+def _used_up(tree: CodeTree, state: Written, place: int, n_codes: int, width: int) -> Tensor:
+    """Which digits lead to codes that are all written: no code twice. Shape (n, several, width + 1)."""
+    written = state.leaves[:, :, :n_codes].numpy()
+    above = written
+    for _ in range(tree.digits - 1 - place):
+        above = tree.parent[above]
+    first, last = above, above + 1
+    for _ in range(tree.digits - 1 - place):
+        first, last = tree.first_child[first], tree.last_child[last - 1]
+    mine = (written >= 0) & (tree.parent[above] == state.nodes.numpy()[:, :, None])
+    digits = torch.from_numpy(np.where(mine, tree.digit[above], 0).astype(np.int64))
+    blank = torch.zeros(*mine.shape[:2], width + 1, dtype=torch.int32)
+    counts = blank.scatter_add(2, digits, torch.from_numpy(mine.astype(np.int32)))
+    full = mine & (counts.gather(2, digits).numpy() >= last - first)
+    return blank.scatter_add(2, digits, torch.from_numpy(full.astype(np.int32))).bool()
 
 
 def _best(scores: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:
