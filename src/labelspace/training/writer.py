@@ -77,9 +77,10 @@ class Writer(nn.Module):
         """Documents by the vectors of their words (all words, word), so many each; of a bag, by one vector each."""
         if self.shape.encoder == "bag":
             return Memory(torch.relu(vectors + self.offset)[:, None], torch.ones(len(vectors), 1, dtype=torch.bool))
-        there = torch.arange(max(int(lengths.max(initial=0)), 1)) < torch.from_numpy(lengths)[:, None]
-        words = vectors.new_zeros((*there.shape, self.shape.word)).masked_scatter(there[:, :, None], vectors)
-        there[:, 0] = True  # a document without a word has one that says nothing
+        place = torch.arange(max(int(lengths.max(initial=0)), 1))
+        given = place < torch.from_numpy(lengths)[:, None]
+        words = vectors.new_zeros((*given.shape, self.shape.word)).masked_scatter(given[:, :, None], vectors)
+        there = given | (place == 0)  # a document without a word has one that says nothing; the gradient needs ``given``
         if self.shape.encoder == "convolution":
             return Memory(torch.relu(self.convolution(words.transpose(1, 2))).transpose(1, 2), there)
         packed = pack_padded_sequence(words, there.sum(1), batch_first=True, enforce_sorted=False)
