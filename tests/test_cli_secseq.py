@@ -1,8 +1,11 @@
 """The methods that write labels as codes, as a user of the command line meets them."""
 
 import json
+from pathlib import Path
 
 import pytest
+
+from labelspace.models.secseq import _Task
 
 pytest.importorskip("torch")
 
@@ -33,3 +36,34 @@ def test_every_encoder_trains_and_tags(run, texts, encoder, method):
     code, out, _ = run("predict", "model", "bread", "", "--k", 2, "--json")
     assert code == 0
     assert [len(row["labels"]) for row in json.loads(out)["results"]] == [2, 2]
+
+
+def test_train_tells_how_many_parameters_there_are_in_full(run, texts):
+    _, out, _ = run("train", texts, "--method", "secseq", *CODED, "--set", "memory=600", "--out", "model")
+    told = next(line for line in out.splitlines() if line.startswith("  parameters: "))
+    assert int(told.split()[1].replace(",", "")) > 10**6
+    assert told.count(",") == 2
+
+
+def test_a_training_that_goes_on_is_told_from_where_it_stopped(run, texts, monkeypatch):
+    args = ["train", texts, "--method", "secseq", *CODED, "--set", "epochs=4", "--out"]
+    assert run(*args, "whole")[0] == 0
+    epoch = _Task._epoch
+
+    def cut(self, net, lesson, tree, number, tick):
+        if number == 2:
+            raise KeyboardInterrupt
+        epoch(self, net, lesson, tree, number, tick)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(_Task, "_epoch", cut)
+        code, _, err = run(*args, "cut", "--checkpoint", "kept")
+    assert (code, Path("cut").exists()) == (130, False)
+    assert err.splitlines()[-1].startswith("error: stopped before it was done")
+    code, _, err = run(*args, "cut", "--checkpoint", "kept")
+    assert code == 0
+    told = [line.split() for line in err.splitlines() if line.startswith("tokens: ")]
+    assert 2 * int(told[0][1].replace(",", "")) == int(told[0][3].replace(",", ""))
+    assert told[-1][1] == told[-1][3]
+    for path in Path("whole").iterdir():
+        assert path.read_bytes() == (Path("cut") / path.name).read_bytes()

@@ -80,7 +80,7 @@ class Writer(nn.Module):
         place = torch.arange(max(int(lengths.max(initial=0)), 1))
         given = place < torch.from_numpy(lengths)[:, None]
         words = vectors.new_zeros((*given.shape, self.shape.word)).masked_scatter(given[:, :, None], vectors)
-        there = given | (place == 0)  # a document without a word has one that says nothing; the gradient needs ``given``
+        there = given | (place == 0)  # a document without a word has one that says nothing
         if self.shape.encoder == "convolution":
             return Memory(torch.relu(self.convolution(words.transpose(1, 2))).transpose(1, 2), there)
         packed = pack_padded_sequence(words, there.sum(1), batch_first=True, enforce_sorted=False)
