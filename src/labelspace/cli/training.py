@@ -22,7 +22,10 @@ def train(
     seed: Seed = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where a training that is cut off goes on when it is run again (glas)."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Where a training that is cut off goes on when it is run again (glas, secseq, mlc2seq).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +61,8 @@ def train(
     )
     for key, value in summary["report"].items():
         if isinstance(value, (int, float)):
-            told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else f"{value:g}"
+            told = f"{value:g}" if isinstance(value, float) else f"{value:,}"
+            told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else told
             say(f"  {key.replace('_', ' ')}: {told}")
     say(f"saved: {out} ({size:.1f} MB)")
 

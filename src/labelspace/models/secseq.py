@@ -381,7 +381,7 @@ class _Net:
     """One tree while it learns."""
 
     def __init__(self, layer: SparseLayer, learner: Learner) -> None:
-        self.layer, self.learner, self.number = layer, learner, 0
+        self.layer, self.learner, self.number, self.taught = layer, learner, 0, 0
         self.zeros = np.zeros(layer.vectors.shape[1], np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -446,6 +446,8 @@ class _Task:
         rng = np.random.default_rng([self.model.seed, tree, 2, epoch])
         order = rng.permutation(self.read.n).astype(np.int32)
         steps = -(-len(order) // self.batch)
+        tick(epoch * lesson.tokens - net.taught)  # more than 0 where a training goes on that was cut off
+        net.taught = (epoch + 1) * lesson.tokens
         for at in range(steps):
             left = 1.0 - (epoch * steps + at) / (self.epochs * steps)
             tick(self._step(net, lesson, order[at * self.batch : (at + 1) * self.batch], left, rng))
