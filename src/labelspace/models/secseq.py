@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from labelspace.training.lessons import Lesson
     from labelspace.training.writer import Learner, Memory, Shape, Writer
 
-STEPS = 1_000  # batches that suffice to learn
+STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 15)  # fewest and most that are chosen
 LISTED = 50  # labels of each tree that take part in the mean
 ROW_BLOCK = 64  # documents a task
