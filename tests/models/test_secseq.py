@@ -599,6 +599,12 @@ def test_texts_without_words_and_with_unknown_ones_are_no_trouble(few, encoder, 
         quick(encoder=encoder, target=target).fit(["", "", ""], np.eye(3))
 
 
+def test_texts_that_share_no_word_are_no_trouble():
+    model = quick(encoder="gru").fit(["alpha", "beta", "gamma"], np.eye(3))
+    assert len(np.unique(model.digits_[0], axis=0)) == 3
+    assert (model.predict_topk(["alpha", "delta"], 3).labels[:, 0] >= 0).all()
+
+
 @pytest.mark.slow
 def test_words_are_read_up_to_a_length_and_the_others_alike(few, monkeypatch):
     monkeypatch.setattr(secseq, "WORDS", 5)

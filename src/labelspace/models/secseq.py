@@ -240,7 +240,9 @@ class SeCSeq(Model):
 
     def _codes(self, X: Any, Y: Csr, aids: Aids) -> list[Codes]:  # noqa: ANN401 - csr or texts
         """Steps 1 and 2."""
-        features = X if self.encoder == "bag" or self.vectors != "documents" else Tfidf(ngrams=1).fit_transform(X)
+        features = X
+        if self.encoder != "bag" and self.vectors == "documents":
+            features = Tfidf(ngrams=1, min_df=1, max_features=VOCABULARY).fit_transform(X)
         vectors = label_vectors(self.vectors, features, Y, aids.labels, self.dimension, self.seed)
         return [
             make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, self.seed * 1_000_003 + tree)
