@@ -40,8 +40,9 @@ def memory_of(writer, n, seed=5):
 
 
 def labels_of(n, n_labels, seed=6, unseen=()):
-    """Some labels a document; the second document has none."""
+    """Some labels a document: the first has two of one code, where labels are those of CODES; the second has none."""
     Y = np.random.default_rng(seed).random((n, n_labels)) < 0.4
+    Y[0, 5:8:2] = True
     Y[1], Y[:, list(unseen)] = False, False
     return sp.csr_matrix(Y.astype(np.float32))
 
