@@ -31,17 +31,18 @@ def stirred_writer(digits=3, width=3, sequences=False, encoder="bag", seed=0, sp
 
 
 def memory_of(writer, n, seed=5):
-    """Documents as they were read; of words, one document has none."""
+    """Documents as they were read; of words, the first ones have some and the third has none."""
     rng = np.random.default_rng(seed)
     bag = writer.shape.encoder == "bag"
-    lengths = np.array([1 if bag else i % 4 for i in range(n)], np.int32)
+    lengths = np.array([1 if bag else (i + 2) % 4 for i in range(n)], np.int32)
     vectors = rng.standard_normal((lengths.sum(), writer.shape.word)).astype(np.float32)
     return writer.read(torch.from_numpy(vectors), lengths)
 
 
 def labels_of(n, n_labels, seed=6, unseen=()):
-    """Some labels a document; the second document has none."""
+    """Some labels a document: the first has two of one code, where labels are those of CODES; the second has none."""
     Y = np.random.default_rng(seed).random((n, n_labels)) < 0.4
+    Y[0, 5:8:2] = True
     Y[1], Y[:, list(unseen)] = False, False
     return sp.csr_matrix(Y.astype(np.float32))
 

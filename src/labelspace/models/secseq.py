@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, require
@@ -239,7 +240,9 @@ class SeCSeq(Model):
 
     def _codes(self, X: Any, Y: Csr, aids: Aids) -> list[Codes]:  # noqa: ANN401 - csr or texts
         """Steps 1 and 2."""
-        features = X if self.encoder == "bag" or self.vectors != "documents" else Tfidf(ngrams=1).fit_transform(X)
+        features = X
+        if self.encoder != "bag" and self.vectors == "documents":
+            features = Tfidf(ngrams=1, min_df=1, max_features=VOCABULARY).fit_transform(X)
         vectors = label_vectors(self.vectors, features, Y, aids.labels, self.dimension, self.seed)
         return [
             make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, self.seed * 1_000_003 + tree)
@@ -401,7 +404,9 @@ class _Task:
     ) -> None:
         self.read, self.Y, self.held, self.codes, self.model, self.folder = read, Y, held, codes, model, aids.checkpoint
         self.batch, self.epochs = portions(read.n, model.batch, model.epochs, STEPS, EPOCHS)
-        tables = (read.table, Y) if held is None else (read.table, Y, held[0].table, held[1])
+        parts = [(read, Y)] if held is None else [(read, Y), held]
+        tables = [table for one, labels in parts for table in (one.table, sp.csr_matrix(one.starts), labels)]
+        tables += [sp.csr_matrix(code.digits) for code in codes]  # made of the labels' names, it may be
         self.what = {"params": model.get_params(), "data": fingerprint(*tables)}
         self.lessons = [self._lesson(tree) for tree in range(len(codes))]
         self.tokens = self.epochs * sum(lesson.tokens for lesson in self.lessons)
@@ -431,14 +436,27 @@ class _Task:
 
             def accuracy() -> float:
                 answering = _Tree.of(net.learner.writer, lesson.tree, share, model.target)
-                memory = answering.read(held[0], net.layer.vectors, np.ones(len(net.layer.vectors), np.float32))
-                return share_right(answering.answer(memory, PLACES, model), held[1])
+                scales, top = np.ones(len(net.layer.vectors), np.float32), TopK.empty(held[0].n, PLACES)
+                for start in range(0, held[0].n, ROW_BLOCK):  # the states of all words at once would be too many
+                    rows = np.arange(start, min(start + ROW_BLOCK, held[0].n), dtype=np.int32)
+                    memory = answering.read(held[0].part(rows), net.layer.vectors, scales)
+                    found = answering.answer(memory, PLACES, model)
+                    top.labels[rows], top.scores[rows] = found.labels, found.scores
+                return share_right(top, held[1])
+
+        done = 0  # epochs that were told of
+
+        def epoch(number: int) -> None:
+            nonlocal done
+            if number > done:  # learned before the training was cut off
+                tick((number - done) * lesson.tokens)
+            self._epoch(net, lesson, tree, number, tick)
+            done = number + 1
 
         name = "checkpoint" if model.trees == 1 else f"tree-{tree}"
-        course = follow(
-            net, self.epochs, lambda epoch: self._epoch(net, lesson, tree, epoch, tick), accuracy, model.patience,
-            self.what, self.folder, name,
-        )  # fmt: skip
+        course = follow(net, self.epochs, epoch, accuracy, model.patience, self.what, self.folder, name)
+        if done < self.epochs:  # as soon as it was good enough, or all before
+            tick((self.epochs - done) * lesson.tokens)
         return _Learned(*in_bytes(net.layer.vectors), net.learner.weights.value, share, course)
 
     def _epoch(self, net: _Net, lesson: Lesson, tree: int, epoch: int, tick: Tick) -> None:

@@ -200,15 +200,15 @@ def _chances(writer: Writer, tree: CodeTree, state: Written, place: int, n_codes
     else:
         scores = pad(scores, (0, 1))
     if n_codes:
-        exists &= ~_used_up(tree, state, place, n_codes, width)
+        _leave_out_written(exists, tree, state, place, n_codes)
     chances = scores.masked_fill(~exists, -torch.inf).log_softmax(2).masked_fill(~exists, -torch.inf)
     chances[state.ended] = -torch.inf
     chances[:, :, width][state.ended] = 0.0
     return chances
 
 
-def _used_up(tree: CodeTree, state: Written, place: int, n_codes: int, width: int) -> Tensor:
-    """Which digits lead to codes that are all written: no code twice. Shape (n, several, width + 1)."""
+def _leave_out_written(exists: Tensor, tree: CodeTree, state: Written, place: int, n_codes: int) -> None:
+    """No code twice: digits that lead to codes which are all written do not exist any more."""
     written = state.leaves[:, :, :n_codes].numpy()
     above = written
     for _ in range(tree.digits - 1 - place):
@@ -217,11 +217,10 @@ def _used_up(tree: CodeTree, state: Written, place: int, n_codes: int, width: in
     for _ in range(tree.digits - 1 - place):
         first, last = tree.first_child[first], tree.last_child[last - 1]
     mine = (written >= 0) & (tree.parent[above] == state.nodes.numpy()[:, :, None])
-    digits = torch.from_numpy(np.where(mine, tree.digit[above], 0).astype(np.int64))
-    blank = torch.zeros(*mine.shape[:2], width + 1, dtype=torch.int32)
-    counts = blank.scatter_add(2, digits, torch.from_numpy(mine.astype(np.int32)))
-    full = mine & (counts.gather(2, digits).numpy() >= last - first)
-    return blank.scatter_add(2, digits, torch.from_numpy(full.astype(np.int32))).bool()
+    counts = ((above[:, :, :, None] == above[:, :, None]) & mine[:, :, None]).sum(3)
+    full = mine & (counts >= last - first)
+    rows, sequences, _ = np.nonzero(full)
+    exists[rows, sequences, tree.digit[above[full]]] = False
 
 
 def _best(scores: Tensor, chances: Tensor) -> tuple[Tensor, Tensor]:

@@ -116,7 +116,10 @@ class SequenceLesson(Lesson):
         by_place = np.argsort(keys[order], kind="stable")
         place = np.argsort(by_place)
         ordered = sp.csr_matrix((Y.data, place[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
-        self.labels, self.ends = by_place[ordered.indices], ordered.indptr
+        labels, owner = by_place[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
+        once = np.sort(np.unique(owner * self.tree.n_nodes + self.tree.leaf_of[labels], return_index=True)[1])
+        self.labels = labels[once]  # of those that share a code the first: no code is written twice
+        self.ends = np.append(0, np.cumsum(np.bincount(owner[once], minlength=Y.shape[0])))
         self.digits = codes.digits.astype(np.int64)
         self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, digits + 1)
         self.tokens = int(np.minimum(np.diff(self.ends), LONGEST).sum()) * codes.n_digits
