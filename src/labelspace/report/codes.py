@@ -24,7 +24,8 @@ def chosen(tree: int | None, n_trees: int) -> list[int]:
     if tree is None:
         return list(range(n_trees))
     if not 1 <= tree <= n_trees:
-        raise ParameterError(f"--tree must be from 1 to {n_trees}, but is {tree}; ask for one that there is")
+        there = f"from 1 to {n_trees}" if n_trees > 1 else "1, the only one"
+        raise ParameterError(f"--tree must be {there}, but is {tree}; ask for one that there is")
     return [tree - 1]
 
 
