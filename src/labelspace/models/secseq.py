@@ -186,8 +186,12 @@ class SeCSeq(Model):
         self.samples = samples
         self.seed = seed
 
-    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
+    def check_params(self) -> None:
+        """Hold every parameter against its rule, and see that there is torch: data need not be read to know that."""
+        super().check_params()
         require("torch", "neural")
+
+    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
         from labelspace.training.writer import one_thread
 
         read = self._learn_to_read(X)
@@ -196,9 +200,7 @@ class SeCSeq(Model):
         if self.patience is not None and held is None:
             rows, apart = rows_to_stop_by(Y, self.seed)
             held = (read.part(apart), Y[apart])
-        aids.progress("codes", 0, self.trees)
         codes = self._codes(X, Y, aids)
-        aids.progress("codes", self.trees, self.trees)
         task = _Task(read.part(rows), Y[rows], held, codes, self, aids)
         with one_thread(), threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
@@ -240,11 +242,14 @@ class SeCSeq(Model):
     def _codes(self, X: Any, Y: Csr, aids: Aids) -> list[Codes]:  # noqa: ANN401 - csr or texts
         """Steps 1 and 2."""
         features = X if self.encoder == "bag" or self.vectors != "documents" else Tfidf(ngrams=1).fit_transform(X)
+        aids.progress("codes", 0, self.trees)
         vectors = label_vectors(self.vectors, features, Y, aids.labels, self.dimension, self.seed)
-        return [
-            make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, self.seed * 1_000_003 + tree)
-            for tree in range(self.trees)
-        ]
+        codes = []
+        for tree in range(self.trees):
+            seed = self.seed * 1_000_003 + tree
+            codes.append(make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, seed))
+            aids.progress("codes", tree + 1, self.trees)
+        return codes
 
     def _shape(self, width: int) -> Shape:
         """The shape of the writers."""
@@ -277,6 +282,7 @@ class SeCSeq(Model):
         return {**told, "accuracies": self.course_} if any(self.course_) else told
 
     def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - csr or texts
+        require("torch", "neural")
         from labelspace.training.writer import one_thread
 
         read, trees = self._read(X), self._trees()
@@ -303,7 +309,6 @@ class SeCSeq(Model):
     def _trees(self) -> list[_Tree]:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.weights_:
-            require("torch", "neural")
             from labelspace.training.writer import one_thread, with_weights
 
             with one_thread():
