@@ -30,15 +30,20 @@ def test_every_tree_is_shown_with_its_figures(run, model):
     code, out, err = run("codes", model)
     assert (code, err) == (0, "")
     assert out == (
-        "tree 1 of 2: 4 labels in 3 codes of 2 digits from 0 to 2 (33.3% of all codes); "
-        "2 labels share a code, at most 2 one\n"
-        "used of each digit: 2, 2 of 3; evenness: 0.63, 0.51; 3.2 bits a label; 6 outputs in place of 4\n"
+        "tree 1 of 2: 4 labels, each written as 2 digits from 0 to 2, its code; "
+        "labels that are alike begin with the same digits\n"
+        "3 codes are in use, 33.3% of all that could be; 2 labels share theirs with others, at most 2 one\n"
+        "values in use of 3, digit by digit: 2, 2 (evenness, at most 1: 0.63, 0.51); "
+        "6 outputs of the network for 4 labels\n"
         "0 1  baking, dough\n"
         "2 0  fish\n"
         "  1  grilling\n"
         "\n"
-        "tree 2 of 2: 4 labels in 4 codes of 2 digits from 0 to 2 (44.4% of all codes); no two labels share a code\n"
-        "used of each digit: 3, 3 of 3; evenness: 0.95, 0.95; 3.2 bits a label; 6 outputs in place of 4\n"
+        "tree 2 of 2: 4 labels, each written as 2 digits from 0 to 2, its code; "
+        "labels that are alike begin with the same digits\n"
+        "4 codes are in use, 44.4% of all that could be; no two labels share one\n"
+        "values in use of 3, digit by digit: 3, 3 (evenness, at most 1: 0.95, 0.95); "
+        "6 outputs of the network for 4 labels\n"
         "0 0  dough\n"
         "1 0  baking\n"
         "2 1  grilling\n"
@@ -50,14 +55,14 @@ def test_one_tree_one_prefix_and_a_limit(run, model):
     _, out, _ = run("codes", model, "--tree", 2, "--prefix", "2", "--limit", 1)
     lines = out.splitlines()
     assert lines[0].startswith("tree 2 of 2: 4 labels")
-    assert lines[2:] == ["2 1  grilling", "… 1 more code (1 label)"]
+    assert lines[3:] == ["2 1  grilling", "… 1 more code (1 label); --limit 0 shows all"]
     assert run("codes", model, "--limit", 0)[1] == run("codes", model)[1]
 
 
 def test_a_file_gets_all_of_them(run, model):
     code, out, _ = run("codes", model, "--limit", 1, "--out", "lists/codes.tsv")
     assert code == 0
-    assert [line for line in out.splitlines() if line.startswith("lists/codes.tsv: tree ")] == out.splitlines()[::2]
+    assert [line for line in out.splitlines() if line.startswith("lists/codes.tsv: tree ")] == out.splitlines()[::3]
     rows = [line.split("\t") for line in Path("lists/codes.tsv").read_text(encoding="utf-8").splitlines()]
     assert rows[:3] == [["tree", "code", "label"], ["1", "0,1", "baking"], ["1", "0,1", "dough"]]
     assert len(rows) == 9
@@ -78,7 +83,7 @@ def test_the_figures_as_json_and_the_codes_of_a_prefix(run, model):
 
 def test_a_bare_model_without_names_is_shown_by_number(run, model):
     create("popular").fit(np.eye(4), np.eye(4)).save("bare")
-    assert run("codes", "bare", "--tree", 1)[1].splitlines()[2:] == ["0 1  0, 1", "2 0  2", "  1  3"]
+    assert run("codes", "bare", "--tree", 1)[1].splitlines()[3:] == ["0 1  0, 1", "2 0  2", "  1  3"]
 
 
 @pytest.mark.parametrize(

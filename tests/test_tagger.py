@@ -14,6 +14,8 @@ NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "ve
 
 @pytest.mark.parametrize("method", list(METHODS))
 def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
+    if method in ("secseq", "mlc2seq"):
+        pytest.importorskip("torch")
     train, test = data
     names = [[train.labels.names[i] for i in row.indices] for row in train.Y]
     tagger = Tagger(method=method).fit(train.texts, names)

@@ -91,7 +91,7 @@ def test_any_text_equals_the_twin(texts, unseen, vocabulary, length, min_df):
     known = twin(texts, vocabulary, length, min_df)
     sequences = Sequences(vocabulary, length, min_df)
     if not known:
-        with pytest.raises(DataError, match="lower min_df"):
+        with pytest.raises(DataError, match="give more or longer texts"):
             sequences.fit(texts)
         return
     assert_same(sequences.fit_transform(texts), twin_ids(texts, known, length))
@@ -204,7 +204,7 @@ def test_a_new_fit_forgets_the_old():
         ("one text", "give a list of texts"),
         ([], "at least one text, but there are 0"),
         (["fine", None], "row 1 is of type NoneType"),
-        (["", "12 3.5"], "at least min_df=1 texts, but of these 2 none does; lower min_df"),
+        (["", "12 3.5"], "at least min_df=1 texts, but of these 2 none does; give more or longer"),
     ],
 )
 def test_what_cannot_be_fitted_is_said_and_changes_nothing(texts, words):

@@ -174,3 +174,12 @@ def test_what_cannot_be_is_refused():
             label_vectors(kind, Y, Y, None)
     with pytest.raises(DataError, match="there are 1 names for 2 columns"):
         label_vectors("text", Y, Y, LabelSpace(["bread"]))
+
+
+@pytest.mark.parametrize("kind", ["text", "sentences"])
+def test_numbers_are_no_names(kind, family, sentences):
+    X, Y, _ = family
+    with pytest.raises(DataError, match="but labels are numbered, as in '0'; name them in labels.jsonl, or take doc"):
+        label_vectors(kind, X, Y, LabelSpace.numbered(Y.shape[1]))
+    also = LabelSpace([str(i) for i in range(111)], [["bread"]] * 111)
+    assert label_vectors(kind, X, Y, also).shape == (111, 64)

@@ -21,6 +21,8 @@ LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS])
 def name(request) -> str:
+    if request.param in ("secseq", "mlc2seq"):
+        pytest.importorskip("torch")
     return request.param
 
 

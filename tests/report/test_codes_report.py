@@ -23,8 +23,11 @@ def test_a_prefix_and_a_limit_are_obeyed():
     assert codes_text(CODES, NAMES, [1, 0]).splitlines() == [" 1  0  2  bread, dough", "       3  salt\\tand\\npepper"]
     assert codes_text(CODES, NAMES, [0, 12, 0]) == " 0 12  0  fish"
     assert codes_text(CODES, NAMES, [0, 1]) == "no code begins with 0,1"
-    assert codes_text(CODES, NAMES, limit=1).splitlines() == [" 0 12  0  fish", "… 3 more codes (4 labels)"]
-    assert codes_text(CODES, NAMES, [1], limit=2).splitlines()[2:] == ["… 1 more code (1 label)"]
+    assert codes_text(CODES, NAMES, limit=1).splitlines() == [
+        " 0 12  0  fish",
+        "… 3 more codes (4 labels); --limit 0 shows all",
+    ]
+    assert codes_text(CODES, NAMES, [1], limit=2).splitlines()[2:] == ["… 1 more code (1 label); --limit 0 shows all"]
     assert codes_text(CODES, NAMES, limit=4) == codes_text(CODES, NAMES)
 
 
@@ -55,18 +58,27 @@ def test_plain_values_keep_names_as_they_are():
 
 def test_the_heading_says_whether_labels_share_codes():
     told = heading({"tree": 2, **code_summary(CODES)}, n_trees=3)
-    assert told.startswith("tree 2 of 3: 5 labels in 4 codes of 3 digits from 0 to 12 (")
-    assert "; 2 labels share a code, at most 2 one\n" in told
+    assert told.startswith("tree 2 of 3: 5 labels, each written as 3 digits from 0 to 12, its code; labels that")
+    assert (
+        "\n4 codes are in use, 0.182% of all that could be; 2 labels share theirs with others, at most 2 one\n" in told
+    )
     alone = heading({"tree": 1, **code_summary(Codes(np.array([[1]], np.int32), width=2))}, n_trees=1)
     assert alone.splitlines() == [
-        "1 label in 1 code of 1 digit from 0 to 1 (50% of all codes); no two labels share a code",
-        "used of each digit: 1 of 2; evenness: 0.00; 1.0 bits a label; 2 outputs in place of 1",
+        "1 label, each written as 1 digit from 0 to 1, its code",
+        "1 code is in use, 50% of all that could be; no two labels share one",
+        "values in use of 2, digit by digit: 1 (evenness, at most 1: 0.00); 2 outputs of the network for 1 label",
     ]
+
+
+def test_digits_that_tell_no_labels_apart_are_told_together():
+    codes = Codes(np.array([[0, 1, 0, 0], [1, 0, 0, 0]], np.int32), width=2)
+    told = heading({"tree": 1, **code_summary(codes)}, n_trees=1).splitlines()[2]
+    assert "digit by digit: 2, 2 (evenness, at most 1: 1.00, 1.00), then the same for all labels (2 digits); 8 " in told
 
 
 def test_codes_that_are_all_in_use_are_a_hundred_per_cent():
     full = Codes(np.array([[0], [1]], np.int32), width=2)
-    assert "(100% of all codes)" in heading({"tree": 1, **code_summary(full)}, n_trees=1)
+    assert " 100% of all that could be;" in heading({"tree": 1, **code_summary(full)}, n_trees=1)
 
 
 def test_a_prefix_is_read():

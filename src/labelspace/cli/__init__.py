@@ -85,4 +85,8 @@ def main() -> None:
             2,
         )
     except MemoryError:
-        fail("there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000)", 1)
+        fail(
+            "there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000), "
+            "or a smaller model",
+            1,
+        )

@@ -87,7 +87,11 @@ def show_codes(
         typer.Option("--json", help="Print the figures, and with --prefix the codes, as one JSON object on stdout."),
     ] = False,
 ) -> None:
-    """Show the codes that a model writes its labels as."""
+    """Show the codes that a model writes its labels as; labels that are alike begin with the same digits.
+
+    A line is a code and its labels; digits that are those of the line above are left out. `labelspace tree` draws the
+    same as a tree.
+    """
     from labelspace.data.files import writing_text
     from labelspace.labels.codes import code_summary
     from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix

@@ -114,9 +114,10 @@ class Sequences(Estimator):
         order = [i for i in np.argsort(-times, kind="stable").tolist() if df[i] >= self.min_df and raw[i] != _ZERO]
         kept = order[: int(self.vocabulary)]
         if not kept:
+            lower = "lower min_df, or " if self.min_df > 1 else ""
             raise DataError(
                 f"some word must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
-                "lower min_df, or give more or longer texts"
+                f"{lower}give more or longer texts"
             )
         new_ids[kept] = np.arange(1, len(kept) + 1)
         new_ids[[i for i, word in enumerate(raw) if word == _ZERO]] = 0

@@ -83,7 +83,13 @@ def _texts(kind: str, labels: LabelSpace | None, n_labels: int) -> list[str]:
             f"labels must name every column of Y, but there are {len(labels)} names for {n_labels} columns; "
             "give the LabelSpace that Y was built with"
         )
-    return labels.texts()
+    texts = labels.texts()
+    if not any(any(map(str.isalpha, text)) for text in texts):
+        raise DataError(
+            f"{kind} vectors need names that say something, but labels are numbered, as in {texts[0]!r}; "
+            "name them in labels.jsonl, or take documents or walks"
+        )
+    return texts
 
 
 def _of_texts(kind: str, texts: list[str]) -> Csr | Floats:

@@ -187,8 +187,12 @@ class SeCSeq(Model):
         self.samples = samples
         self.seed = seed
 
-    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
+    def check_params(self) -> None:
+        """Hold every parameter against its rule, and see that there is torch: data need not be read to know that."""
+        super().check_params()
         require("torch", "neural")
+
+    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
         from labelspace.training.writer import one_thread
 
         read = self._learn_to_read(X)
@@ -197,9 +201,7 @@ class SeCSeq(Model):
         if self.patience is not None and held is None:
             rows, apart = rows_to_stop_by(Y, self.seed)
             held = (read.part(apart), Y[apart])
-        aids.progress("codes", 0, self.trees)
         codes = self._codes(X, Y, aids)
-        aids.progress("codes", self.trees, self.trees)
         task = _Task(read.part(rows), Y[rows], held, codes, self, aids)
         with one_thread(), threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
@@ -243,11 +245,14 @@ class SeCSeq(Model):
         features = X
         if self.encoder != "bag" and self.vectors == "documents":
             features = Tfidf(ngrams=1, min_df=1, max_features=VOCABULARY).fit_transform(X)
+        aids.progress("codes", 0, self.trees)
         vectors = label_vectors(self.vectors, features, Y, aids.labels, self.dimension, self.seed)
-        return [
-            make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, self.seed * 1_000_003 + tree)
-            for tree in range(self.trees)
-        ]
+        codes = []
+        for tree in range(self.trees):
+            seed = self.seed * 1_000_003 + tree
+            codes.append(make_codes(vectors, self.width, self.digits, self.scheme, self.quantiser, seed))
+            aids.progress("codes", tree + 1, self.trees)
+        return codes
 
     def _shape(self, width: int) -> Shape:
         """The shape of the writers."""

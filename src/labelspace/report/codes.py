@@ -24,7 +24,8 @@ def chosen(tree: int | None, n_trees: int) -> list[int]:
     if tree is None:
         return list(range(n_trees))
     if not 1 <= tree <= n_trees:
-        raise ParameterError(f"--tree must be from 1 to {n_trees}, but is {tree}; ask for one that there is")
+        there = f"from 1 to {n_trees}" if n_trees > 1 else "1, the only one"
+        raise ParameterError(f"--tree must be {there}, but is {tree}; ask for one that there is")
     return [tree - 1]
 
 
@@ -45,26 +46,31 @@ def read_prefix(text: str, codes: Codes) -> list[int]:
 
 
 def heading(summary: Mapping[str, Any], n_trees: int) -> str:
-    """The figures of ``code_summary``, with the number of the ``tree`` among them, for people.
+    """The figures of ``code_summary``, with the number of the ``tree`` among them, for people: three lines.
 
     >>> from labelspace.labels.codes import code_summary
     >>> codes = Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), width=2)
     >>> print(heading({"tree": 1, **code_summary(codes)}, n_trees=1))
-    3 labels in 2 codes of 2 digits from 0 to 1 (50% of all codes); 2 labels share a code, at most 2 one
-    used of each digit: 2, 2 of 2; evenness: 0.92, 0.92; 2.0 bits a label; 4 outputs in place of 3
+    3 labels, each written as 2 digits from 0 to 1, its code; labels that are alike begin with the same digits
+    2 codes are in use, 50% of all that could be; 2 labels share theirs with others, at most 2 one
+    values in use of 2, digit by digit: 2, 2 (evenness, at most 1: 0.92, 0.92); 4 outputs of the network for 3 labels
     """
     head = f"tree {summary['tree']} of {n_trees}: " if n_trees > 1 else ""
-    shared = "no two labels share a code"
+    alike = "; labels that are alike begin with the same digits" if summary["digits"] > 1 else ""
+    shared = "no two labels share one"
     if summary["collisions"]:
-        shared = f"{summary['collisions']:,} labels share a code, at most {summary['largest']:,} one"
-    n_labels, outputs = summary["n_labels"], summary["outputs"]
+        shared = f"{summary['collisions']:,} labels share theirs with others, at most {summary['largest']:,} one"
+    n_labels, used, n_codes = summary["n_labels"], summary["used"], summary["codes"]
+    telling = max((place + 1 for place, values in enumerate(used) if values > 1), default=1)
+    same = f", then the same for all labels ({_counted(len(used) - telling, 'digit')})" if telling < len(used) else ""
     return (
-        f"{head}{_counted(n_labels, 'label')} in {_counted(summary['codes'], 'code')} of "
-        f"{_counted(summary['digits'], 'digit')} from 0 to {summary['width'] - 1} "
-        f"({100 * summary['occupancy']:.3g}% of all codes); {shared}\n"
-        f"used of each digit: {', '.join(f'{used:,}' for used in summary['used'])} of {summary['width']:,}; "
-        f"evenness: {', '.join(f'{even:.2f}' for even in summary['evenness'])}; "
-        f"{summary['bits_a_label']:.1f} bits a label; {outputs:,} outputs in place of {n_labels:,}"
+        f"{head}{_counted(n_labels, 'label')}, each written as {_counted(summary['digits'], 'digit')} "
+        f"from 0 to {summary['width'] - 1:,}, its code{alike}\n"
+        f"{_counted(n_codes, 'code')} {'is' if n_codes == 1 else 'are'} in use, "
+        f"{100 * summary['occupancy']:.3g}% of all that could be; {shared}\n"
+        f"values in use of {summary['width']:,}, digit by digit: {', '.join(f'{n:,}' for n in used[:telling])} "
+        f"(evenness, at most 1: {', '.join(f'{even:.2f}' for even in summary['evenness'][:telling])}){same}; "
+        f"{_counted(summary['outputs'], 'output')} of the network for {_counted(n_labels, 'label')}"
     )
 
 
@@ -90,7 +96,7 @@ def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), lim
     left_out = leaves[len(shown) :]
     if len(left_out):
         n_labels = int(np.diff(tree.label_starts)[left_out].sum())
-        lines.append(f"… {_counted(len(left_out), 'more code')} ({_counted(n_labels, 'label')})")
+        lines.append(f"… {_counted(len(left_out), 'more code')} ({_counted(n_labels, 'label')}); --limit 0 shows all")
     return "\n".join(lines) or f"no code begins with {','.join(map(str, prefix))}"
 
 

@@ -23,6 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from labelspace.errors import ParameterError
 from labelspace.training.optimizers import Moving
 from labelspace.types import Floats, Ints
 
@@ -147,7 +148,13 @@ class Learner:
         """Move against the gradient of a loss, which is shortened to a length of ``clip``."""
         self.gradient[:] = 0.0
         loss.backward()  # type: ignore[no-untyped-call]
-        length = float(np.linalg.norm(self.gradient))
+        with np.errstate(over="ignore", invalid="ignore"):
+            length = float(np.linalg.norm(self.gradient))
+        if not np.isfinite(length):
+            raise ParameterError(
+                f"weights must stay finite while they are learned, but the length of a gradient is {length}; "
+                "lower rate or feature_rate"
+            )
         if length > clip:
             self.gradient *= np.float32(clip / length)
         self.weights.step(self.gradient, rate, number)
@@ -167,11 +174,18 @@ def n_weights(shape: Shape) -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Hold torch to one thread: sums in another order would be other weights, and trees have threads of their own."""
+    """Hold torch to one thread: sums in another order would be other weights, and trees have threads of their own.
+
+    Where torch has not got the memory it asked for, that becomes Python's own error.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         yield
+    except RuntimeError as error:
+        if "allocate memory" in str(error):
+            raise MemoryError(str(error)) from error
+        raise
     finally:
         torch.set_num_threads(before)
 
