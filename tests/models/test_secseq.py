@@ -261,6 +261,7 @@ def test_each_tree_begins_with_weights_of_its_own(few):
     assert np.abs(fit(quick(epochs=1, rate=1e-20, seed=1), few).weights_ - model.weights_[0]).mean() > 0.05
 
 
+@pytest.mark.slow
 def test_labels_are_written_in_the_order_that_is_asked_for(few, monkeypatch):
     tasks, make = [], secseq._Task.__init__
     monkeypatch.setattr(secseq._Task, "__init__", lambda self, *given: tasks.append(self) or make(self, *given))
@@ -614,6 +615,7 @@ def test_every_document_gets_an_answer_from_a_beam_of_one(few, target):
     assert (model.predict_topk(few.X, 1).labels >= 0).all()
 
 
+@pytest.mark.slow
 def test_what_was_derived_is_derived_anew_after_another_fit(few):
     model = fit(quick(), few)
     first = model.predict_topk(few.X, 3)
