@@ -19,8 +19,12 @@ class Case:
         prefixes = [sorted({tuple(code[:level]) for code in codes.tolist()}) for level in range(n_digits + 1)]
         nodes = [prefix for level in prefixes for prefix in level]
         place = {prefix: at for at, prefix in enumerate(nodes)}
-        below = {prefix: [other for other in nodes if other[:-1] == prefix and other] for prefix in nodes}
-        owners = {prefix: np.flatnonzero((codes == prefix).all(axis=1)) for prefix in prefixes[-1]}
+        below = {prefix: [] for prefix in nodes}
+        for prefix in nodes[1:]:
+            below[prefix[:-1]].append(prefix)
+        owners = {prefix: [] for prefix in prefixes[-1]}
+        for owner, code in enumerate(codes.tolist()):
+            owners[tuple(code)].append(owner)
         first, last = np.zeros((2, len(nodes)), np.int32)
         label, digit = np.full((2, len(nodes)), -1, np.int32)
         gate, gates = np.full(len(nodes), -1, np.int32), []
@@ -252,12 +256,12 @@ def test_draws_are_cut_to_the_best():
 
 @pytest.mark.parametrize("choose", [False, True])
 def test_a_node_with_more_children_than_there_was_room_for(choose):
-    case = Case(np.arange(3000)[:, None], 3000, np.random.default_rng(8), choose)
+    case = Case(np.arange(1100)[:, None], 1100, np.random.default_rng(8), choose)
     a = documents_of(np.random.default_rng(9), 1)
     chances = case.chances(a[0])
     top = case.search(a, 2, 5)
     assert np.allclose(top.scores[0], np.sort(chances)[::-1][:5], rtol=1e-4)
-    found = by_label(case.draw(a, 20, 3000), 3000)[0]
+    found = by_label(case.draw(a, 20, 1100), 1100)[0]
     assert found.sum() == pytest.approx(1 if choose else chances.sum(), rel=0.1)
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 
 import labelspace  # noqa: E402
 from labelspace.data.synthetic import planted  # noqa: E402
@@ -17,7 +17,7 @@ from labelspace.features.scaling import unit_rows  # noqa: E402
 from labelspace.labels.codes import QUANTISERS, SCHEMES, CodeTree  # noqa: E402
 from labelspace.models import secseq  # noqa: E402
 from labelspace.models.secseq import SeCSeq  # noqa: E402
-from labelspace.training import writer  # noqa: E402
+from labelspace.training import lessons, writer  # noqa: E402
 from labelspace.types import LabelSpace  # noqa: E402
 
 ENCODERS, TARGETS = ("bag", "gru", "convolution"), ("set", "label", "sequence")
@@ -157,6 +157,25 @@ def test_the_same_seed_is_the_same_model_whatever_the_number_of_threads(few, mon
         assert not np.array_equal(models[0].weights_[0], models[0].weights_[1])
 
 
+def test_torch_works_on_one_thread_in_training_and_in_answering(few, monkeypatch):
+    before, seen = torch.get_num_threads(), []
+    look = writer.Writer.vector
+    monkeypatch.setattr(
+        writer.Writer, "vector", lambda self, memory: seen.append(torch.get_num_threads()) or look(self, memory)
+    )
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    try:
+        torch.set_num_threads(3)
+        model = fit(quick(trees=2, epochs=1), few)
+        trained = len(seen)
+        model.predict_topk(few.X, 3)
+        assert len(seen) > trained > 0
+        assert set(seen) == {1}
+        assert torch.get_num_threads() == 3, "and is let go again"
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.slow
 def test_the_first_tree_is_the_same_beside_another(few):
     one, two = (fit(quick(trees=trees), few) for trees in (1, 2))
@@ -214,6 +233,77 @@ def test_every_epoch_has_all_documents_in_an_order_of_its_own_and_rates_fall_in_
     assert not np.array_equal(one, other)
     assert np.allclose([left for _, left, _ in seen], 1 - np.arange(len(seen)) / len(seen))
     assert [number for *_, number in seen] == list(range(len(seen)))
+
+
+def test_the_rates_of_weights_and_of_vectors_fall_in_a_line(few, monkeypatch):
+    rates, descend, move = [], writer.Learner.descend, secseq.SparseLayer.descend
+
+    def learner_spy(self, loss, clip, rate, number):
+        rates.append([rate, number])
+        descend(self, loss, clip, rate, number)
+
+    def layer_spy(self, given, gradient, rate):
+        rates[-1].append(rate)
+        move(self, given, gradient, rate)
+
+    monkeypatch.setattr(writer.Learner, "descend", learner_spy)
+    monkeypatch.setattr(secseq.SparseLayer, "descend", layer_spy)
+    fit(quick(rate=0.02, feature_rate=0.3), few)
+    left = 1 - np.arange(len(rates)) / len(rates)
+    assert len(rates) == 30
+    assert np.allclose(rates, np.stack([0.02 * left, np.arange(1, 31), 0.3 * left], axis=1))
+
+
+def test_each_tree_begins_with_weights_of_its_own(few):
+    model = fit(quick(trees=2, epochs=1, rate=1e-20, feature_rate=1e-20), few)
+    for values in (model.weights_, model.vectors_ * model.vector_scales_[:, :, None]):
+        assert np.abs(values[0] - values[1]).mean() > 0.3 * np.abs(values).mean()
+    assert np.abs(fit(quick(epochs=1, rate=1e-20, seed=1), few).weights_ - model.weights_[0]).mean() > 0.05
+
+
+@pytest.mark.slow
+def test_labels_are_written_in_the_order_that_is_asked_for(few, monkeypatch):
+    tasks, make = [], secseq._Task.__init__
+    monkeypatch.setattr(secseq._Task, "__init__", lambda self, *given: tasks.append(self) or make(self, *given))
+    counts = few.Y.sum(axis=0).A1
+    for order in ("frequent", "rare", "random"):
+        fit(quick(target="sequence", order=order, trees=2, epochs=1), few)
+    for task, sign in zip(tasks[:2], (-1, 1), strict=True):
+        for lesson in task.lessons:
+            parts = np.split(lesson.labels, lesson.ends[1:-1])
+            assert all((np.diff(sign * counts[part]) >= 0).all() for part in parts)
+    one, other = (lesson.labels for lesson in tasks[2].lessons)
+    assert not np.array_equal(one, other), "each tree has a random order of its own"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_labels_that_share_a_code_have_their_shares(few, target):
+    model = fit(quick(target=target, width=2, epochs=1), few)
+    leaf, Y = CodeTree.of(model.label_codes()[0]).leaf_of, few.Y.toarray()
+    for label in range(12):
+        mine = Y[:, leaf == leaf[label]]
+        of_all = mine.sum() if target == "label" else mine.any(axis=1).sum()
+        assert model.shares_[0, label] == pytest.approx(Y[:, label].sum() / of_all)
+
+
+def test_units_that_are_left_out_are_made_up_for_by_the_others(few, monkeypatch):
+    """One document's units are left out, whatever is written of it; each document has others."""
+    seen = {}
+    for share in (0.0, 0.75):
+        loss = lessons.PrefixLesson.loss
+
+        def spy(self, net, memory, rows, share=share, loss=loss):
+            seen.setdefault(share, memory.states.detach().numpy().copy())
+            return loss(self, net, memory, rows)
+
+        monkeypatch.setattr(lessons.PrefixLesson, "loss", spy)
+        fit(quick(hidden=64, dropout=share, input_dropout=0.0, epochs=1), few)
+        monkeypatch.undo()
+    there = seen[0.0] > 0
+    factors = seen[0.75][there] / seen[0.0][there]
+    assert set(factors.round(4)) == {0.0, 4.0}
+    assert 0.1 < (factors > 0).mean() < 0.4
+    assert len({tuple(row) for row in (seen[0.75] > 0).reshape(len(there), -1).tolist()}) == len(there)
 
 
 def one_step(few, monkeypatch, **params):
@@ -525,6 +615,7 @@ def test_every_document_gets_an_answer_from_a_beam_of_one(few, target):
     assert (model.predict_topk(few.X, 1).labels >= 0).all()
 
 
+@pytest.mark.slow
 def test_what_was_derived_is_derived_anew_after_another_fit(few):
     model = fit(quick(), few)
     first = model.predict_topk(few.X, 3)

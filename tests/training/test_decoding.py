@@ -233,6 +233,21 @@ def test_a_beam_as_wide_as_all_sequences_finds_each_with_its_chance(monkeypatch,
             assert counts == pytest.approx(chance * np.array(each), rel=2e-3, abs=1e-6)
 
 
+def test_what_a_narrow_beam_keeps_counts_by_its_share_of_what_is_kept(monkeypatch):
+    monkeypatch.setattr(decoding, "LONGEST", 3)
+    writer, memory, tree = sequence_case(2)
+    leaves, weights = write_sequences(writer, memory, tree, 3)
+    for row in range(2):
+        known = {
+            codes: (chance, each) for codes, chance, each in all_sequences(writer, one_of(memory, row), SMALL[2], 3)
+        }
+        kept = [known[written_codes(tree, own)] for own in leaves[row]]
+        total = sum(chance for chance, _ in kept)
+        assert total < 0.7
+        for (chance, each), own, counts in zip(kept, leaves[row], weights[row], strict=True):
+            assert counts[own >= 0] == pytest.approx(chance / total * np.array(each), rel=1e-3)
+
+
 @pytest.mark.parametrize("digits", [1, 2, 3])
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("several", [1, 2, 5])
