@@ -37,7 +37,6 @@ from labelspace.features.scaling import unit_rows
 from labelspace.features.sequences import Sequences
 from labelspace.features.tfidf import Tfidf
 from labelspace.kernels.codes import mean_of_lists
-from labelspace.kernels.layers import embed_rows
 from labelspace.kernels.rounding import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.codes import QUANTISERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
@@ -52,9 +51,9 @@ from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:
     from labelspace.labels.tree import Nodes
-    from labelspace.training.decoding import Prefixes
+    from labelspace.training.decoding import Decoder, How
     from labelspace.training.lessons import Lesson
-    from labelspace.training.writer import Learner, Memory, Shape, Writer
+    from labelspace.training.writer import Learner, Shape
 
 STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 15)  # fewest and most that are chosen
@@ -131,7 +130,7 @@ class SeCSeq(Model):
     word_offsets_: Longs
     course_: list[list[float]]  # the accuracy after each epoch of each tree, where documents were held out
 
-    _ready: tuple[Floats, list[_Tree]] | None = None
+    _ready: tuple[Floats, list[Decoder]] | None = None
 
     def __init__(
         self,
@@ -197,12 +196,12 @@ class SeCSeq(Model):
 
         read = self._learn_to_read(X)
         held = self._held(Y, aids)
-        rows = np.arange(read.n, dtype=np.int32)
+        codes = self._codes(X, Y, aids)
         if self.patience is not None and held is None:
             rows, apart = rows_to_stop_by(Y, self.seed)
             held = (read.part(apart), Y[apart])
-        codes = self._codes(X, Y, aids)
-        task = _Task(read.part(rows), Y[rows], held, codes, self, aids)
+            read, Y = read.part(rows), Y[rows]
+        task = _Task(read, Y, held, codes, self, aids)
         with one_thread(), threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
                 lambda tree, tick: task.learn(tree, tick),
@@ -288,7 +287,7 @@ class SeCSeq(Model):
         require("torch", "neural")
         from labelspace.training.writer import one_thread
 
-        read, trees = self._read(X), self._trees()
+        read, decoders, how = self._read(X), self._decoders(), self._how()
         listed = k if self.trees == 1 else max(k, LISTED)
         found = TopK.empty(self.trees * read.n, listed)
         labels = found.labels.reshape(self.trees, read.n, listed)
@@ -296,10 +295,9 @@ class SeCSeq(Model):
 
         def answer(start: int, stop: int) -> None:
             part = read.part(np.arange(start, stop, dtype=np.int32))
-            for at, tree in enumerate(trees):
-                memory = tree.read(part, self.vectors_[at], self.vector_scales_[at])
-                top = tree.answer(memory, listed, self)
-                labels[at, start:stop], scores[at, start:stop] = top.labels, top.scores
+            for tree, decoder in enumerate(decoders):
+                top = decoder.answer(part, self.vectors_[tree], self.vector_scales_[tree], listed, how)
+                labels[tree, start:stop], scores[tree, start:stop] = top.labels, top.scores
 
         with one_thread():
             run_blocks(answer, read.n, ROW_BLOCK)
@@ -309,17 +307,23 @@ class SeCSeq(Model):
         mean_of_lists(labels, scores, out.labels, out.scores)
         return out
 
-    def _trees(self) -> list[_Tree]:
+    def _how(self) -> How:
+        from labelspace.training.decoding import How
+
+        return How(self.target, self.decoding == "sampling", self.beam, self.samples, self.seed)
+
+    def _decoders(self) -> list[Decoder]:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.weights_:
+            from labelspace.training.decoding import Decoder
             from labelspace.training.writer import one_thread, with_weights
 
             with one_thread():
-                trees = [
-                    _Tree.of(with_weights(self._shape(codes.width), weights), CodeTree.of(codes), share, self.target)
+                decoders = [
+                    Decoder.of(with_weights(self._shape(codes.width), weights), CodeTree.of(codes), share)
                     for codes, weights, share in zip(self.label_codes(), self.weights_, self.shares_, strict=True)
                 ]
-            self._ready = (self.weights_, trees)
+            self._ready = (self.weights_, decoders)
         return self._ready[1]
 
     def _checked_inputs(self, X: Inputs) -> Any:  # noqa: ANN401 - csr or texts
@@ -328,50 +332,6 @@ class SeCSeq(Model):
                 f"encoder={self.encoder} reads words in a row, but X holds features; give texts, or set encoder=bag"
             )
         return super()._checked_inputs(X)
-
-
-@dataclass(frozen=True)
-class _Tree:
-    """A tree of codes and who writes them, ready to answer."""
-
-    writer: Writer
-    tree: CodeTree
-    share: Floats  # (n_labels,)
-    prefixes: Prefixes | None  # None where sequences are written
-
-    @classmethod
-    def of(cls, writer: Writer, tree: CodeTree, share: Floats, target: str) -> _Tree:
-        from labelspace.training.decoding import Prefixes
-
-        return cls(writer, tree, share, None if target == "sequence" else Prefixes.of(writer, tree, share))
-
-    def read(self, documents: Reading, vectors: Bytes | Floats, scales: Floats) -> Memory:
-        """Some documents as the encoder reads them."""
-        import torch
-
-        table, sizes = documents.table, np.diff(documents.starts).astype(np.int32)
-        out = np.empty((table.shape[0], vectors.shape[1]), np.float32)
-        zeros = np.zeros(vectors.shape[1], np.float32)
-        embed_rows(table.data, table.indices, table.indptr, 0, len(out), vectors, scales, zeros, out)
-        with torch.no_grad():
-            return self.writer.read(torch.from_numpy(out), sizes)
-
-    def answer(self, memory: Memory, listed: int, model: SeCSeq) -> TopK:
-        """The best labels of each document."""
-        import torch
-
-        from labelspace.training.decoding import histogram, write_sequences
-
-        drawn = model.decoding == "sampling"
-        with torch.no_grad():
-            if self.prefixes is None:
-                several, seed = (model.samples, model.seed) if drawn else (model.beam, None)
-                leaves, weights = write_sequences(self.writer, memory, self.tree, several, seed)
-                return histogram(leaves, weights, self.tree, self.share, listed)
-            documents = self.writer.vector(memory).numpy()
-        if drawn:
-            return self.prefixes.draw(documents, model.target == "label", model.samples, listed, model.seed)
-        return self.prefixes.search(documents, model.target == "label", model.beam, listed)
 
 
 @dataclass(frozen=True)
@@ -389,7 +349,7 @@ class _Net:
     """One tree while it learns."""
 
     def __init__(self, layer: SparseLayer, learner: Learner) -> None:
-        self.layer, self.learner, self.number, self.taught = layer, learner, 0, 0
+        self.layer, self.learner, self.number, self.told = layer, learner, 0, 0
         self.zeros = np.zeros(layer.vectors.shape[1], np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -435,42 +395,36 @@ class _Task:
         net = _Net(SparseLayer.random(self.read.table, shape.word, rng), Learner(shape, rng))
         lesson.begin(net.learner.writer)
         share = shares(lesson.tree, self.Y, model.target != "label")
-        accuracy = None
-        if self.held is not None:
-            held = self.held
-
-            def accuracy() -> float:
-                answering = _Tree.of(net.learner.writer, lesson.tree, share, model.target)
-                scales, top = np.ones(len(net.layer.vectors), np.float32), TopK.empty(held[0].n, PLACES)
-                for start in range(0, held[0].n, ROW_BLOCK):  # the states of all words at once would be too many
-                    rows = np.arange(start, min(start + ROW_BLOCK, held[0].n), dtype=np.int32)
-                    memory = answering.read(held[0].part(rows), net.layer.vectors, scales)
-                    found = answering.answer(memory, PLACES, model)
-                    top.labels[rows], top.scores[rows] = found.labels, found.scores
-                return share_right(top, held[1])
-
-        done = 0  # epochs that were told of
-
-        def epoch(number: int) -> None:
-            nonlocal done
-            if number > done:  # learned before the training was cut off
-                tick((number - done) * lesson.tokens)
-            self._epoch(net, lesson, tree, number, tick)
-            done = number + 1
-
         name = "checkpoint" if model.trees == 1 else f"tree-{tree}"
-        course = follow(net, self.epochs, epoch, accuracy, model.patience, self.what, self.folder, name)
-        if done < self.epochs:  # as soon as it was good enough, or all before
-            tick((self.epochs - done) * lesson.tokens)
+        course = follow(
+            net, self.epochs, lambda epoch: self._epoch(net, lesson, tree, epoch, tick),
+            None if self.held is None else lambda: self._accuracy(net, lesson.tree, share), model.patience, self.what,
+            self.folder, name,
+        )  # fmt: skip
+        tick(self.epochs * lesson.tokens - net.told)  # what it stopped before
         return _Learned(*in_bytes(net.layer.vectors), net.learner.weights.value, share, course)
+
+    def _accuracy(self, net: _Net, tree: CodeTree, share: Floats) -> float:
+        """How right the answers to the documents are that were held out."""
+        from labelspace.training.decoding import Decoder
+
+        assert self.held is not None
+        read, truth = self.held
+        decoder, how = Decoder.of(net.learner.writer, tree, share), self.model._how()
+        scales, top = np.ones(len(net.layer.vectors), np.float32), TopK.empty(read.n, PLACES)
+        for start in range(0, read.n, ROW_BLOCK):  # the states of all words at once would be too many
+            rows = np.arange(start, min(start + ROW_BLOCK, read.n), dtype=np.int32)
+            found = decoder.answer(read.part(rows), net.layer.vectors, scales, PLACES, how)
+            top.labels[rows], top.scores[rows] = found.labels, found.scores
+        return share_right(top, truth)
 
     def _epoch(self, net: _Net, lesson: Lesson, tree: int, epoch: int, tick: Tick) -> None:
         """One pass over the documents; what is drawn depends on the seed, the tree and the epoch's number alone."""
         rng = np.random.default_rng([self.model.seed, tree, 2, epoch])
         order = rng.permutation(self.read.n).astype(np.int32)
         steps = -(-len(order) // self.batch)
-        tick(epoch * lesson.tokens - net.taught)  # more than 0 where a training goes on that was cut off
-        net.taught = (epoch + 1) * lesson.tokens
+        tick(epoch * lesson.tokens - net.told)  # more than 0 where a training goes on that was cut off
+        net.told = (epoch + 1) * lesson.tokens
         for at in range(steps):
             left = 1.0 - (epoch * steps + at) / (self.epochs * steps)
             tick(self._step(net, lesson, order[at * self.batch : (at + 1) * self.batch], left, rng))

@@ -16,13 +16,60 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from labelspace.kernels.codes import draw_codes, search_codes
+from labelspace.kernels.layers import embed_rows
 from labelspace.kernels.random import uniform
+from labelspace.kernels.rounding import Bytes
 from labelspace.labels.codes import CodeTree
 from labelspace.training.lessons import LONGEST, allowed, merged
+from labelspace.training.reading import Reading
 from labelspace.training.writer import Memory, Writer
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 NODE_BLOCK = 4096  # prefixes whose states are computed at once
+
+
+@dataclass(frozen=True)
+class How:
+    """How labels are found."""
+
+    target: str  # what was learned: "set", "label" or "sequence"
+    sampling: bool
+    beam: int
+    samples: int
+    seed: int  # of what is drawn
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A tree of codes and who writes them, ready to answer."""
+
+    writer: Writer
+    tree: CodeTree
+    share: Floats  # (n_labels,)
+    prefixes: Prefixes | None  # None where sequences are written
+
+    @classmethod
+    def of(cls, writer: Writer, tree: CodeTree, share: Floats) -> Decoder:
+        """With what can be computed before a document is seen."""
+        return cls(writer, tree, share, None if writer.shape.sequences else Prefixes.of(writer, tree, share))
+
+    def answer(self, documents: Reading, vectors: Bytes | Floats, scales: Floats, listed: int, how: How) -> TopK:
+        """The best labels of each document, whose features or words have these vectors, each times its scale."""
+        table, sizes = documents.table, np.diff(documents.starts).astype(np.int32)
+        embedded = np.empty((table.shape[0], vectors.shape[1]), np.float32)
+        zeros = np.zeros(vectors.shape[1], np.float32)
+        embed_rows(table.data, table.indices, table.indptr, 0, len(embedded), vectors, scales, zeros, embedded)
+        with torch.no_grad():
+            memory = self.writer.read(torch.from_numpy(embedded), sizes)
+            if self.prefixes is None:
+                several, seed = (how.samples, how.seed) if how.sampling else (how.beam, None)
+                leaves, weights = write_sequences(self.writer, memory, self.tree, several, seed)
+                return histogram(leaves, weights, self.tree, self.share, listed)
+            vector = self.writer.vector(memory).numpy()
+        choose = how.target == "label"
+        if how.sampling:
+            return self.prefixes.draw(vector, choose, how.samples, listed, how.seed)
+        return self.prefixes.search(vector, choose, how.beam, listed)
 
 
 def shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
