@@ -17,7 +17,7 @@ from labelspace.features.scaling import unit_rows  # noqa: E402
 from labelspace.labels.codes import QUANTISERS, SCHEMES, CodeTree  # noqa: E402
 from labelspace.models import secseq  # noqa: E402
 from labelspace.models.secseq import SeCSeq  # noqa: E402
-from labelspace.training import lessons, writer  # noqa: E402
+from labelspace.training import decoding, lessons, writer  # noqa: E402
 from labelspace.types import LabelSpace  # noqa: E402
 
 ENCODERS, TARGETS = ("bag", "gru", "convolution"), ("set", "label", "sequence")
@@ -95,10 +95,10 @@ combinations = pytest.mark.parametrize(
 
 @pytest.mark.slow
 @combinations
-@pytest.mark.parametrize("decoding", ["beam", "sampling"])
-def test_planted_labels_are_found(documents, trained, encoder, target, decoding):
+@pytest.mark.parametrize("way", ["beam", "sampling"])
+def test_planted_labels_are_found(documents, trained, encoder, target, way):
     _, test = documents
-    model = trained(encoder, target).set_params(decoding=decoding)
+    model = trained(encoder, target).set_params(decoding=way)
     top = model.predict_topk(inputs(model, test), 20)
     assert hits(top, test.Y) > 0.8
     assert 7 not in top.labels, "no document to suggest it by"
@@ -114,9 +114,9 @@ def test_a_saved_model_answers_alike(documents, trained, tmp_path, encoder, targ
     _, test = documents
     model = trained(encoder, target)
     model.save(tmp_path / "model")
-    for decoding in ("beam", "sampling"):
-        loaded = labelspace.load(tmp_path / "model").set_params(decoding=decoding)
-        model.set_params(decoding=decoding)
+    for way in ("beam", "sampling"):
+        loaded = labelspace.load(tmp_path / "model").set_params(decoding=way)
+        model.set_params(decoding=way)
         assert same(loaded.predict_topk(inputs(model, test), 5), model.predict_topk(inputs(model, test), 5))
     loaded.set_params(decoding="beam").save(tmp_path / "again")
     assert digest(tmp_path / "again") == digest(tmp_path / "model")
@@ -127,8 +127,8 @@ def test_a_saved_model_answers_alike(documents, trained, tmp_path, encoder, targ
 def test_threads_blocks_and_neighbours_change_no_answer(documents, trained, monkeypatch, encoder, target):
     _, test = documents
     model = trained(encoder, target)
-    for decoding in ("beam", "sampling"):
-        model.set_params(decoding=decoding)
+    for way in ("beam", "sampling"):
+        model.set_params(decoding=way)
         whole = model.predict_topk(inputs(model, test), 5)
         monkeypatch.setattr(secseq, "ROW_BLOCK", 7)
         blocks = []
@@ -536,9 +536,9 @@ def test_codes_and_trees_are_those_that_are_written(few):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("decoding", ["beam", "sampling"])
-def test_one_label_alone_is_certain(few, target, decoding):
-    model = quick(target=target, decoding=decoding).fit(few.X, np.ones((90, 1)))
+@pytest.mark.parametrize("way", ["beam", "sampling"])
+def test_one_label_alone_is_certain(few, target, way):
+    model = quick(target=target, decoding=way).fit(few.X, np.ones((90, 1)))
     top = model.predict_topk(few.X[:3], 2)
     assert top.labels.tolist() == [[0, -1]] * 3
     assert top.scores[:, 0] == pytest.approx([1] * 3, abs=0.5 if target == "sequence" else 1e-6)
@@ -609,6 +609,28 @@ def test_what_decoding_needs_can_be_changed_after_training(few):
     drawn = model.set_params(decoding="sampling", samples=4).predict_topk(few.X, 12)
     assert set(np.unique(drawn.scores[drawn.labels >= 0])) <= {0.25, 0.5, 0.75, 1.0}
     assert not same(drawn, model.set_params(seed=5).predict_topk(few.X, 12))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_answer_is_decoded_as_the_parameters_say(few, monkeypatch, target):
+    asked, model = [], fit(quick(target=target, epochs=1, beam=3, samples=7, seed=4), few)
+    search, draw, write = decoding.Prefixes.search, decoding.Prefixes.draw, decoding.write_sequences
+
+    def spy(name, function):
+        return lambda *given: asked.append((name, *given[-4:])) or function(*given)
+
+    monkeypatch.setattr(decoding.Prefixes, "search", spy("search", search))
+    monkeypatch.setattr(decoding.Prefixes, "draw", spy("draw", draw))
+    monkeypatch.setattr(decoding, "write_sequences", spy("write", write))
+    for way in ("beam", "sampling"):
+        model.set_params(decoding=way).predict_topk(few.X[:5], 2)
+    if target == "sequence":
+        assert [(name, *rest[-2:]) for name, *rest in asked] == [("write", 3, None), ("write", 7, 4)]
+    else:
+        choose = target == "label"
+        assert asked[0][0] == "search"
+        assert asked[0][2:] == (choose, 3, 2)
+        assert asked[1] == ("draw", choose, 7, 2, 4)
 
 
 @pytest.mark.slow
