@@ -294,9 +294,8 @@ class SeCSeq(Model):
         scores = found.scores.reshape(self.trees, read.n, listed)
 
         def answer(start: int, stop: int) -> None:
-            part = read.part(np.arange(start, stop, dtype=np.int32))
             for tree, decoder in enumerate(decoders):
-                top = decoder.answer(part, self.vectors_[tree], self.vector_scales_[tree], listed, how)
+                top = decoder.answer(read, start, stop, self.vectors_[tree], self.vector_scales_[tree], listed, how)
                 labels[tree, start:stop], scores[tree, start:stop] = top.labels, top.scores
 
         with one_thread():
@@ -413,9 +412,9 @@ class _Task:
         decoder, how = Decoder.of(net.learner.writer, tree, share), self.model._how()
         scales, top = np.ones(len(net.layer.vectors), np.float32), TopK.empty(read.n, PLACES)
         for start in range(0, read.n, ROW_BLOCK):  # the states of all words at once would be too many
-            rows = np.arange(start, min(start + ROW_BLOCK, read.n), dtype=np.int32)
-            found = decoder.answer(read.part(rows), net.layer.vectors, scales, PLACES, how)
-            top.labels[rows], top.scores[rows] = found.labels, found.scores
+            stop = min(start + ROW_BLOCK, read.n)
+            found = decoder.answer(read, start, stop, net.layer.vectors, scales, PLACES, how)
+            top.labels[start:stop], top.scores[start:stop] = found.labels, found.scores
         return share_right(top, truth)
 
     def _epoch(self, net: _Net, lesson: Lesson, tree: int, epoch: int, tick: Tick) -> None:

@@ -53,12 +53,15 @@ class Decoder:
         """With what can be computed before a document is seen."""
         return cls(writer, tree, share, None if writer.shape.sequences else Prefixes.of(writer, tree, share))
 
-    def answer(self, documents: Reading, vectors: Bytes | Floats, scales: Floats, listed: int, how: How) -> TopK:
-        """The best labels of each document, whose features or words have these vectors, each times its scale."""
-        table, sizes = documents.table, np.diff(documents.starts).astype(np.int32)
-        embedded = np.empty((table.shape[0], vectors.shape[1]), np.float32)
+    def answer(
+        self, documents: Reading, start: int, stop: int, vectors: Bytes | Floats, scales: Floats, listed: int, how: How
+    ) -> TopK:
+        """The best labels of documents start..stop; their features or words have these vectors, times scales."""
+        table, starts = documents.table, documents.starts[start : stop + 1]
+        sizes, ends = np.diff(starts).astype(np.int32), table.indptr[starts[0] : starts[-1] + 1]
+        embedded = np.empty((len(ends) - 1, vectors.shape[1]), np.float32)
         zeros = np.zeros(vectors.shape[1], np.float32)
-        embed_rows(table.data, table.indices, table.indptr, 0, len(embedded), vectors, scales, zeros, embedded)
+        embed_rows(table.data, table.indices, ends, 0, len(embedded), vectors, scales, zeros, embedded)
         with torch.no_grad():
             memory = self.writer.read(torch.from_numpy(embedded), sizes)
             if self.prefixes is None:
