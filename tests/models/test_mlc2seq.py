@@ -40,7 +40,7 @@ def test_it_is_secseq_but_for_the_coding():
 def test_its_weights_grow_with_the_number_of_labels(few):
     """A label has a vector, an output with its bias, and a prior."""
     many = sp.hstack([few.Y, few.Y]).tocsr()
-    one, two = (quick(epochs=1).fit(few.X, Y).report()["decoder_parameters"] for Y in (few.Y, many))
+    one, two = (quick(epochs=1).fit(few.X, Y).report()["network_parameters"] for Y in (few.Y, many))
     assert two - one == 12 * (8 + 8 + 1 + 8)
 
 

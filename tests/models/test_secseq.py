@@ -507,8 +507,8 @@ def test_the_number_of_weights_does_not_depend_on_the_number_of_labels(few, targ
     many = sp.hstack([few.Y] * 10).tocsr()
     reports = [quick(target=target, epochs=1).fit(few.X, Y).report() for Y in (few.Y, many)]
     assert reports[0]["parameters"] == reports[1]["parameters"]
-    assert reports[0]["decoder_parameters"] == reports[1]["decoder_parameters"] > 0
-    assert reports[0]["parameters"] - reports[0]["decoder_parameters"] == 60 * 8
+    assert reports[0]["network_parameters"] == reports[1]["network_parameters"] > 0
+    assert reports[0]["parameters"] - reports[0]["network_parameters"] == 60 * 8
     assert [report["codes"][0]["n_labels"] for report in reports] == [12, 120]
 
 

@@ -278,7 +278,7 @@ class SeCSeq(Model):
         self.check_fitted()
         told = {
             "parameters": int(self.vectors_.size + self.weights_.size),
-            "decoder_parameters": int(self.weights_.size),
+            "network_parameters": int(self.weights_.size),
             "codes": [code_summary(codes) for codes in self.label_codes()],
         }
         return {**told, "accuracies": self.course_} if any(self.course_) else told
