@@ -423,7 +423,10 @@ def cut_off(model, at, documents, **aids):
     ("encoder", "target", "trees", "patience"),
     [("bag", "set", 1, None), ("bag", "label", 1, 3), ("bag", "set", 2, 3), ("gru", "sequence", 1, 3)],
 )
-def test_a_training_that_was_cut_off_ends_in_the_same_bytes(few, tmp_path, encoder, target, trees, patience):
+def test_a_training_that_was_cut_off_ends_in_the_same_bytes(
+    few, tmp_path, monkeypatch, encoder, target, trees, patience
+):
+    monkeypatch.setenv("LABELSPACE_THREADS", "1")  # where progress is told of every step
     model = quick(encoder=encoder, target=target, trees=trees, epochs=3, patience=patience)
     fit(model, few).save(tmp_path / "whole")
     report = model.report()
@@ -442,6 +445,16 @@ def test_a_training_that_was_cut_off_ends_in_the_same_bytes(few, tmp_path, encod
     fit(model, few, **aids).save(tmp_path / "again")
     assert len([news for news in told if news[0] == "tokens"]) == trees, "all was done"
     assert digest(tmp_path / "again") == digest(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_trees_that_were_cut_off_side_by_side_end_in_the_same_weights(few, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    model = quick(trees=2, epochs=6)
+    whole = fit(clone(model), few)
+    for _ in range(2):
+        cut_off(model, 1, few, checkpoint=tmp_path)
+    assert same_state(fit(model, few, checkpoint=tmp_path), whole)
 
 
 @pytest.mark.slow
