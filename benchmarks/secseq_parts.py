@@ -3,8 +3,9 @@
     python benchmarks/secseq_parts.py DATA [--seeds 3] [--only NAME ...] [--set key=value ...]
 
 On documents that were not trained on: ``dev.*`` (2,000 of them), or else a fifth of train. Columns besides accuracy:
-parameters in millions (all, and those of the network: all but the vectors of words or features), labels that share a code in the first tree,
-CPU seconds of the training, and milliseconds of CPU time a document in batches, from its text where it has one.
+parameters in millions, those of the network (all but the vectors of words or features), labels that share a code in the
+first tree, CPU seconds of the training, and milliseconds of CPU time a document in batches, from its text where it has
+one.
 """
 
 from __future__ import annotations

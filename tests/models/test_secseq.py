@@ -448,6 +448,16 @@ def test_a_training_that_was_cut_off_ends_in_the_same_bytes(
 
 
 @pytest.mark.slow
+def test_trees_that_were_cut_off_side_by_side_end_in_the_same_weights(few, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    model = quick(trees=2, epochs=6)
+    whole = fit(clone(model), few)
+    for _ in range(2):
+        cut_off(model, 1, few, checkpoint=tmp_path)
+    assert same_state(fit(model, few, checkpoint=tmp_path), whole)
+
+
+@pytest.mark.slow
 def test_a_checkpoint_of_another_training_is_refused(few, tmp_path):
     kept = {"checkpoint": tmp_path}
     fit(quick(epochs=1), few, **kept)
