@@ -41,7 +41,7 @@ class PrefixLesson(Lesson):
     """After each prefix of a document's labels, which digits follow.
 
     Each digit is right or wrong by itself (binary cross-entropy), or, with ``choose``, one label is drawn and its
-    digits written (cross-entropy; the mean over all draws). Where only one digit exists there is nothing to learn.
+    digits written (cross-entropy, summed over its labels). Where only one digit exists there is nothing to learn.
     """
 
     def __init__(self, codes: Codes, Y: Csr, choose: bool) -> None:
