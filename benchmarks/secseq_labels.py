@@ -1,0 +1,49 @@
+"""SeCSeq with more and more labels on planted data: the number of parameters, and what time and memory go by.
+
+python benchmarks/secseq_labels.py [--labels 2000 20000 200000] [--documents 20000] [--epochs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from labelspace.data.synthetic import planted
+from labelspace.models.secseq import SeCSeq
+
+UNSEEN = 1_000  # documents to measure on
+
+
+def main() -> None:
+    """Print one Markdown table; the peak of memory is that of all rows so far."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", type=int, nargs="+", default=[2_000, 20_000, 200_000])
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--features", type=int, default=20_000)
+    parser.add_argument("--epochs", type=int, default=2)
+    args = parser.parse_args()
+    heads = ("labels", "parameters", "of the network", "P@1", "train CPU s", "CPU ms a document", "peak GB")
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for n_labels in args.labels:
+        data = planted(n=args.documents, d=args.features, l=n_labels, seed=1)
+        seen = args.documents - UNSEEN
+        train, unseen = data.rows(range(seen)), data.rows(range(seen, args.documents))
+        assert train.X is not None and unseen.X is not None
+        before = time.process_time()
+        model = SeCSeq(epochs=args.epochs).fit(train.X, train.Y)
+        taken = time.process_time() - before
+        model.predict_topk(unseen.X[:1])  # compiles, and makes ready
+        before = time.process_time()
+        first = model.predict_topk(unseen.X, 5).labels[:, 0]
+        spent = 1e3 * (time.process_time() - before) / UNSEEN
+        right = 100 * float(np.mean(unseen.Y[np.arange(UNSEEN), first]))
+        told, peak = model.report(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        sizes = f"{told['parameters']:,} | {told['network_parameters']:,}"
+        print(f"| {n_labels:,} | {sizes} | {right:.1f} | {taken:.1f} | {spent:.2f} | {peak:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
