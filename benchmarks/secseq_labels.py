@@ -31,7 +31,8 @@ def main() -> None:
         data = planted(n=args.documents, d=args.features, l=n_labels, seed=1)
         seen = args.documents - UNSEEN
         train, unseen = data.rows(range(seen)), data.rows(range(seen, args.documents))
-        assert train.X is not None and unseen.X is not None
+        assert train.X is not None
+        assert unseen.X is not None
         before = time.process_time()
         model = SeCSeq(epochs=args.epochs).fit(train.X, train.Y)
         taken = time.process_time() - before
