@@ -253,3 +253,39 @@ def test_labels_of_a_group_are_counted():
     found = merged(Y, np.array([2, 0, 2, 2], np.int32), 3)
     assert found.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [1, 0, 1]]
     assert found.has_sorted_indices
+
+
+# ---- what is frequent
+
+
+def test_digits_begin_at_the_log_odds_of_following_where_they_can():
+    writer, Y = stirred_writer(), labels_of(N, 9, unseen=[3])
+    PrefixLesson(Codes(CODES, 3), Y, choose=False).begin(writer)
+    own = [{tuple(CODES[label].tolist()) for label in labels_in(Y, row)} for row in range(N)]
+    for place in range(3):
+        yes, no = np.full(3, 0.5), np.full(3, 0.5)
+        for codes in own:
+            for prefix in {code[:place] for code in codes} if place else {()}:
+                exist = digits_after(CODES, prefix)
+                follow = {code[place] for code in codes if code[:place] == prefix}
+                for digit in exist if len(exist) > 1 else ():
+                    (yes if digit in follow else no)[digit] += 1
+        assert writer.outputs[place].bias.tolist() == pytest.approx(np.log(yes / no).tolist(), rel=1e-5)
+
+
+def test_digits_of_sequences_begin_at_how_often_they_are_written():
+    writer, Y = stirred_writer(sequences=True), labels_of(N, 9)
+    lesson = SequenceLesson(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
+    lesson.begin(writer)
+    written = CODES[lesson.labels]
+    for place in range(3):
+        times = np.bincount(written[:, place], minlength=3) + 0.5
+        expected = np.log([*times, N + 0.5] if place == 0 else times) - np.log(N + 1)
+        assert writer.outputs[place].bias.tolist() == pytest.approx(expected.tolist(), rel=1e-5)
+
+
+def test_one_label_alone_has_nothing_to_begin_with():
+    writer, Y = stirred_writer(), sp.csr_matrix(np.ones((N, 1), np.float32))
+    before = [layer.bias.tolist() for layer in writer.outputs]
+    PrefixLesson(Codes(CODES[:1], 3), Y, choose=False).begin(writer)
+    assert [layer.bias.tolist() for layer in writer.outputs] == before
