@@ -12,7 +12,12 @@ TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "a
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
 
 
-@pytest.mark.parametrize("method", list(METHODS))
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS]
+)
 def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
     if method in ("secseq", "mlc2seq"):
         pytest.importorskip("torch")

@@ -10,6 +10,8 @@ from labelspace.models import blend
 from labelspace.models.blend import Blend, parse_members
 from labelspace.models.registry import create
 
+pytestmark = pytest.mark.slow  # many small trainings
+
 QUICK = "label_tree,neighbours"
 
 
