@@ -106,6 +106,23 @@ def search_codes(
 
 
 @njit(cache=True, nogil=True)
+def pick(log_odds: Floats, choose: bool, key: np.uint64, node: int, first: int, picked: Ints) -> int:
+    """Draw of the children of a node, from ``first`` on, one or each by itself; how many are drawn is returned."""
+    last, size, left = len(log_odds), 0, uniform(key + np.uint64(node))
+    while choose and last > 1 and log_odds[last - 1] == -np.inf:
+        last -= 1  # what is left by rounding falls to the last one that has a chance
+    for i in range(last):
+        chance = 1.0 / (1.0 + np.exp(-log_odds[i]))
+        left -= chance
+        if (left < 0.0 or i == last - 1) if choose else uniform(key + np.uint64(first + i)) < chance:
+            picked[size] = first + i
+            size += 1
+            if choose:
+                break
+    return size
+
+
+@njit(cache=True, nogil=True)
 def draw_codes(
     documents: Floats,
     outputs: Floats,
@@ -127,48 +144,39 @@ def draw_codes(
 
     What is drawn goes by a number for each draw and node, the same for all documents.
     """
-    counts = np.zeros(label.max() + 1, np.int32)
+    counts, found = np.zeros(label.max() + 1, np.int32), np.empty(label.max() + 1, np.int32)
     waiting, levels = np.empty(len(label), np.int32), np.empty(len(label), np.int32)
-    scores, gated = np.empty(1024, np.float32), np.empty(documents.shape[1], np.float32)
-    found = np.empty(len(counts), np.int32)
+    most = (last_child - first_child).max()
+    scores, picked, gated = (
+        np.empty(most, np.float32),
+        np.empty(most, np.int32),
+        np.empty(documents.shape[1], np.float32),
+    )
     for row in range(len(documents)):
         n_found = 0
         for sample in range(samples):
+            key = (np.uint64(seed) * np.uint64(samples) + np.uint64(sample)) * np.uint64(len(label))
             waiting[0], levels[0], size = 0, 0, 1
             while size > 0:
                 size -= 1
                 node, level = waiting[size], levels[size]
-                first, last = first_child[node], last_child[node]
-                if last - first > len(scores):
-                    scores = np.empty(2 * (last - first), np.float32)
-                out = scores[: last - first]
+                out = scores[: last_child[node] - first_child[node]]
                 digit_scores(
                     documents[row], node, outputs[min(level, len(outputs) - 1)], gates, gate, digit, prior, fixed,
-                    first, last, gated, out,
+                    first_child[node], last_child[node], gated, out,
                 )  # fmt: skip
                 if choose and gate[node] >= 0:
                     to_log_odds(out)
-                key = (np.uint64(seed) * np.uint64(samples) + np.uint64(sample)) * np.uint64(len(label))
-                left = uniform(key + np.uint64(node))
-                while choose and last - first > 1 and out[last - first - 1] == -np.inf:
-                    last -= 1  # what is left by rounding falls to the last one that has a chance
-                for child in range(first, last):
-                    chance = 1.0 / (1.0 + np.exp(-out[child - first]))
-                    if choose:
-                        left -= chance
-                        drawn = left < 0.0 or child == last - 1
-                    else:
-                        drawn = uniform(key + np.uint64(child)) < chance
-                    if drawn and label[child] >= 0:
-                        if counts[label[child]] == 0:
-                            found[n_found] = label[child]
-                            n_found += 1
-                        counts[label[child]] += 1
-                    elif drawn:
+                for i in range(pick(out, choose, key, node, first_child[node], picked)):
+                    child = picked[i]
+                    if label[child] < 0:
                         waiting[size], levels[size] = child, level + 1
                         size += 1
-                    if drawn and choose:
-                        break
+                        continue
+                    if counts[label[child]] == 0:
+                        found[n_found] = label[child]
+                        n_found += 1
+                    counts[label[child]] += 1
         kept = 0
         for i in range(n_found):
             kept = push(out_scores[row], out_labels[row], kept, np.float32(counts[found[i]] / samples), found[i])
