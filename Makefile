@@ -1,6 +1,8 @@
 # Two commands for a newcomer: `make demo` and `make test`. Each makes .venv and installs what it needs, once.
 PYTHON ?= python3
 BIN := .venv/bin
+# Files of tests go to as many processes as there are cores; a file stays in one, so what it trains is trained once.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo install test check quick lint clean help
@@ -30,12 +32,12 @@ lint: install  ## format, lint, types, import direction
 	$(BIN)/lint-imports
 
 test: lint  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 check: test  ## the same as `make test`
 
 quick: install  ## the tests without the slow ones
-	$(BIN)/python -m pytest -m 'not slow'
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow'
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build
