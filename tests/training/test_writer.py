@@ -5,9 +5,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.training.writer import Learner, Memory, Shape, Writer, n_weights, one_thread, with_weights  # noqa: E402
+from labelspace.training.writer import Learner, Memory, Shape, Writer, one_thread, with_weights  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")
+
+
+def n_weights(shape):
+    return sum(weights.numel() for weights in Writer(shape, np.random.default_rng(0)).parameters())
 
 
 def shape_of(encoder="bag", sequences=False, **sizes):

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from labelspace.kernels.beam import mean_of_trees, place_children, rank_products, step_down
+from labelspace.kernels.products import dot
 from labelspace.kernels.random import uniform
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
@@ -30,7 +31,7 @@ def to_log_odds(scores: Floats) -> None:
         scores[i] = np.log(chance / (1.0 - chance)) if chance < 1.0 else np.inf
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@njit(cache=True, nogil=True)
 def digit_scores(
     a: Floats,
     node: int,
@@ -54,10 +55,7 @@ def digit_scores(
         if gate[node] < 0:
             out[child - first] = fixed[child]
             continue
-        weights, total = outputs[digit[child]], np.float32(0.0)
-        for m in range(len(a)):
-            total += gated[m] * weights[m]
-        out[child - first] = total + prior[child]
+        out[child - first] = dot(gated, outputs[digit[child]]) + prior[child]
 
 
 @njit(cache=True, nogil=True)
@@ -147,11 +145,8 @@ def draw_codes(
     counts, found = np.zeros(label.max() + 1, np.int32), np.empty(label.max() + 1, np.int32)
     waiting, levels = np.empty(len(label), np.int32), np.empty(len(label), np.int32)
     most = (last_child - first_child).max()
-    scores, picked, gated = (
-        np.empty(most, np.float32),
-        np.empty(most, np.int32),
-        np.empty(documents.shape[1], np.float32),
-    )
+    scores, gated = np.empty(most, np.float32), np.empty(documents.shape[1], np.float32)
+    picked = np.empty(most, np.int32)
     for row in range(len(documents)):
         n_found = 0
         for sample in range(samples):

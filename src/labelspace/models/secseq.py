@@ -219,10 +219,12 @@ class SeCSeq(Model):
     def _learn_to_read(self, X: Any) -> Reading:  # noqa: ANN401 - csr or texts
         """The training documents as the encoder reads them; words in a row are learned."""
         self.word_bytes_, self.word_offsets_ = np.zeros(0, np.uint8), np.zeros(0, np.int64)
-        if self.encoder != "bag":
-            words = Sequences(VOCABULARY, WORDS).fit(X)
-            self.word_bytes_, self.word_offsets_ = words.word_bytes_, words.word_offsets_
-        return self._read(X)
+        if self.encoder == "bag":
+            return self._read(X)
+        words = Sequences(VOCABULARY, WORDS)
+        ids = words.fit_transform(X)
+        self.word_bytes_, self.word_offsets_ = words.word_bytes_, words.word_offsets_
+        return Reading.of_tokens(ids, words.n_tokens)
 
     def _read(self, X: Any) -> Reading:  # noqa: ANN401 - csr or texts
         """Documents as the encoder reads them."""

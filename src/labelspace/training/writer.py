@@ -167,11 +167,6 @@ def with_weights(shape: Shape, weights: Floats) -> Writer:
     return learner.writer.requires_grad_(False)
 
 
-def n_weights(shape: Shape) -> int:
-    """How many weights a writer of this shape has."""
-    return sum(p.numel() for p in Writer(shape, np.random.default_rng(0)).parameters())
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Hold torch to one thread: sums in another order would be other weights, and trees have threads of their own.
