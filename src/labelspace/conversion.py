@@ -10,32 +10,35 @@ from labelspace.data.listing import is_numbered
 from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.features import Features, Tfidf
-from labelspace.types import Dataset
+from labelspace.types import Columns, Dataset
 
 FEATURES_ONLY = ".txt"
 
 
-def convert(source: str | Path, target: str | Path, to: str | None = None) -> dict[Path, Dataset]:
+def convert(
+    source: str | Path, target: str | Path, to: str | None = None, columns: Columns | None = None
+) -> dict[Path, Dataset]:
     """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...); what was written.
 
     Texts become tf-idf features where the target has no place for texts (.txt); in a folder they are fitted on train.
+    With ``columns`` the source is a table, whose rows become texts and labels.
     """
     source, target = Path(source), Path(target)
     if not source.is_dir():
         if to is not None:
             raise ParameterError(f"--to is for folders, but {source} is a file; name the target's format by its ending")
-        return _convert_file(source, target)
+        return _convert_file(source, target, columns)
     if to is None:
         raise ParameterError(
             f"a folder needs --to FORMAT, but it is missing for {source}; add for example --to jsonl.gz"
         )
-    return _convert_folder(source, target, to.removeprefix("."))
+    return _convert_folder(source, target, to.removeprefix("."), columns)
 
 
-def _convert_file(source: Path, target: Path) -> dict[Path, Dataset]:
+def _convert_file(source: Path, target: Path, columns: Columns | None) -> dict[Path, Dataset]:
     known = labels_beside(target)
     # Read with the target's labels, so that the splits of one folder keep one numbering.
-    documents = read_dataset(source, known)
+    documents = read_dataset(source, known, columns)
     if file_format(target) == FEATURES_ONLY and documents.X is None:
         documents = _featured(documents, Tfidf().fit(documents.texts or []))
     write_dataset(documents, target)
@@ -43,8 +46,8 @@ def _convert_file(source: Path, target: Path) -> dict[Path, Dataset]:
     return {target: documents}
 
 
-def _convert_folder(source: Path, target: Path, to: str) -> dict[Path, Dataset]:
-    splits = open_source(source)
+def _convert_folder(source: Path, target: Path, to: str, columns: Columns | None) -> dict[Path, Dataset]:
+    splits = open_source(source, columns)
     train = splits.train()
     parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
     features = None

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from labelspace.data.records import Record
 from labelspace.data.source import Source
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.splits import hold_out
+from labelspace.data.table import described
 from labelspace.errors import DataError, LabelspaceError, ParameterError
 from labelspace.features import Features
 from labelspace.models.base import Inputs, silent
@@ -104,6 +105,7 @@ def labelled(source: Source) -> Dataset:
     if documents.Y.nnz == 0:
         raise DataError(
             f"training needs labels, but no document of {source.train_path} has any; name the field or column 'labels'"
+            ", or the columns of a table: --inputs title --outputs brand"
         )
     return documents
 
@@ -226,6 +228,9 @@ def compare(
     train_set, test_set = labelled(source), None
     if not source.has_test:
         train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
+        if train_set.columns is not None:  # the rows held out must not say what lies below what
+            space = described(train_set.labels, train_set.Y, train_set.columns)
+            train_set, test_set = replace(train_set, labels=space), replace(test_set, labels=space)
     shared = SharedFeatures(train_set)
     fitted = [_attempt(recipe, train_set, shared, source, out, progress or silent) for recipe in recipes]
     del shared

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -12,14 +13,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.data.table import row_text
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.features import FEATURES, Features, create_features
 from labelspace.features.base import check_texts
 from labelspace.models.base import Inputs, Model, silent
 from labelspace.models.registry import DEFAULT, create, method
-from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK
+from labelspace.types import Columns, Csr, Dataset, LabelSpace, Progress, TopK
 
 Tags = list[tuple[str, float]]
+Text = str | Mapping[str, Any]
+"""A text, or the row of a table for a tagger that learned from one."""
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -39,6 +43,7 @@ class Tagger:
     model: Model
     features: Features | None  # None once fitted on ready-made features, or with a method that reads text itself
     labels_: LabelSpace
+    columns_: Columns | None = None  # of the table that it learned from
 
     def __init__(
         self,
@@ -78,7 +83,7 @@ class Tagger:
             inputs, train.Y, labels=train.labels, validation=held, progress=progress, label_features=of_labels,
             checkpoint=checkpoint,
         )  # fmt: skip
-        self.labels_ = train.labels.counted(train.Y)
+        self.labels_, self.columns_ = train.labels.counted(train.Y), train.columns
         return self
 
     def fit_labels(self, labels: LabelSpace) -> Self:
@@ -88,7 +93,7 @@ class Tagger:
         'sourdough'
         """
         self.model.fit_labels(labels)
-        self.features, self.labels_ = None, self.model.labels_ or labels
+        self.features, self.labels_, self.columns_ = None, self.model.labels_ or labels, None
         return self
 
     def add_label(self, name: str, texts: Inputs, **how: float) -> None:
@@ -112,12 +117,12 @@ class Tagger:
         self.model.remove_label(name)
         self.labels_ = self.model.labels_ or self.labels_
 
-    def predict_topk(self, inputs: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
+    def predict_topk(self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best label ids of each document; texts, or rows of features where the model was trained on those."""
         self._check_fitted()
         return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
 
-    def confident(self, inputs: Inputs, k: int = 5, min_probability: float | None = None) -> TopK:
+    def confident(self, inputs: Inputs | Sequence[Text], k: int = 5, min_probability: float | None = None) -> TopK:
         """The k best label ids of each document, of those only that are right with this probability or more."""
         if min_probability is None:
             return self.predict_topk(inputs, k)
@@ -131,11 +136,14 @@ class Tagger:
             )
         return self.predict_topk(inputs, k, calibrated=True).at_least(min_probability)
 
-    def tag(self, text: str, k: int = 5, min_probability: float | None = None) -> Tags:
-        """The k best labels of one text as (name, score), best first; none of a lower probability than asked."""
+    def tag(self, text: Text, k: int = 5, min_probability: float | None = None) -> Tags:
+        """The k best labels of one text as (name, score), best first; none of a lower probability than asked.
+
+        A tagger that learned from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
+        """
         return self.tag_batch([text], k, min_probability)[0]
 
-    def tag_batch(self, texts: Sequence[str], k: int = 5, min_probability: float | None = None) -> list[Tags]:
+    def tag_batch(self, texts: Sequence[Text], k: int = 5, min_probability: float | None = None) -> list[Tags]:
         """The k best labels of each text."""
         return self.named(self.confident(texts, k, min_probability))
 
@@ -154,6 +162,8 @@ class Tagger:
         files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
         if self.features is not None:
             parts.values["features"], files["features.safetensors"] = store.pack(self.features)
+        if self.columns_ is not None:
+            parts.values["columns"] = asdict(self.columns_)
         store.write(folder, {"kind": "tagger", **parts.values}, files, self.labels_)
 
     @classmethod
@@ -176,12 +186,12 @@ class Tagger:
         progress("features", len(texts), len(texts))
         return X
 
-    def _inputs(self, inputs: Inputs) -> Inputs:
+    def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:
         """What the model takes: texts as they are, features as they are, or features made of texts."""
         of_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
         if sp.issparse(inputs) or (isinstance(inputs, np.ndarray) and not of_texts):
             return inputs
-        texts = check_texts(inputs)
+        texts = check_texts(_row_texts(inputs, self.columns_))
         if self.model.reads_text and (not self.model.is_fitted or self.model.takes_texts):
             return texts
         if self.features is None:
@@ -233,11 +243,28 @@ def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None
     assert labels is not None  # a tagger is never saved without
     tagger.labels_ = labels
     tagger.features = None
+    if "columns" in manifest:
+        tagger.columns_ = Columns(**manifest["columns"])
     if "features" in manifest:
         packed = manifest["features"]
         tagger.features = create_features(packed["name"], **packed["params"])
         store.unpack(tagger.features, packed, store.read_arrays(folder, manifest, "features.safetensors", verify))
     return tagger
+
+
+def _row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
+    """Texts as they are, rows of a table as texts; a row with none of the columns is an error."""
+    if columns is None:
+        return inputs
+    texts = []
+    for number, given in enumerate(inputs):
+        if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
+            raise DataError(
+                f"a row must have some of the columns {', '.join(columns.inputs)}, but row {number} has: "
+                f"{', '.join(map(str, given))[:80]}; name its fields like them"
+            )
+        texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
+    return texts
 
 
 def _checked_names(row: int, names: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave

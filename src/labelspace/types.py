@@ -1,4 +1,4 @@
-"""The values that travel: Dataset, LabelSpace (with its Hierarchy), TopK. Nothing here reads, trains or prints."""
+"""The values that travel: Dataset (and Columns), LabelSpace (and Hierarchy), TopK. Nothing reads, trains or prints."""
 
 from __future__ import annotations
 
@@ -264,6 +264,52 @@ class LabelSpace:
 
 
 @dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are read, and which are to be found; a label is then called ``column: value``.
+
+    ``outputs`` are groups: several columns are a chain of category levels, root first; a lone one is a group of one.
+
+    >>> columns = Columns(("title", "price"), (("brand",), ("L0", "L1")))
+    >>> columns.output_names, columns.parted("L1: Tea"), columns.parted("Tea")
+    (('brand', 'L0', 'L1'), (2, 'Tea'), (-1, 'Tea'))
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        object.__setattr__(self, "outputs", tuple(map(tuple, self.outputs)))
+        names = self.inputs + self.output_names
+        for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
+            if not given or not all(given):
+                raise DataError(f"{what} must name at least one column, but one is empty; give names such as title")
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise DataError(
+                f"each column must be one input or one output, but {twice[0]!r} is named twice; name it once"
+            )
+        for name in self.output_names:  # else the column of a label could not be told from its name
+            longer = [other for other in self.output_names if other.startswith(name + ": ")]
+            if longer:
+                raise DataError(
+                    f"no output may begin with another and ': ', but {longer[0]!r} does with {name!r}; rename one"
+                )
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The output columns without their groups."""
+        return tuple(name for group in self.outputs for name in group)
+
+    def parted(self, label: str) -> tuple[int, str]:
+        """The place among the output columns, and the value, of a label; -1 where it is of none of them."""
+        for place, column in enumerate(self.output_names):
+            if label.startswith(column + ": "):
+                return place, label[len(column) + 2 :]
+        return -1, label
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Documents with their labels: texts, or ready-made features X, or both; Y is 0/1 of shape (n, n_labels)."""
 
@@ -273,6 +319,7 @@ class Dataset:
     X: Csr | None = None
     ids: Sequence[str] | None = None
     name: str = ""
+    columns: Columns | None = None  # of the table that the documents are rows of
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -310,4 +357,5 @@ class Dataset:
             None if self.X is None else self.X[at],
             None if self.ids is None else [self.ids[i] for i in at],
             self.name,
+            self.columns,
         )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.csvfile import format_labels, iter_csv, parse_labels
+from labelspace.data.csvfile import csv_records, format_labels, open_csv, parse_labels
 from labelspace.data.records import Place, Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
@@ -15,7 +15,8 @@ from labelspace.errors import DataError
 def records(tmp_path, text, **options):
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return list(iter_csv(path, **options))
+    with open_csv(path) as rows:
+        return list(csv_records(path, rows, **options))
 
 
 def test_columns_in_any_order_others_ignored(tmp_path):

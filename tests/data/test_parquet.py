@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from labelspace.data.parquet import iter_parquet
+from labelspace.data.parquet import open_parquet, parquet_records
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, read_dataset
 from labelspace.errors import DataError, MissingExtraError
@@ -27,10 +27,12 @@ def test_columns_of_several_types(tmp_path):
         "labels": pa.array([["a", "b", "a"], None], pa.large_list(pa.string())),
         "id": [7, None],
     }
-    assert list(iter_parquet(written(tmp_path, table))) == [
-        Record("7", "one", None, ("a", "b"), 1),
-        Record("1", "", None, (), 2),
-    ]
+    path = written(tmp_path, table)
+    with open_parquet(path) as rows:
+        assert list(parquet_records(path, rows)) == [
+            Record("7", "one", None, ("a", "b"), 1),
+            Record("1", "", None, (), 2),
+        ]
 
 
 def test_ids_as_labels(tmp_path):

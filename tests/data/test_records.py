@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.data.jsonl import iter_jsonl
+from labelspace.data.jsonl import jsonl_records, open_jsonl
 from labelspace.data.records import Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
@@ -13,7 +13,8 @@ from labelspace.errors import DataError
 def records(tmp_path, *lines, **options):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return list(iter_jsonl(path, **options))
+    with open_jsonl(path) as rows:
+        return list(jsonl_records(path, rows, **options))
 
 
 def test_fields_and_their_defaults(tmp_path):

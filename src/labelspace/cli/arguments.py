@@ -19,6 +19,18 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help="A parameter of the method, or of the features: features.KEY=VALUE."
     ),
 ]
+InputColumns = Annotated[
+    str | None,
+    typer.Option("--inputs", metavar="A,B", help="DATA is a table: the columns to read, e.g. title,price."),
+]
+OutputColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--outputs",
+        metavar="C,D",
+        help="The columns to find, e.g. brand,L0_category,L1_category; other chains of levels as 'department>aisle'.",
+    ),
+]
 Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
 

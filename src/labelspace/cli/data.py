@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json
+from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns
 from labelspace.cli.console import console, print_json, say
 
 
-def stats(data: DataPath, as_json: Json = False) -> None:
+def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = None, as_json: Json = False) -> None:
     """Count documents, labels, features."""
+    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.report.tables import dataset_stats, stats_table
 
-    source = open_source(data)
+    source = open_source(data, parse_columns(inputs, outputs))
     train_set = source.train()
     parts = {"train": train_set, "dev": source.dev(train_set.labels), "test": source.test(train_set.labels)}
     counted = {"parts": {name: dataset_stats(part) for name, part in parts.items() if part is not None}}
@@ -34,13 +35,17 @@ def convert(
     to: Annotated[
         str | None, typer.Option("--to", metavar="FORMAT", help="For folders: txt, jsonl, csv.gz, ...")
     ] = None,
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
 ) -> None:
     """Convert data: .txt (Extreme Classification Repository), .jsonl, .csv, .parquet, each also .gz.
 
     Texts written as .txt become tf-idf features, since that format has no place for texts. labels.jsonl and
-    hierarchy.tsv, where there are any, are written beside.
+    hierarchy.tsv, where there are any, are written beside. With --inputs and --outputs, rows of a table become texts
+    and labels.
     """
     from labelspace import conversion
+    from labelspace.data.columns import parse_columns
 
-    for path, written in conversion.convert(source, target, to).items():
+    for path, written in conversion.convert(source, target, to, parse_columns(inputs, outputs)).items():
         say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")

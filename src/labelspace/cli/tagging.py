@@ -58,7 +58,7 @@ def predict_stream(tagger: Tagger, file: str, k: int, least: float | None) -> No
     from labelspace.data.source import iter_records
     from labelspace.experiment import predict_records
 
-    records = iter_records(file, ready_made=not tagger.takes_texts)
+    records = iter_records(file, ready_made=not tagger.takes_texts, columns=tagger.columns_)
     for record, tags in predict_records(tagger, records, k, file, least):
         sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
     sys.stdout.flush()

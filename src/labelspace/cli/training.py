@@ -7,7 +7,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Json, Ks, ModelPath, Seed, Set, source_name
+from labelspace.cli.arguments import (
+    DataPath,
+    InputColumns,
+    Json,
+    Ks,
+    ModelPath,
+    OutputColumns,
+    Seed,
+    Set,
+    source_name,
+)
 from labelspace.cli.console import console, print_json, progress, say
 
 
@@ -18,6 +28,8 @@ def train(
     features: Annotated[
         str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
     ] = "tfidf",
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
     settings: Set = None,
     seed: Seed = 0,
     checkpoint: Annotated[
@@ -31,14 +43,16 @@ def train(
 ) -> None:
     """Train a model on DATA and save it."""
     from labelspace import experiment, store
+    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.options import make_recipe
 
+    columns = parse_columns(inputs, outputs)
     recipe = make_recipe(method, settings, features, seed)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out)  # before the work, not after it
     with progress(quiet=as_json) as report, experiment.timed() as taken:
-        tagger = experiment.train(open_source(data), recipe, report, checkpoint)
+        tagger = experiment.train(open_source(data, columns), recipe, report, checkpoint)
     tagger.save(out)
     size = experiment.megabytes(out)
     summary: dict[str, Any] = {
@@ -92,7 +106,7 @@ def evaluate(
     file = split_file(data, "test") if data.is_dir() else data
     if file is None:
         raise DataError(f"{data} must hold a test file, but has none; add test.* or name one file to evaluate on")
-    documents = read_dataset(file, tagger.labels_)
+    documents = read_dataset(file, tagger.labels_, tagger.columns_)
     figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset)
     figures["model_mb"] = experiment.megabytes(model)
     if as_json:
@@ -111,12 +125,15 @@ def compare(
     features: Annotated[
         str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
     ] = "tfidf",
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
     settings: Set = None,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Run several methods under one protocol: one table, one page with plots, each model saved."""
     from labelspace import experiment
+    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
     from labelspace.options import compared_recipes, parse_ks
@@ -128,10 +145,10 @@ def compare(
         raise ParameterError(
             "--methods must name at least one method, but is empty; write --methods neighbours,popular"
         )
-    recipes = compared_recipes(names, settings, features, seed)
+    recipes, columns = compared_recipes(names, settings, features, seed), parse_columns(inputs, outputs)
     out = out or Path("runs") / f"{source_name(data)}-compare"
     with progress(quiet=as_json) as report:
-        results = experiment.compare(open_source(data), recipes, out, parse_ks(k), seed, report)
+        results = experiment.compare(open_source(data, columns), recipes, out, parse_ks(k), seed, report)
     (out / "report.html").write_text(comparison_page(results), encoding="utf-8")
     failed = [row for row in results["rows"] if "error" in row]
     if as_json:

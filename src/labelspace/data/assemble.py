@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,19 @@ import scipy.sparse as sp
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.records import Place, Record
 from labelspace.data.sparse_rows import LARGEST_SIZE, SparseRows
+from labelspace.data.table import described
 from labelspace.errors import DataError
-from labelspace.types import Csr, Dataset, LabelSpace
+from labelspace.types import Columns, Csr, Dataset, LabelSpace
 
 _BATCH = 4096  # feature strings kept before they are parsed
 
 
-def assemble(records: Iterable[Record], path: str | Path, labels: LabelSpace | None = None) -> Dataset:
+def assemble(
+    records: Iterable[Record], path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None
+) -> Dataset:
     """Build the data set of the records of a file; see ``read_dataset`` for the label space.
+
+    ``columns`` are those of the table that the records are rows of.
 
     >>> records = Record("a", "it purrs", None, ("cat",)), Record("b", "it barks", None, ("dog",))
     >>> dataset = assemble(records, "a.jsonl")
@@ -32,9 +37,15 @@ def assemble(records: Iterable[Record], path: str | Path, labels: LabelSpace | N
         column.add(record)
     if not documents.ids:
         raise DataError(f"{path} must hold at least one document, but holds none; give a file with some")
-    space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
+    if columns is None:
+        space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
+    else:
+        space = column.resolve(labels, columns.parted)
+    Y = column.matrix(space)
+    if columns is not None and labels is None:  # training rows alone say what the labels are
+        space = described(space, Y, columns)
     name = Path(path).name.split(".")[0]
-    return Dataset(column.matrix(space), space, documents.texts, documents.features(), documents.ids, name)
+    return Dataset(Y, space, documents.texts, documents.features(), documents.ids, name, columns)
 
 
 class _Documents:
@@ -101,9 +112,9 @@ class LabelColumn:
             self._codes.append(code)
         self._counts.append(len(record.labels))
 
-    def resolve(self, known: LabelSpace | None) -> LabelSpace:
+    def resolve(self, known: LabelSpace | None, order: Callable[[str], tuple[int, str]] | None = None) -> LabelSpace:
         """The label space: the known one with new names appended in order, else the sorted names, else numbers."""
-        names = sorted(label for label in self._code if isinstance(label, str))
+        names = sorted((label for label in self._code if isinstance(label, str)), key=order)
         largest = max((label for label in self._code if isinstance(label, int)), default=-1)
         if known is not None:
             if largest >= len(known):

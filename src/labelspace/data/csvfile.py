@@ -7,26 +7,37 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from labelspace.data.files import lines, without_blank_end, writing_text
 from labelspace.data.listing import fields_of, records_of
-from labelspace.data.records import FIELDS, Place, Record, distinct_labels, to_record
+from labelspace.data.records import FIELDS, Place, Record, Rows, distinct_labels, to_record
 from labelspace.errors import DataError
 from labelspace.types import Dataset
 
 _LARGEST_CELL = 2**31 - 1  # the module's own limit is 128 KiB, less than a long document; this fits a C long everywhere
 
 
-def iter_csv(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file, one at a time; other columns are ignored."""
-    rows = _rows(path)
-    first = next(rows, (Place(path, 1), []))[1]
-    header = _checked_header(path, [name.strip() for name in first])
-    columns = [(name, header.index(name)) for name in FIELDS if name in header]
-    for number, (place, cells) in enumerate(without_blank_end(rows, lambda row: not row[1])):
+@contextmanager
+def open_csv(path: str | Path) -> Iterator[Rows]:
+    """The rows of a file, one at a time; cells are strings."""
+    lists = _cells(path)
+    header = [name.strip() for name in next(lists, (None, []))[1]]
+    yield Rows(lambda: header, partial(_rows, path, header, lists))
+
+
+def _rows(
+    path: str | Path, header: Sequence[str], lists: Iterator[tuple[Place, list[str]]], columns: Collection[str]
+) -> Iterator[tuple[Place, dict[str, object]]]:
+    twice = [name for name in columns if header.count(name) > 1]
+    if twice:
+        raise DataError(f"{path}:1: expected each column once, but {twice[0]!r} stands twice; rename one of them")
+    wanted = [(name, header.index(name)) for name in columns if name in header]
+    for place, cells in without_blank_end(lists, lambda row: not row[1]):
         if not cells:
             raise place.expected(f"{len(header)} cells as in the header", "the line is blank", "remove the line")
         if len(cells) != len(header):
@@ -35,13 +46,25 @@ def iter_csv(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
                 f"there are {len(cells)}",
                 "quote cells that hold commas or quotes",
             )
-        row: dict[str, object] = {name: cells[at] for name, at in columns}
+        yield place, {name: cells[at] for name, at in wanted}
+
+
+def csv_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
+    """The records of a file that has the usual columns; others are ignored."""
+    names = rows.names()
+    if "text" not in names and "features" not in names:
+        found = ", ".join(names)[:80] or "nothing"
+        raise DataError(
+            f"{path}:1: expected a header with a column 'text' or 'features', but it has: {found}; "
+            "name the columns in the first line, with commas between them"
+        )
+    for number, (place, row) in enumerate(rows.read(FIELDS)):
         if with_labels and "labels" in row:
-            row["labels"] = list(parse_labels(cells[header.index("labels")], place))
+            row["labels"] = list(parse_labels(str(row["labels"]), place))
         yield to_record(row, number, place, with_labels)
 
 
-def _rows(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
+def _cells(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
     """Cells of each row, with the line on which it starts."""
     csv.field_size_limit(_LARGEST_CELL)
     # strict: without it a quote left open would silently swallow the rest of the file.
@@ -57,19 +80,6 @@ def _rows(path: str | Path) -> Iterator[tuple[Place, list[str]]]:
                 "CSV", f"the row cannot be read ({error})", "double each quote inside a quoted cell"
             ) from error
         yield place, cells
-
-
-def _checked_header(path: str | Path, header: Sequence[str]) -> Sequence[str]:
-    twice = [name for name in FIELDS if header.count(name) > 1]
-    if twice:
-        raise DataError(f"{path}:1: expected each column once, but {twice[0]!r} stands twice; rename one of them")
-    if "text" not in header and "features" not in header:
-        found = ", ".join(header)[:80] or "nothing"
-        raise DataError(
-            f"{path}:1: expected a header with a column 'text' or 'features', but it has: {found}; "
-            "name the columns in the first line, with commas between them"
-        )
-    return header
 
 
 def parse_labels(cell: str, place: Place) -> tuple[str | int, ...]:

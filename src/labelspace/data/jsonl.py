@@ -3,21 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 
 from labelspace.data.files import lines, without_blank_end, writing_text
 from labelspace.data.listing import fields_of, records_of
-from labelspace.data.records import Place, Record, to_record
+from labelspace.data.records import FIELDS, Place, Record, Rows, to_record
 from labelspace.types import Dataset
 
+HEAD = 1000  # lines that say which columns there are
 
-def iter_jsonl(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file, one line at a time."""
-    kept = without_blank_end(lines(path), lambda numbered: not numbered[1].strip())
-    for number, (line, text) in enumerate(kept):
-        place = Place(path, line)
-        yield to_record(parse_object(text, place), number, place, with_labels)
+
+@contextmanager
+def open_jsonl(path: str | Path) -> Iterator[Rows]:
+    """The rows of a file, one line at a time."""
+    yield json_rows(path, without_blank_end(lines(path), lambda numbered: not numbered[1].strip()))
+
+
+def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]]) -> Rows:
+    """The rows of numbered lines, all fields of each; the columns are those of the first ``HEAD`` lines."""
+    places = ((Place(path, line), text) for line, text in numbered)
+    rows = ((place, parse_object(text, place)) for place, text in places)
+    head: list[tuple[Place, dict[str, object]]] = []
+
+    def names() -> list[str]:
+        head.extend(islice(rows, HEAD - len(head)))
+        return list(dict.fromkeys(name for _, row in head for name in row))
+
+    return Rows(names, lambda columns: chain(head, rows))
+
+
+def jsonl_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
+    """The records of a file whose rows have the usual fields."""
+    for number, (place, row) in enumerate(rows.read(FIELDS)):
+        yield to_record(row, number, place, with_labels)
 
 
 def parse_object(text: str, place: Place) -> dict[str, object]:

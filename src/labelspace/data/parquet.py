@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from labelspace.data.files import is_gzipped, reading, writing
 from labelspace.data.listing import fields_of, is_numbered, records_of
-from labelspace.data.records import FIELDS, Place, Record, to_record
+from labelspace.data.records import FIELDS, Place, Record, Rows, to_record
 from labelspace.errors import DataError, require
 from labelspace.types import Dataset
 
@@ -20,23 +21,30 @@ EXTRA = "parquet"
 _BATCH = 4096  # rows in memory at once
 
 
-def iter_parquet(path: str | Path, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file, batch by batch; other columns are ignored."""
+@contextmanager
+def open_parquet(path: str | Path) -> Iterator[Rows]:
+    """The rows of a file, batch by batch; only the columns asked for are read."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
-    number = 0
     with _seekable(path) as file:
         try:
             table = parquet.ParquetFile(file)
-            columns = _columns(path, table.schema_arrow.names, with_labels)
-            for batch in table.iter_batches(_BATCH, columns=columns):
-                for row in batch.to_pylist():
-                    yield to_record(row, number, Place(path, number + 1), with_labels)
-                    number += 1
+            yield Rows(lambda: table.schema_arrow.names, partial(_rows, path, table))
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).split("\n")[0]
             raise DataError(
                 f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
             ) from error
+
+
+def _rows(
+    path: str | Path,
+    table: Any,  # noqa: ANN401 - pyarrow has no types
+    columns: Collection[str],
+) -> Iterator[tuple[Place, dict[str, object]]]:
+    there = [name for name in table.schema_arrow.names if name in columns]
+    batches = (batch.to_pylist() for batch in table.iter_batches(_BATCH, columns=there))
+    for number, row in enumerate(chain.from_iterable(batches), start=1):
+        yield Place(path, number), row
 
 
 @contextmanager
@@ -52,12 +60,15 @@ def _seekable(path: str | Path) -> Iterator[BinaryIO]:
             yield unpacked
 
 
-def _columns(path: str | Path, names: list[str], with_labels: bool) -> list[str]:
+def parquet_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
+    """The records of a file that has the usual columns; others are ignored."""
+    names = rows.names()
     if "text" not in names and "features" not in names:
         raise DataError(
             f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename the column"
         )
-    return [name for name in FIELDS if name in names and (with_labels or name != "labels")]
+    for number, (place, row) in enumerate(rows.read([name for name in FIELDS if with_labels or name != "labels"])):
+        yield to_record(row, number, place, with_labels)
 
 
 def write_parquet(path: str | Path, dataset: Dataset) -> None:

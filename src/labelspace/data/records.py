@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +39,14 @@ class Place:
         return DataError(f"{self.path}:{self.line}: expected {rule}, but {found}; {remedy}")
 
 
+@dataclass(frozen=True)
+class Rows:
+    """An open file of rows: what its columns are called, and the rows with those of them that are asked for."""
+
+    names: Callable[[], Sequence[str]]
+    read: Callable[[Collection[str]], Iterator[tuple[Place, dict[str, object]]]]
+
+
 def to_record(row: Mapping[str, object], number: int, place: Place, with_labels: bool = True) -> Record:
     """Check one row of fields; ``number`` (from 0) is its id where it has none, a missing field and null are the same.
 
@@ -54,10 +62,11 @@ def to_record(row: Mapping[str, object], number: int, place: Place, with_labels:
     if features is not None and not isinstance(features, str):
         features = _features_string(features, place)
     labels = _checked_labels(row.get("labels"), place) if with_labels else ()
-    return Record(_checked_id(row.get("id"), number, place), text, features, labels, place.line)
+    return Record(checked_id(row.get("id"), number, place), text, features, labels, place.line)
 
 
-def _checked_id(value: object, number: int, place: Place) -> str:
+def checked_id(value: object, number: int, place: Place) -> str:
+    """The id of a row; its number where it has none."""
     if value is None:
         return str(number)
     if isinstance(value, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -11,21 +12,25 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.assemble import assemble
-from labelspace.data.csvfile import iter_csv, write_csv
-from labelspace.data.jsonl import iter_jsonl, parse_object, write_jsonl
+from labelspace.data.columns import is_table
+from labelspace.data.csvfile import csv_records, open_csv, write_csv
+from labelspace.data.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, read_labels
-from labelspace.data.parquet import iter_parquet, write_parquet
+from labelspace.data.parquet import open_parquet, parquet_records, write_parquet
 from labelspace.data.plain import iter_lines
-from labelspace.data.records import Place, Record, to_record
+from labelspace.data.records import Record, Rows
+from labelspace.data.table import table_records
 from labelspace.data.xmc import iter_xmc, read_xmc, write_xmc
 from labelspace.errors import DataError
-from labelspace.types import Dataset, LabelSpace
+from labelspace.types import Columns, Dataset, LabelSpace
 
 _XMC = ".txt"
-_READERS: dict[str, Callable[..., Iterator[Record]]] = {
-    ".jsonl": iter_jsonl,
-    ".csv": iter_csv,
-    ".parquet": iter_parquet,
+_Open = Callable[[str | Path], AbstractContextManager[Rows]]
+_Records = Callable[[str | Path, Rows, bool], Iterator[Record]]
+_READERS: dict[str, tuple[_Open, _Records]] = {
+    ".jsonl": (open_jsonl, jsonl_records),
+    ".csv": (open_csv, csv_records),
+    ".parquet": (open_parquet, parquet_records),
 }
 _WRITERS: dict[str, Callable[[str | Path, Dataset], None]] = {
     _XMC: write_xmc,
@@ -37,12 +42,15 @@ ENDINGS = tuple(_WRITERS)
 _KNOWN = f"{', '.join(ENDINGS)}, each also with .gz"
 
 
-def read_dataset(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
+def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None) -> Dataset:
     r"""Read a data file; the format goes by the name: .txt, .jsonl, .csv or .parquet, each also with .gz.
 
     The label space is ``labels``, or else ``labels.jsonl`` beside the file, with names unknown to it appended; without
     both it is the names in alphabetical order, or the numbers 0, 1, ... where labels are ids. A ``hierarchy.tsv``
     beside the file is read too, unless ``labels`` has a hierarchy.
+
+    With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy come of its cells, or are
+    ``labels`` with names unknown to it appended. With ``labels`` it may also be a file of the usual fields.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -52,11 +60,29 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     (['cat', 'dog', 'pet'], [[1.0, 1.0, 2.0]])
     """
     ending = _checked_format(path)
+    if columns is not None and (labels is None or _has_columns(path, ending, columns)):
+        if ending == _XMC:
+            raise DataError(f"a table must be .jsonl, .csv or .parquet, but is {path}; give such a file, or no columns")
+        return _assembled(path, ending, labels, columns)
     own = None if labels is None else labels_beside(path)
     if labels is None or own is None or _same_start(own, labels):
-        return read_xmc(path, labels) if ending == _XMC else assemble(_READERS[ending](path), path, labels)
+        return read_xmc(path, labels) if ending == _XMC else _assembled(path, ending, labels)
     # The file's label ids are those of its own labels.jsonl: read it so, then go over to the given labels by name.
     return _relabelled(read_dataset(path), labels)
+
+
+def _has_columns(path: str | Path, ending: str, columns: Columns) -> bool:
+    if ending == _XMC:
+        return False
+    with _READERS[ending][0](path) as rows:
+        return is_table(rows.names(), columns, with_labels=True)
+
+
+def _assembled(path: str | Path, ending: str, labels: LabelSpace | None, columns: Columns | None = None) -> Dataset:
+    opened, usual = _READERS[ending]
+    with opened(path) as rows:
+        records = usual(path, rows, True) if columns is None else table_records(path, rows, columns)
+        return assemble(records, path, labels, columns)
 
 
 def _same_start(own: LabelSpace, labels: LabelSpace) -> bool:
@@ -83,8 +109,8 @@ def write_dataset(dataset: Dataset, path: str | Path) -> None:
     _WRITERS[_checked_format(path)](path, dataset)
 
 
-def iter_records(path: str | Path, ready_made: bool = False) -> Iterator[Record]:
-    """Stream the documents of a file of any size, labels left aside.
+def iter_records(path: str | Path, ready_made: bool = False, columns: Columns | None = None) -> Iterator[Record]:
+    """Stream the documents of a file of any size, labels left aside; with ``columns`` it may be such a table.
 
     A ``.txt`` is plain text, a document a line; with ``ready_made`` it holds rows of features, as for ``read_dataset``.
     Other names than .jsonl, .csv and .parquet (each also with .gz), ``-`` (the standard input) among them, are JSON
@@ -94,20 +120,26 @@ def iter_records(path: str | Path, ready_made: bool = False) -> Iterator[Record]
     if ready_made and ending == _XMC:
         return iter_xmc(path)
     if ending in _READERS:
-        return _READERS[ending](path, with_labels=False)
-    return iter_lines(path) if ending == _XMC else _lines_or_json(path)
+        return _streamed(path, *_READERS[ending], columns)
+    return iter_lines(path) if ending == _XMC else _lines_or_json(path, columns)
 
 
-def _lines_or_json(path: str | Path) -> Iterator[Record]:
+def _streamed(path: str | Path, opened: _Open, usual: _Records, columns: Columns | None) -> Iterator[Record]:
+    with opened(path) as rows:
+        if columns is not None and is_table(rows.names(), columns, with_labels=False):
+            yield from table_records(path, rows, columns, with_labels=False)
+        else:
+            yield from usual(path, rows, False)
+
+
+def _lines_or_json(path: str | Path, columns: Columns | None) -> Iterator[Record]:
     plain = iter_lines(path)
     first = next(plain, None)
-    if first is None:
-        return
-    as_json = (first.text or "").lstrip().startswith("{")
-    for number, record in enumerate(chain([first], plain)):
-        place = Place(path, record.line)
-        row = parse_object(record.text or "", place) if as_json else {}
-        yield to_record(row, number, place, with_labels=False) if as_json else record
+    whole = plain if first is None else chain([first], plain)
+    if first is None or not (first.text or "").lstrip().startswith("{"):
+        return whole
+    rows = json_rows(path, ((record.line, record.text or "") for record in whole))
+    return _streamed(path, lambda _: nullcontext(rows), jsonl_records, columns)
 
 
 def file_format(path: str | Path) -> str:
@@ -134,6 +166,7 @@ class Source:
     dev_path: Path | None = None
     test_path: Path | None = None
     labels_only: bool = False  # train_path is a labels.jsonl, and there are no training documents
+    columns: Columns | None = None  # where the files are tables
 
     @property
     def has_dev(self) -> bool:
@@ -152,7 +185,7 @@ class Source:
                 f"there must be training documents, but {self.path} holds labels alone; add train.* ({_KNOWN}), or tag "
                 "by the names of the labels: labelspace train --method lexical"
             )
-        return read_dataset(self.train_path)
+        return read_dataset(self.train_path, columns=self.columns)
 
     def labels(self) -> LabelSpace:
         """The labels of a source that has nothing else, with the hierarchy beside them."""
@@ -160,15 +193,17 @@ class Source:
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The validation documents, or None; ``labels`` are those of the training documents."""
-        return None if self.dev_path is None else read_dataset(self.dev_path, labels)
+        return None if self.dev_path is None else read_dataset(self.dev_path, labels, self.columns)
 
     def test(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The test documents, or None; ``labels`` are those of the training documents."""
-        return None if self.test_path is None else read_dataset(self.test_path, labels)
+        return None if self.test_path is None else read_dataset(self.test_path, labels, self.columns)
 
 
-def open_source(path: str | Path) -> Source:
+def open_source(path: str | Path, columns: Columns | None = None) -> Source:
     r"""Find the splits of a folder; a single file is a training split, or the labels if it is a ``labels.jsonl``.
+
+    With ``columns`` the splits are tables, and there must be training rows.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -182,13 +217,13 @@ def open_source(path: str | Path) -> Source:
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the name")
     if not path.is_dir():
         _checked_format(path)
-        return Source(path, path, labels_only=path.name == LABELS)
+        return Source(path, path, labels_only=path.name == LABELS and columns is None, columns=columns)
     train = split_file(path, "train")
-    if train is None and (path / LABELS).is_file():
+    if train is None and columns is None and (path / LABELS).is_file():
         return Source(path, path / LABELS, split_file(path, "dev"), split_file(path, "test"), labels_only=True)
     if train is None:
         raise DataError(f"a data folder must hold train.* ({_KNOWN}), but {path} holds none; add it, or give a file")
-    return Source(path, train, split_file(path, "dev"), split_file(path, "test"))
+    return Source(path, train, split_file(path, "dev"), split_file(path, "test"), columns=columns)
 
 
 def split_file(folder: Path, split: str) -> Path | None:

@@ -111,20 +111,25 @@ def tags_table(
     space: LabelSpace,
     none: str = "nothing in this text was seen in training",
 ) -> Group:
-    """The tags of one document; a label's first synonym stands beside its name, where there are synonyms.
+    """The tags of one document; a label's first synonym stands beside its name, where it says more than that.
 
     ``none`` says why there is no tag, where there is none.
     """
-    described = space.synonyms is not None
+    also = [_short(_first_synonym(space, label), 80) for label in labels]
+    described = any(also)
     table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
-    for label, score in zip(labels, scores, strict=True):
-        if label < 0:
-            continue
-        also = [] if space.synonyms is None else [escape(_short((space.synonyms[label] or [""])[0], 80))]
-        table.add_row(escape(space.names[label]), *also, f"{score:.3f}")
+    for label, score, words in zip(labels, scores, also, strict=True):
+        if label >= 0:
+            table.add_row(escape(space.names[label]), *([escape(words)] if described else []), f"{score:.3f}")
     if not table.rows:
         table.add_row(f"(none: {none})")
     return titled(_short(text, 100), table)
+
+
+def _first_synonym(space: LabelSpace, label: int) -> str:
+    """The first synonym of a label, unless the name ends with it, as `column: value` with the value of a table."""
+    synonyms = [] if space.synonyms is None or label < 0 else space.synonyms[label]
+    return synonyms[0] if synonyms and not space.names[label].endswith(synonyms[0]) else ""
 
 
 def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
