@@ -80,7 +80,8 @@ def _written(cell: object) -> str:
         if number.is_integer() and abs(number) < 1e15:
             return str(int(number))
         # A number that was stored in 32 bits, such as 19.99, is 19.989999771118164 in 64.
-        return str(np.float32(number)) if abs(number) < 1e30 and np.float32(number) == number else repr(number)
+        short = np.float32(number) if abs(number) < 1e30 else np.float32(0)
+        return str(short) if float(short) == number else repr(number)
     return str(cell)
 
 
