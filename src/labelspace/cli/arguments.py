@@ -19,6 +19,10 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help="A parameter of the method, or of the features: features.KEY=VALUE."
     ),
 ]
+Consistent = Annotated[
+    bool,
+    typer.Option("--consistent", help="No label before those above it in the hierarchy of the labels, nor without."),
+]
 Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
 
