@@ -72,6 +72,12 @@ def test_from_a_table_to_figures_and_tags(run, tmp_path, ending):
     figures = json.loads(run("evaluate", "m", test, "--json")[1])
     assert figures["n"] == 60
     assert figures["P@1"] == 100.0
+    by_column = figures["by_column"]
+    assert list(by_column) == ["brand", "L0_category", "L1_category"]
+    assert [group["n_labels"] for group in by_column.values()] == [3, 2, 5]
+    assert [group["n_na"] for group in by_column.values()] == [9, 0, 0]
+    assert by_column["L0_category"]["accuracy"] == 100.0
+    assert by_column["brand"]["accuracy"] > by_column["brand"]["accuracy_with_na"] == 85.0  # it never answers NA
     code, out, _ = run("predict", "m", "--input", test, "--k", 3)
     assert code == 0
     answers = [json.loads(line) for line in out.splitlines()]
@@ -180,6 +186,21 @@ def test_a_model_of_texts_says_nothing_of_columns(tmp_path):
     Tagger("popular").fit(["ab cd", "ab cd"], [["x"], ["y"]]).save(tmp_path / "m")
     assert "columns" not in json.loads((tmp_path / "m" / "model.json").read_text())
     assert Tagger.load(tmp_path / "m").columns_ is None
+
+
+def test_figures_by_column_for_people(run, model):
+    out = run("evaluate", model, "products.csv")[1]
+    assert "by column of the table" in out
+    assert "by level" not in out
+    assert [line.split()[0] for line in out.splitlines() if "category" in line] == ["L0_category", "L1_category"]
+
+
+def test_the_hierarchy_file_beside_is_not_the_tables(run, tmp_path, model):
+    (tmp_path / "hierarchy.tsv").write_text("brand: Tata\tbrand: Coke\n")
+    assert set(json.loads(run("evaluate", model, "products.csv", "--json")[1])["by_level"]) == {"0", "1"}
+    out = run("predict", model, "title: Coke Soda drinks", "--consistent", "--k", 3, "--json")[1]
+    names = [tag["label"] for tag in json.loads(out)["results"][0]["labels"]]
+    assert names.index("L0_category: Drinks") < names.index("L1_category: Soda")
 
 
 def test_the_table_of_tags_does_not_say_a_value_twice(run, model):

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from labelspace.data.source import read_dataset
     from labelspace.models.registry import create, methods
     from labelspace.tagger import Tagger, load
-    from labelspace.types import Dataset, Hierarchy, LabelSpace, TopK
+    from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace, TopK
 
 _HOME = {
+    "Columns": "labelspace.types",
     "Dataset": "labelspace.types",
     "Hierarchy": "labelspace.types",
     "LabelSpace": "labelspace.types",
@@ -36,6 +37,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Columns",
     "Dataset",
     "Hierarchy",
     "LabelSpace",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,13 @@ from labelspace.features import Features
 from labelspace.models.base import Inputs, silent
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger, Tags, features_for
-from labelspace.types import Csr, Dataset, Progress
+from labelspace.types import Csr, Dataset, Hierarchy, Longs, Progress, TopK
 from labelspace.version import __version__
 
 BATCH = 1024  # documents of a stream in memory at a time
 MOST_PLACES = 100  # to measure at, where there are fewer labels than that
+LEVEL_PLACES = 100  # searched for the best label of each level of a hierarchy
+SURE = 0.5  # the probability from which an answer of a level counts where a document may have none there
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
 VALIDATION_SHARE = 0.1  # cut from train where a method wants validation documents and there is no dev file
@@ -126,10 +129,13 @@ def evaluate(
     ks: Sequence[int] = (1, 3, 5),
     propensity_from: metrics.PropensityFrom = "train",
     propensity_preset: str = "default",
+    consistent: bool = False,
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labelled documents, with the time it takes for all and for one at a time.
 
-    Labels that the model does not know count as missed.
+    Labels that the model does not know count as missed. ``consistent`` measures answers closed upwards. Where the
+    documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
+    by column, where the tagger learned from a table.
     """
     if propensity_preset not in metrics.PRESETS:
         listed = ", ".join(metrics.PRESETS)
@@ -140,8 +146,9 @@ def evaluate(
     if tagger.takes_texts and documents.texts is None:
         raise DataError("this model reads texts, but the data holds ready-made features; give a file with texts")
     inputs = documents.texts if tagger.takes_texts else _widened(documents.inputs, tagger.model.n_features_)
+    predict = partial(tagger.predict_topk, consistent=consistent)
     with timed() as taken:
-        top = tagger.predict_topk(inputs, max(ks))
+        top = predict(inputs, max(ks))
     known = tagger.labels_
     if not known.n_documents:  # made of labels alone: there are no training counts
         propensity_from = "test"
@@ -153,11 +160,42 @@ def evaluate(
         figures[f"ECE@{max(ks)}"] = round(100 * error, 4)
     assert known.counts is not None  # fit_dataset counts
     figures["by_frequency"] = _percent(metrics.by_frequency(documents.Y, top, known.counts, max(ks)))
-    if documents.labels.hierarchy is not None:
-        figures["by_level"] = _percent(metrics.f1_by_level(documents.Y, top, documents.labels.hierarchy, max(ks)))
+    hierarchy = documents.labels.hierarchy
+    if hierarchy is None and known.hierarchy is not None:
+        hierarchy = known.extended(documents.labels.names).hierarchy
+    least = SURE if tagger.model.gives_probabilities else None
+    if hierarchy is not None or tagger.columns_ is not None:
+        deep = predict(inputs, max(max(ks), min(LEVEL_PLACES, len(known))))
+    if hierarchy is not None:
+        figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
+    if tagger.columns_ is not None:
+        groups = tagger.columns_.masks(documents.labels.names)
+        figures["by_column"] = _percent(metrics.by_group(documents.Y, deep, groups, known.counts, least=least))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
-    return {**figures, **latency(lambda one: tagger.predict_topk(one, max(ks)), inputs)}
+    return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}
+
+
+def by_hierarchy(
+    Y: Csr,
+    top: TopK,
+    deep: TopK,
+    hierarchy: Hierarchy,
+    counts: Longs,
+    ks: Sequence[int],
+    least: float | None = None,
+) -> dict[str, Any]:
+    """The figures that a hierarchy of the labels makes possible, in percent.
+
+    ``deep`` is ``top`` with more places, among which the best label of each level is looked for.
+    """
+    figures = {key: value for k in ks for key, value in metrics.hierarchical_at_k(Y, top, hierarchy, k).items()}
+    figures |= {f"consistent@{k}": metrics.consistent_at_k(top, hierarchy, k) for k in ks}
+    figures["deepest_accuracy"] = metrics.deepest_accuracy(Y, deep, hierarchy)
+    answers = metrics.answers_by_level(Y, deep, hierarchy, counts, least=least)
+    of_sets = metrics.f1_by_level(Y, top, hierarchy, max(ks))
+    by_level = _percent({level: {**of_sets[level], **answers[level]} for level in of_sets})
+    return {**{key: round(100 * value, 4) for key, value in figures.items()}, "by_level": by_level}
 
 
 def _widened(X: Any, n_features: int) -> Any:  # noqa: ANN401 - texts pass through
@@ -190,11 +228,16 @@ def latency(predict: Callable[[Inputs], object], inputs: Inputs, seed: int = 0) 
 
 
 def predict_records(
-    tagger: Tagger, records: Iterator[Record], k: int, name: str, least: float | None = None
+    tagger: Tagger,
+    records: Iterator[Record],
+    k: int,
+    name: str,
+    least: float | None = None,
+    consistent: bool = False,
 ) -> Iterator[tuple[Record, Tags]]:
     """Tag a stream of records, a batch in memory at a time; ``name`` is where they come from, for messages.
 
-    Labels of a probability below ``least`` are left out.
+    Labels of a probability below ``least`` are left out; ``consistent`` closes the answers upwards.
     """
     while batch := list(islice(records, BATCH)):
         if tagger.takes_texts:
@@ -202,7 +245,7 @@ def predict_records(
         else:
             rows = [_field(record, record.features, "features", name) for record in batch]
             inputs = parse_features(rows, tagger.model.n_features_, lambda row: f"{name}:{batch[row].line}")  # noqa: B023
-        yield from zip(batch, tagger.named(tagger.confident(inputs, k, least)), strict=True)
+        yield from zip(batch, tagger.named(tagger.confident(inputs, k, least, consistent)), strict=True)
 
 
 def _field(record: Record, value: str | None, field: str, name: str) -> str:

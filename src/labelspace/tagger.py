@@ -17,13 +17,15 @@ from labelspace.data.table import row_text
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.features import FEATURES, Features, create_features
 from labelspace.features.base import check_texts
-from labelspace.models.base import Inputs, Model, silent
+from labelspace.labels.hierarchy import consistent as closed_upwards
+from labelspace.models.base import Inputs, Model, check_places, silent
 from labelspace.models.registry import DEFAULT, create, method
-from labelspace.types import Columns, Csr, Dataset, LabelSpace, Progress, TopK
+from labelspace.types import Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK
 
 Tags = list[tuple[str, float]]
 Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
+CLOSED_PLACES = 50  # at least so many answers are closed upwards before the cut at k
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -117,15 +119,31 @@ class Tagger:
         self.model.remove_label(name)
         self.labels_ = self.model.labels_ or self.labels_
 
-    def predict_topk(self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False) -> TopK:
-        """The k best label ids of each document; texts, or rows of features where the model was trained on those."""
-        self._check_fitted()
-        return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
+    def predict_topk(
+        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, consistent: bool = False
+    ) -> TopK:
+        """The k best label ids of each document; texts, or rows of features where the model was trained on those.
 
-    def confident(self, inputs: Inputs | Sequence[Text], k: int = 5, min_probability: float | None = None) -> TopK:
+        ``consistent=True`` closes the answers upwards in the hierarchy of the labels: no label before its ancestors.
+        """
+        self._check_fitted()
+        if not consistent:
+            return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
+        check_places(k)
+        hierarchy = self._hierarchy()
+        deep = min(max(2 * k, CLOSED_PLACES), len(self.labels_))  # labels of one score may stand beyond k
+        return closed_upwards(self.model.predict_topk(self._inputs(inputs), deep, calibrated=calibrated), hierarchy, k)
+
+    def confident(
+        self,
+        inputs: Inputs | Sequence[Text],
+        k: int = 5,
+        min_probability: float | None = None,
+        consistent: bool = False,
+    ) -> TopK:
         """The k best label ids of each document, of those only that are right with this probability or more."""
         if min_probability is None:
-            return self.predict_topk(inputs, k)
+            return self.predict_topk(inputs, k, consistent=consistent)
         if not 0 <= min_probability <= 1:
             raise ParameterError(
                 f"a probability must lie between 0 and 1, but min_probability is {min_probability}; give such a number"
@@ -134,18 +152,26 @@ class Tagger:
             raise ParameterError(
                 f"min_probability needs a method that gives probabilities, but {self.model.name} does not; train blend"
             )
-        return self.predict_topk(inputs, k, calibrated=True).at_least(min_probability)
+        return self.predict_topk(inputs, k, calibrated=True, consistent=consistent).at_least(min_probability)
 
-    def tag(self, text: Text, k: int = 5, min_probability: float | None = None) -> Tags:
+    def tag(self, text: Text, k: int = 5, min_probability: float | None = None, consistent: bool = False) -> Tags:
         """The k best labels of one text as (name, score), best first; none of a lower probability than asked.
 
-        A tagger that learned from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
-        """
-        return self.tag_batch([text], k, min_probability)[0]
+        ``consistent=True`` gives no label before, nor without, those above it in the hierarchy of the labels. A tagger
+        that learned from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
-    def tag_batch(self, texts: Sequence[Text], k: int = 5, min_probability: float | None = None) -> list[Tags]:
+        >>> texts = ["bake rye bread", "rye bread dough", "grill the fish", "smoke a fish"]
+        >>> tagger = Tagger("neighbours").fit(texts, [["food > bread"], ["food > bread"], ["food > fish"], ["food"]])
+        >>> [name for name, _ in tagger.tag("a rye bread", k=2, consistent=True)]
+        ['food', 'food > bread']
+        """
+        return self.tag_batch([text], k, min_probability, consistent)[0]
+
+    def tag_batch(
+        self, texts: Sequence[Text], k: int = 5, min_probability: float | None = None, consistent: bool = False
+    ) -> list[Tags]:
         """The k best labels of each text."""
-        return self.named(self.confident(texts, k, min_probability))
+        return self.named(self.confident(texts, k, min_probability, consistent))
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
@@ -200,6 +226,14 @@ class Tagger:
                 "give a feature matrix, or a file with features"
             )
         return self.features.transform(texts)
+
+    def _hierarchy(self) -> Hierarchy:
+        if self.labels_.hierarchy is None:
+            raise ParameterError(
+                "consistent answers need a hierarchy of the labels, but the model was trained without one; put a "
+                "hierarchy.tsv beside the data, or name labels as paths ('a > b'), and train again"
+            )
+        return self.labels_.hierarchy
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):
@@ -282,6 +316,7 @@ def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Datase
         raise DataError(f"there must be one list of labels a text, but there are {len(labels)} for {len(texts)} texts")
     labels = [_checked_names(row, names) for row, names in enumerate(labels)]
     space = LabelSpace(sorted(set(chain.from_iterable(labels))))
+    space = space.with_paths() if space.are_paths else space
     rows = [sorted({space.index[name] for name in names}) for names in labels]
     indptr = np.cumsum([0, *map(len, rows)])
     indices = np.fromiter(chain.from_iterable(rows), np.int32, int(indptr[-1]))

@@ -21,6 +21,8 @@ Bools = npt.NDArray[np.bool_]
 Csr: TypeAlias = sp.csr_matrix
 """A SciPy CSR matrix; rows are documents unless a name says otherwise."""
 
+PATH_SEPARATOR = " > "
+
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(step, done, total)`` by long work."""
 
@@ -122,6 +124,18 @@ class Hierarchy:
         """Rows (child, parent), sorted. Shape (n_edges, 2)."""
         coo = self.parents.tocoo()
         return np.stack([coo.row, coo.col], axis=1).astype(np.int32)
+
+    def without(self, label: int) -> Hierarchy:
+        """The same with a label taken out: its children go to its parents, and it stands alone.
+
+        >>> Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3).without(1).edges.tolist()
+        [[2, 0]]
+        """
+        edges = self.edges
+        below, above = edges[edges[:, 1] == label, 0], edges[edges[:, 0] == label, 1]
+        bridges = np.stack([np.repeat(below, len(above)), np.tile(above, len(below))], axis=1)
+        kept = edges[(edges != label).all(axis=1)]
+        return Hierarchy.from_edges(np.concatenate([kept, bridges]), self.parents.shape[0])
 
     def find_cycle(self) -> list[int]:
         """The labels of one cycle, each followed by one of its parents; empty where there is none."""
@@ -230,6 +244,36 @@ class LabelSpace:
         """
         return any(any(map(str.isalpha, name)) for name in self.names[:1000])
 
+    @property
+    def are_paths(self) -> bool:
+        """Whether the names are paths: half of them or more lie below another step.
+
+        >>> LabelSpace(["food", "food > bread"]).are_paths, LabelSpace(["food", "bread"]).are_paths
+        (True, False)
+        """
+        below = sum(PATH_SEPARATOR in name and bool(prefixes(name)) for name in self.names)
+        return 0 < len(self) <= 2 * below
+
+    def with_paths(self, separator: str = PATH_SEPARATOR) -> LabelSpace:
+        """The same with the hierarchy that the names give as paths; prefixes that are no label yet are appended.
+
+        Appended, as the names of a hierarchy file are: where documents carry leaves only, as in most catalogues, there
+        would be no level but one without them.
+
+        >>> space = LabelSpace(["food > bread > rye", "food > fish"]).with_paths()
+        >>> space.names[2:], space.hierarchy.levels.tolist()
+        (['food > bread', 'food'], [2, 1, 1, 0])
+        """
+        alone = replace(self, hierarchy=None)
+        space = alone.extended(prefix for name in self.names for prefix in prefixes(name, separator))
+        return replace(space, hierarchy=Hierarchy.from_edges(space._path_edges(space.names, separator), len(space)))
+
+    def _path_edges(self, names: Iterable[str], separator: str = PATH_SEPARATOR) -> Ints:
+        """Rows (child, parent) of the names that have a prefix among the labels, of which the nearest counts."""
+        nearest = ((name, next(filter(self.index.__contains__, prefixes(name, separator)), None)) for name in names)
+        pairs = [(self.index[name], self.index[parent]) for name, parent in nearest if parent is not None]
+        return np.array(pairs, np.int32).reshape(-1, 2)
+
     def texts(self) -> list[str]:
         """Each label's name and synonyms as one text."""
         return [
@@ -247,20 +291,35 @@ class LabelSpace:
         return replace(self, counts=counts, n_documents=int(Y.shape[0]))
 
     def extended(self, names: Iterable[str]) -> LabelSpace:
-        """The same with unknown names appended (no synonyms, count 0); ids so far stay as they are."""
+        """The same with unknown names appended (no synonyms, count 0); ids so far stay as they are.
+
+        In a hierarchy of paths, a new path hangs below its nearest prefix; elsewhere a new label stands alone.
+        """
         new = [name for name in dict.fromkeys(names) if name not in self.index]
         if not new:
             return self
-        hierarchy = self.hierarchy
-        if hierarchy is not None:
-            hierarchy = Hierarchy.from_edges(hierarchy.edges, len(self) + len(new))
-        return LabelSpace(
+        space = LabelSpace(
             [*self.names, *new],
             None if self.synonyms is None else [*self.synonyms, *([] for _ in new)],
             None if self.counts is None else np.concatenate([self.counts, np.zeros(len(new), np.int64)]),
             self.n_documents,
-            hierarchy,
         )
+        if self.hierarchy is None:
+            return space
+        edges = np.concatenate([self.hierarchy.edges, space._path_edges(new if self.are_paths else [])])
+        return replace(space, hierarchy=Hierarchy.from_edges(edges, len(space)))
+
+
+def prefixes(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
+    """What lies above a path, nearest first; nothing where a step of it is blank.
+
+    >>> prefixes("food > bread > rye")
+    ['food > bread', 'food']
+    """
+    steps = path.split(separator)
+    if not all(map(str.strip, steps)):
+        return []
+    return [separator.join(steps[:length]) for length in range(len(steps) - 1, 0, -1)]
 
 
 @dataclass(frozen=True)
@@ -307,6 +366,15 @@ class Columns:
             if label.startswith(column + ": "):
                 return place, label[len(column) + 2 :]
         return -1, label
+
+    def masks(self, labels: Iterable[str]) -> dict[str, Bools]:
+        """Which of the labels are of each output column. Shape (n_labels,) each.
+
+        >>> Columns(("title",), (("brand",), ("L0",))).masks(["brand: Tata", "L0: Tea"])["L0"].tolist()
+        [False, True]
+        """
+        places = np.array([self.parted(label)[0] for label in labels])
+        return {name: places == place for place, name in enumerate(self.output_names)}
 
 
 @dataclass(frozen=True)

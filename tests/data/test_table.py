@@ -181,6 +181,14 @@ def test_columns_without_a_chain_have_no_hierarchy(tmp_path):
     assert data.labels.hierarchy is None
 
 
+def test_a_column_of_whole_paths_is_a_hierarchy(tmp_path):
+    data = read_dataset(table(tmp_path, "t,c\na,x > y\nb,x > z > w\n"), columns=Columns(("t",), (("c",),)))
+    assert data.labels.names == ["c: x > y", "c: x > z > w", "c: x", "c: x > z"]
+    assert data.labels.hierarchy.edges.tolist() == [[0, 2], [1, 3], [3, 2]]
+    assert data.labels.synonyms[3] == ["x > z"]
+    assert data.Y.shape == (2, 4)
+
+
 def test_rows_to_measure_on_leave_the_hierarchy_alone(tmp_path):
     table(tmp_path, name="train.csv")
     table(tmp_path, HEADER + "e,Tea cake,9,New,Food,Tea,x\n", name="test.csv")

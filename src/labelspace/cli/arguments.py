@@ -31,6 +31,10 @@ OutputColumns = Annotated[
         help="The columns to find, e.g. brand,L0_category,L1_category; other chains of levels as 'department>aisle'.",
     ),
 ]
+Consistent = Annotated[
+    bool,
+    typer.Option("--consistent", help="No label before those above it in the hierarchy of the labels, nor without."),
+]
 Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
 

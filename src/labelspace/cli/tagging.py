@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import Json, ModelPath, Places
+from labelspace.cli.arguments import Consistent, Json, ModelPath, Places
 from labelspace.cli.console import console, print_json
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
@@ -29,6 +29,7 @@ def predict(
         float | None,
         typer.Option("--min-probability", metavar="P", help="Leave labels out that are right less often than this."),
     ] = None,
+    consistent: Consistent = False,
     as_json: Json = False,
 ) -> None:
     """Tag texts from the command line, or a file of any size as JSON lines that keep the ids."""
@@ -41,9 +42,9 @@ def predict(
     tagger = Tagger.load(model)
     k = min(k, len(tagger.labels_))  # places beyond the labels would only be filled to be left out again
     if file is not None:
-        predict_stream(tagger, file, k, least)
+        predict_stream(tagger, file, k, least, consistent)
         return
-    top = tagger.confident(texts or [], k, least)
+    top = tagger.confident(texts or [], k, least, consistent)
     if as_json:
         pairs = zip(texts or [], tagger.named(top), strict=True)
         print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
@@ -53,13 +54,13 @@ def predict(
         console().print(tags_table(text, labels, scores, tagger.labels_, **why))
 
 
-def predict_stream(tagger: Tagger, file: str, k: int, least: float | None) -> None:
+def predict_stream(tagger: Tagger, file: str, k: int, least: float | None, consistent: bool) -> None:
     """One JSON line a document, in order, a batch in memory at a time."""
     from labelspace.data.source import iter_records
     from labelspace.experiment import predict_records
 
     records = iter_records(file, ready_made=not tagger.takes_texts, columns=tagger.columns_)
-    for record, tags in predict_records(tagger, records, k, file, least):
+    for record, tags in predict_records(tagger, records, k, file, least, consistent):
         sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

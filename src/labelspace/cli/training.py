@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from labelspace.cli.arguments import (
+    Consistent,
     DataPath,
     InputColumns,
     Json,
@@ -91,10 +93,12 @@ def evaluate(
     propensity_preset: Annotated[
         str, typer.Option(help="A and B of the propensities: default, wikipedia or amazon.")
     ] = "default",
+    consistent: Consistent = False,
     as_json: Json = False,
 ) -> None:
     """Measure a model on the test documents of DATA (or on all of a file)."""
     from labelspace import experiment
+    from labelspace.data.labels import HIERARCHY
     from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
     from labelspace.options import parse_ks
@@ -106,8 +110,11 @@ def evaluate(
     file = split_file(data, "test") if data.is_dir() else data
     if file is None:
         raise DataError(f"{data} must hold a test file, but has none; add test.* or name one file to evaluate on")
-    documents = read_dataset(file, tagger.labels_, tagger.columns_)
-    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset)
+    known = tagger.labels_
+    if (file.parent / HIERARCHY).exists():  # the data's goes before the model's
+        known = replace(known, hierarchy=None)
+    documents = read_dataset(file, known, tagger.columns_)
+    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent)
     figures["model_mb"] = experiment.megabytes(model)
     if as_json:
         print_json(figures)

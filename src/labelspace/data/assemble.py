@@ -41,6 +41,7 @@ def assemble(
         space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
     else:
         space = column.resolve(labels, columns.parted)
+        space = space.with_paths() if labels is None and space.are_paths else space  # of a column with whole paths
     Y = column.matrix(space)
     if columns is not None and labels is None:  # training rows alone say what the labels are
         space = described(space, Y, columns)

@@ -109,9 +109,13 @@ def labels_beside(path: str | Path) -> LabelSpace | None:
 
 
 def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
-    """The labels with the ``hierarchy.tsv`` in the folder of a data file, unless they have one or there is none."""
+    """The labels with a hierarchy: their own, else ``hierarchy.tsv`` beside a data file, else of names as paths."""
+    if labels.hierarchy is not None:
+        return labels
     beside = Path(path).parent / HIERARCHY
-    return read_hierarchy(beside, labels) if labels.hierarchy is None and beside.exists() else labels
+    if beside.exists():
+        return read_hierarchy(beside, labels)
+    return labels.with_paths() if labels.are_paths else labels
 
 
 def numbered_labels(n_labels: int, where: str) -> LabelSpace:

@@ -47,7 +47,8 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Co
 
     The label space is ``labels``, or else ``labels.jsonl`` beside the file, with names unknown to it appended; without
     both it is the names in alphabetical order, or the numbers 0, 1, ... where labels are ids. A ``hierarchy.tsv``
-    beside the file is read too, unless ``labels`` has a hierarchy.
+    beside the file is read too, unless ``labels`` has a hierarchy; without both, names that are paths (``a > b``) give
+    one.
 
     With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy come of its cells, or are
     ``labels`` with names unknown to it appended. With ``labels`` it may also be a file of the usual fields.

@@ -99,12 +99,14 @@ def described(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:
 
 
 def _hierarchy(labels: LabelSpace, Y: Csr, columns: Columns) -> Hierarchy | None:
-    place = np.array([columns.parted(name)[0] for name in labels.names], np.int64)
-    by_label = Y.tocsc()
+    """The chains of columns as the rows have them; without chains, what the names of the labels say as paths."""
+    if all(len(group) == 1 for group in columns.outputs):
+        return labels.hierarchy
+    members, by_label = columns.masks(labels.names), Y.tocsc()
     edges = [np.zeros((0, 2), np.int64)]
     for chain in columns.outputs:
-        levels = [np.flatnonzero(place == columns.output_names.index(name)) for name in chain]
-        edges += _chain_edges([by_label[:, members].tocsr() for members in levels], levels)
+        levels = [np.flatnonzero(members[name]) for name in chain]
+        edges += _chain_edges([by_label[:, level].tocsr() for level in levels], levels)
     pairs = np.concatenate(edges)
     return Hierarchy.from_edges(pairs, len(labels)) if len(pairs) else None
 

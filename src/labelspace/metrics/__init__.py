@@ -5,19 +5,31 @@ from labelspace.metrics.calibration import expected_calibration_error
 from labelspace.metrics.evaluation import PropensityFrom, evaluate
 from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.frequency import by_frequency
-from labelspace.metrics.hierarchy import f1_by_level
+from labelspace.metrics.groups import by_group
+from labelspace.metrics.hierarchy import (
+    answers_by_level,
+    consistent_at_k,
+    deepest_accuracy,
+    f1_by_level,
+    hierarchical_at_k,
+)
 from labelspace.metrics.propensity import PRESETS, inverse_propensity, psndcg_at_k, psp_at_k
 from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
 
 __all__ = [
     "PRESETS",
     "PropensityFrom",
+    "answers_by_level",
     "by_frequency",
+    "by_group",
+    "consistent_at_k",
     "coverage_at_k",
+    "deepest_accuracy",
     "evaluate",
     "evaluate_baselines",
     "expected_calibration_error",
     "f1_by_level",
+    "hierarchical_at_k",
     "inverse_propensity",
     "macro_f1",
     "micro_f1",

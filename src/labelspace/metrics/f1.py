@@ -74,21 +74,21 @@ class Tally:
 
     def micro(self) -> float:
         """Micro-F1; 0 where nothing is true or predicted."""
-        return _ratio(2 * self.hits.sum(), self.predicted.sum() + self.true.sum())
+        return ratio(2 * self.hits.sum(), self.predicted.sum() + self.true.sum())
 
     def macro(self) -> float:
         """Macro-F1 over the labels that are true or predicted somewhere; 0 where none is."""
         occurrences = self.predicted + self.true
         occurs = occurrences > 0
-        return _ratio((2 * self.hits[occurs] / occurrences[occurs]).sum(), occurs.sum())
+        return ratio((2 * self.hits[occurs] / occurrences[occurs]).sum(), occurs.sum())
 
     def recall(self) -> float:
         """Share of the true occurrences that are right; 0 where there are none."""
-        return _ratio(self.hits.sum(), self.true.sum())
+        return ratio(self.hits.sum(), self.true.sum())
 
     def precision(self) -> float:
         """Share of the predictions that are right; 0 where there are none."""
-        return _ratio(self.hits.sum(), self.predicted.sum())
+        return ratio(self.hits.sum(), self.predicted.sum())
 
 
 def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) -> Csr:
@@ -107,5 +107,6 @@ def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) 
     return checked_matrix(predicted, "predicted")
 
 
-def _ratio(part: float, whole: float) -> float:
+def ratio(part: float, whole: float) -> float:
+    """A share; 0 where there is nothing to share."""
     return float(part / whole) if whole else 0.0

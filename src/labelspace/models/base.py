@@ -207,8 +207,7 @@ class Model(Estimator):
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
         self.check_fitted()
-        if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-            raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
+        check_places(k)
         if calibrated and not self.gives_probabilities:
             raise ParameterError(f"calibrated=True needs a fitted calibration, but {self.name} has none; leave it out")
         X = self._checked_inputs(X)
@@ -292,6 +291,12 @@ class Model(Estimator):
             if self.reads_text and not (self.reads_features and ready_made)
             else checked_features(X)
         )
+
+
+def check_places(k: object) -> None:
+    """Refuse what is no number of places."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
 
 
 def checked_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave

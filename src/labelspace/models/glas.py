@@ -390,6 +390,8 @@ class Glas(Model):
         if label not in self.index_.ids:
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
         self.index_.remove([label])
+        if labels.hierarchy is not None:  # or closing answers upwards would suggest it
+            labels = replace(labels, hierarchy=labels.hierarchy.without(label))
         self._recount(labels, label, 0)
 
     def _named_labels(self) -> LabelSpace:

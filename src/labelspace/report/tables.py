@@ -47,10 +47,26 @@ def figures_table(figures: Mapping[str, Any]) -> Group:
     return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
 
 
-def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]]) -> Group:
-    """The figures of groups of labels: by frequency, or by level of a hierarchy."""
-    columns = list(next(iter(groups.values())))
-    table = plain_table("", *(column.replace("n_", "").replace("_", " ") for column in columns))
+ANSWERS = {
+    "accuracy": "accuracy",
+    "accuracy_with_na": "with NA",
+    "best_micro_f1": "micro F1",
+    "best_macro_f1": "macro F1",
+    "tail_macro_f1": "tail F1",
+    "n_labels": "labels",
+    "n_occurrences": "occurrences",
+    "n_na": "NA",
+}
+"""What is shown of ``metrics.by_group``, under which heading."""
+
+
+def groups_table(
+    title: str, groups: Mapping[str, Mapping[str, Any]], headings: Mapping[str, str] | None = None
+) -> Group:
+    """The figures of groups of labels: by frequency, by level of a hierarchy; all of them, or those with a heading."""
+    every = {column: column.replace("n_", "").replace("_", " ") for column in next(iter(groups.values()))}
+    columns = every if headings is None else headings
+    table = plain_table("", *columns.values())
     for group, values in groups.items():
         table.add_row(group, *(_cell(values[column]) for column in columns))
     return titled(title, table)
@@ -62,8 +78,15 @@ def figures_report(figures: Mapping[str, Any]) -> Group:
         figures_table(figures),
         groups_table("by training documents of a label: over 100, 26 to 100, at most 25", figures["by_frequency"]),
     ]
-    if "by_level" in figures:
-        parts.append(groups_table("by level of the hierarchy, ancestors included", figures["by_level"]))
+    if "by_column" in figures:
+        title = "by column of the table, the best-ranked label of each; NA: rows without a value there"
+        parts.append(groups_table(title, figures["by_column"], ANSWERS))
+    elif "by_level" in figures:
+        title = (
+            "by level of the hierarchy, the best-ranked label of each level; NA: documents without a label there; "
+            f"right at their deepest level: {figures['deepest_accuracy']:.2f} %"
+        )
+        parts.append(groups_table(title, figures["by_level"], ANSWERS))
     cost = (
         f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
         f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
