@@ -1,8 +1,10 @@
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from labelspace import experiment, metrics
 from labelspace.data.source import open_source, read_dataset, write_dataset
@@ -10,7 +12,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe
 from labelspace.models import registry
 from labelspace.models.popular import Popular
-from labelspace.types import Dataset
+from labelspace.types import Dataset, Hierarchy
 
 
 @pytest.fixture
@@ -49,6 +51,26 @@ def test_the_figures_are_those_of_the_metrics(folder, data):
     assert figures["P@1"] > 85
     assert set(figures["by_frequency"]) == {"head", "torso", "tail"}
     assert figures["latency_ms_p99"] >= figures["latency_ms_p50"] > 0
+
+
+def test_the_hierarchy_is_that_of_the_documents_or_else_of_the_tagger(data):
+    train, test = data
+    tagger = experiment.Tagger("one_vs_rest").fit_dataset(train)
+    figures = experiment.evaluate(tagger, test)
+    tree, deep = train.labels.hierarchy, tagger.predict_topk(test.X, 40)
+    answers = metrics.answers_by_level(test.Y, deep, tree, tagger.labels_.counts)
+    assert figures["by_level"]["1"]["accuracy"] == round(100 * answers[1]["accuracy"], 4)
+    assert figures["deepest_accuracy"] == round(100 * metrics.deepest_accuracy(test.Y, deep, tree), 4)
+    bare = replace(test, labels=replace(test.labels, hierarchy=None))
+    assert experiment.evaluate(tagger, bare)["by_level"] == figures["by_level"]
+    other = replace(test, labels=replace(test.labels, hierarchy=Hierarchy.from_edges([[1, 0]], 40)))
+    assert len(experiment.evaluate(tagger, other)["by_level"]) == 2
+    wider = bare.labels.extended(["a label nobody knows"])
+    Y = sp.hstack([bare.Y, np.ones((len(bare), 1))], format="csr", dtype=np.float32)
+    unknown = experiment.evaluate(tagger, replace(bare, Y=Y, labels=wider))
+    assert unknown["by_level"]["0"]["n_labels"] == figures["by_level"]["0"]["n_labels"] + 1
+    flat = experiment.Tagger("one_vs_rest").fit_dataset(replace(train, labels=bare.labels))
+    assert "by_level" not in experiment.evaluate(flat, bare)
 
 
 def test_labels_unknown_to_the_model_count_as_missed(folder):

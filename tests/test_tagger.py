@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -6,7 +8,10 @@ import labelspace
 from labelspace import Tagger
 from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.features.tfidf import Tfidf
+from labelspace.labels.hierarchy import consistent
+from labelspace.metrics import consistent_at_k
 from labelspace.models.registry import METHODS, create
+from labelspace.types import Dataset, Hierarchy
 
 TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "apple and car"]
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
@@ -26,7 +31,11 @@ def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
     tagger = Tagger(method=method).fit(train.texts, names)
     before = tagger.tag_batch(test.texts, k=3)
     tagger.save(tmp_path / "model")
-    assert Tagger.load(tmp_path / "model").tag_batch(test.texts, k=3) == before
+    loaded = Tagger.load(tmp_path / "model")
+    assert loaded.tag_batch(test.texts, k=3) == before
+    tree = Hierarchy.from_edges([[label, label // 2] for label in range(1, 40)], n_labels=40)
+    loaded.labels_ = replace(loaded.labels_, hierarchy=tree)
+    assert consistent_at_k(loaded.predict_topk(test.texts, k=3, consistent=True), tree, k=3) == 1
     assert isinstance(labelspace.load(tmp_path / "model"), Tagger)
     assert all(isinstance(name, str) and isinstance(score, float) for name, score in before[0])
 
@@ -113,3 +122,59 @@ def test_a_bare_model_is_no_tagger(tmp_path):
     create("popular").fit(sp.eye(2).tocsr(), sp.eye(2).tocsr()).save(tmp_path / "m")
     with pytest.raises(ModelError, match="holds a bare model; read it with labelspace.load"):
         Tagger.load(tmp_path / "m")
+
+
+def test_consistent_tags_list_ancestors_first(data):
+    train, test = data
+    tagger = Tagger("one_vs_rest").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    tree, texts = train.labels.hierarchy, test.texts
+    as_ranked, closed = tagger.predict_topk(texts, 7), tagger.predict_topk(texts, 7, consistent=True)
+    assert consistent_at_k(as_ranked, tree, 7) < 1
+    assert consistent_at_k(closed, tree, 7) == 1
+    assert np.array_equal(closed.labels, consistent(tagger.predict_topk(texts, 40), tree, 7).labels)
+    assert np.array_equal(tagger.predict_topk(texts, 3, consistent=True).labels, closed.labels[:, :3])
+    assert tagger.predict_topk(texts, 99, consistent=True).k == 99
+    assert tagger.tag(texts[3], 7, consistent=True) == tagger.tag_batch(texts, 7, consistent=True)[3]
+    assert tagger.tag(texts[3], 7, consistent=True) == tagger.named(closed)[3]
+    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
+        tagger.predict_topk(texts, 0, consistent=True)
+
+
+def test_path_names_are_a_hierarchy_and_others_are_none():
+    texts = ["rye bread", "rye bread", "fresh fish", "fresh fish"]
+    leaves = [["food > bread > rye"], ["food > bread > rye"], ["food > fish"], ["food > fish"]]
+    tagger = Tagger("neighbours").fit(texts, leaves)
+    assert [name for name, _ in tagger.tag("rye bread", 3, consistent=True)] == [
+        "food",
+        "food > bread",
+        "food > bread > rye",
+    ]
+    flat = Tagger("neighbours").fit(texts, [["rye"], ["rye"], ["fish"], ["fish"]])
+    with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv beside"):
+        flat.tag("rye bread", consistent=True)
+
+
+def test_sure_and_consistent_go_together(data):
+    train, test = data
+    tagger = Tagger("blend", members="neighbours,label_tree", folds=2)
+    tagger.fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    sure = tagger.confident(test.texts, 8, 0.3, consistent=True)
+    assert (sure.labels == -1).any()
+    assert sure.scores[sure.labels >= 0].min() >= 0.3
+    assert consistent_at_k(sure, train.labels.hierarchy, 8) == 1
+
+
+def test_labels_that_come_and_go_keep_the_hierarchy(tmp_path):
+    texts = ["rye bread", "white bread", "fresh fish", "smoked fish"] * 10
+    paths = [["food > bread > rye"], ["food > bread > white"], ["food > fish"], ["food > fish"]] * 10
+    tagger = Tagger("glas", dimension=32).fit(texts, paths)
+    tagger.add_label("food > fish > smoked", ["smoked fish", "smoked"])
+    tagger.save(tmp_path / "model")
+    loaded = Tagger.load(tmp_path / "model")
+    top = loaded.predict_topk(["smoked"], 6, consistent=True)
+    listed = [name for name, _ in loaded.named(top)[0]]
+    assert listed.index("food") < listed.index("food > fish") < listed.index("food > fish > smoked")
+    loaded.remove_label("food > fish")
+    listed = [name for name, _ in loaded.tag("smoked", 6, consistent=True)]
+    assert "food > fish" not in listed
+    assert listed.index("food") < listed.index("food > fish > smoked")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.errors import DataError
-from labelspace.types import Dataset, Hierarchy, LabelSpace, TopK
+from labelspace.types import Dataset, Hierarchy, LabelSpace, TopK, prefixes
 
 
 def test_topk_from_scores_breaks_ties_by_the_smaller_label_and_drops_minus_infinity():
@@ -67,6 +67,53 @@ def test_extending_keeps_ids_and_pads_what_is_known():
     assert wider.n_documents == 5
     assert wider.hierarchy.edges.tolist() == [[1, 0]]
     assert space.extended(["a"]) is space
+
+
+def test_paths_hang_below_their_prefixes_and_missing_ones_are_appended():
+    given = LabelSpace(["a > b > c", "a", "d > e", "x"], [["see"], [], [], []], np.array([3, 9, 1, 1]), 9)
+    space = given.with_paths()
+    assert list(space.names) == ["a > b > c", "a", "d > e", "x", "a > b", "d"]
+    assert space.hierarchy.edges.tolist() == [[0, 4], [2, 5], [4, 1]]
+    assert space.hierarchy.levels.tolist() == [2, 0, 1, 0, 1, 0]
+    assert list(space.synonyms)[4:] == [[], []]
+    assert (space.counts.tolist(), space.n_documents) == ([3, 9, 1, 1, 0, 0], 9)
+
+
+def test_paths_may_have_another_separator_and_may_be_none():
+    assert LabelSpace(["a/b", "a"]).with_paths("/").hierarchy.edges.tolist() == [[0, 1]]
+    assert LabelSpace(["a", "b"]).with_paths().hierarchy.edges.tolist() == []
+    assert prefixes("a >  > b") == prefixes(" > b") == prefixes("a > ") == prefixes("") == []
+
+
+@pytest.mark.parametrize(
+    ("names", "paths"),
+    [
+        (["a > b", "a > c"], True),
+        (["a", "a > b"], True),
+        (["a", "b", "a > b"], False),
+        (["more > less", "cat", "dog"], False),
+        (["a>b", "a/b"], False),
+        (["a > ", " > b"], False),
+        ([], False),
+    ],
+)
+def test_labels_are_paths_where_half_of_them_lie_below_another(names, paths):
+    assert LabelSpace(names).are_paths == paths
+
+
+def test_a_new_path_hangs_below_its_nearest_prefix():
+    space = LabelSpace(["a > b", "a > c"]).with_paths()
+    wider = space.extended(["a > b > x > y", "z", "q > r"])
+    assert list(wider.names) == ["a > b", "a > c", "a", "a > b > x > y", "z", "q > r"]
+    assert wider.hierarchy.edges.tolist() == [[0, 2], [1, 2], [3, 0]]
+    by_file = LabelSpace(["b", "a"], hierarchy=Hierarchy.from_edges([[0, 1]], 2))
+    assert by_file.extended(["a > c"]).hierarchy.edges.tolist() == [[0, 1]]  # these names are no paths
+
+
+def test_a_label_taken_out_leaves_its_children_to_its_parents():
+    dag = Hierarchy.from_edges([[2, 0], [2, 1], [3, 2], [4, 2], [4, 0]], n_labels=5)
+    assert dag.without(2).edges.tolist() == [[3, 0], [3, 1], [4, 0], [4, 1]]
+    assert dag.without(0).edges.tolist() == [[2, 1], [3, 2], [4, 2]]
 
 
 def test_two_labels_of_one_name_are_an_error():

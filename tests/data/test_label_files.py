@@ -151,6 +151,28 @@ def test_a_hierarchy_beside_is_read_unless_one_is_given(tmp_path):
     assert again.labels is dataset.labels
 
 
+def test_names_that_are_paths_give_a_hierarchy_unless_a_file_does(tmp_path):
+    path = data_file(tmp_path, '["a > b > c"]', '["a > d"]')
+    dataset = read_dataset(path)
+    assert list(dataset.labels.names) == ["a > b > c", "a > d", "a > b", "a"]
+    assert dataset.labels.hierarchy.levels.tolist() == [2, 1, 1, 0]
+    assert dataset.Y.toarray().tolist() == [[1, 0, 0, 0], [0, 1, 0, 0]]
+    other = tmp_path / "other"
+    other.mkdir()
+    unseen = read_dataset(data_file(other, '["a > b > new"]', '["a > d"]'), labels=dataset.labels)
+    assert unseen.labels.hierarchy.edges.tolist() == [[0, 2], [1, 3], [2, 3], [4, 2]]  # below "a > b"
+    (tmp_path / "hierarchy.tsv").write_text("a > d\troot\n")
+    assert list(read_dataset(path).labels.names) == ["a > b > c", "a > d", "root"]
+
+
+def test_feature_files_have_paths_too(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"label": "a > b"}\n{"label": "a > c"}\n')
+    (tmp_path / "a.txt").write_text("2 3 2\n0 0:1\n1 2:1\n")
+    dataset = read_dataset(tmp_path / "a.txt")
+    assert dataset.labels.hierarchy.edges.tolist() == [[0, 2], [1, 2]]
+    assert dataset.Y.shape == (2, 3)
+
+
 @pytest.mark.parametrize(
     ("labels", "given", "message"),
     [

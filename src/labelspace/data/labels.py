@@ -109,7 +109,7 @@ def labels_beside(path: str | Path) -> LabelSpace | None:
 
 
 def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
-    """The labels with a hierarchy: their own, else ``hierarchy.tsv`` beside a data file, else of names as paths."""
+    """The labels with a hierarchy: their own, else ``hierarchy.tsv`` beside a data file, else that of path names."""
     if labels.hierarchy is not None:
         return labels
     beside = Path(path).parent / HIERARCHY

@@ -83,8 +83,8 @@ def figures_report(figures: Mapping[str, Any]) -> Group:
         parts.append(groups_table(title, figures["by_column"], ANSWERS))
     elif "by_level" in figures:
         title = (
-            "by level of the hierarchy, the best-ranked label of each level; NA: documents without a label there; "
-            f"right at their deepest level: {figures['deepest_accuracy']:.2f} %"
+            "by level of the hierarchy: the best-ranked label there (NA: documents without); "
+            f"right at their deepest: {figures['deepest_accuracy']:.2f} %"
         )
         parts.append(groups_table(title, figures["by_level"], ANSWERS))
     cost = (

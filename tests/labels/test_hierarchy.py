@@ -1,0 +1,78 @@
+"""Answers closed upwards: what must hold for every hierarchy and every list."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelspace.errors import DataError
+from labelspace.labels.hierarchy import consistent
+from labelspace.metrics import consistent_at_k
+from labelspace.types import Hierarchy, TopK
+
+
+@st.composite
+def cases(draw):
+    """A tree, a DAG or no edge at all, and lists with equal scores and gaps."""
+    n_labels = draw(st.integers(1, 12))
+    parents = draw(st.sampled_from([0, 1, 3]))
+    above = [draw(st.lists(st.integers(0, child - 1), max_size=parents)) if child else [] for child in range(n_labels)]
+    turned = draw(st.permutations(range(n_labels)))  # an ancestor may have the larger id
+    edges = [(turned[child], turned[parent]) for child, of in enumerate(above) for parent in of]
+    graph = Hierarchy.from_edges(np.array(edges, np.int64).reshape(-1, 2), n_labels)
+    n, places = draw(st.integers(0, 3)), draw(st.integers(1, 6))
+    labels, scores = np.full((n, places), -1), np.full((n, places), -np.inf)
+    for row in range(n):
+        listed = draw(st.lists(st.integers(0, n_labels - 1), unique=True, max_size=places))
+        at = sorted(draw(st.permutations(range(places)))[: len(listed)])
+        labels[row, at] = listed
+        scores[row, at] = sorted(draw(st.lists(st.integers(-2, 2), min_size=len(at), max_size=len(at))), reverse=True)
+    return TopK(labels, scores), graph, draw(st.integers(1, 15))
+
+
+def as_dicts(top):
+    rows = zip(top.labels.tolist(), top.scores.tolist(), strict=True)
+    return [{label: score for label, score in zip(*row, strict=True) if label >= 0} for row in rows]
+
+
+@given(case=cases())
+def test_closed_lists_keep_their_promises(case):
+    top, graph, k = case
+    whole, cut = consistent(top, graph, 12), consistent(top, graph, k)
+    assert cut.k == k
+    assert np.array_equal(cut.padded(12).labels[:, :k], whole.padded(max(k, 12)).labels[:, : min(k, 12)])  # a prefix
+    if len(top):
+        assert consistent_at_k(cut, graph, k) == 1
+    for before, after, row in zip(as_dicts(top), as_dicts(whole), whole.labels, strict=True):
+        ancestors = {label: set(graph.ancestors[label].indices.tolist()) for label in before}
+        assert set(after) == set(before).union(*ancestors.values())
+        for label, score in after.items():
+            assert score == max(given for other, given in before.items() if other == label or label in ancestors[other])
+        order = [(-after[label], graph.levels[label], label) for label in row.tolist() if label >= 0]
+        assert order == sorted(order)
+
+
+def test_a_label_of_several_parents_brings_them_all():
+    dag = Hierarchy.from_edges([[3, 1], [3, 2], [2, 0]], n_labels=5)
+    closed = consistent(TopK(np.array([[4, 3]]), np.array([[9.0, 1.0]])), dag, 6)
+    assert closed.labels.tolist() == [[4, 0, 1, 2, 3, -1]]
+    assert closed.scores.tolist() == [[9, 1, 1, 1, 1, -np.inf]]
+    assert consistent(TopK(np.array([[4, 3]]), np.array([[9.0, 1.0]])), dag, 2).labels.tolist() == [[4, 0]]
+
+
+def test_a_better_ancestor_keeps_its_score():
+    tree = Hierarchy.from_edges([[1, 0]], n_labels=2)
+    closed = consistent(TopK(np.array([[0, 1]]), np.array([[3.0, -1.0]])), tree, 2)
+    assert closed.scores.tolist() == [[3, -1]]
+
+
+def test_without_edges_or_labels_nothing_changes():
+    top = TopK(np.array([[2, 0], [-1, -1]]), np.array([[2.0, 1.0], [-np.inf, -np.inf]]))
+    closed = consistent(top, Hierarchy.from_edges([], n_labels=3), 2)
+    assert np.array_equal(closed.labels, top.labels)
+    assert np.array_equal(closed.scores, top.scores)
+
+
+def test_a_hierarchy_of_other_labels_is_refused():
+    with pytest.raises(DataError, match="over all labels of the TopK, but has 2 labels and one is 2; build it"):
+        consistent(TopK(np.array([[2]]), np.array([[1.0]])), Hierarchy.from_edges([[1, 0]], n_labels=2), 1)
