@@ -56,7 +56,7 @@ def csv_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Itera
         found = ", ".join(names)[:80] or "nothing"
         raise DataError(
             f"{path}:1: expected a header with a column 'text' or 'features', but it has: {found}; "
-            "name the columns in the first line, with commas between them"
+            "name the columns in the first line, with commas between them, or say which to use: --inputs, --outputs"
         )
     for number, (place, row) in enumerate(rows.read(FIELDS)):
         if with_labels and "labels" in row:
