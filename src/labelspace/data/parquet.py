@@ -65,7 +65,7 @@ def parquet_records(path: str | Path, rows: Rows, with_labels: bool = True) -> I
     names = rows.names()
     if "text" not in names and "features" not in names:
         raise DataError(
-            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename the column, "
+            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename it, "
             "or say which to use: --inputs, --outputs"
         )
     for number, (place, row) in enumerate(rows.read([name for name in FIELDS if with_labels or name != "labels"])):
