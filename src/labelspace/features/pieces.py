@@ -10,14 +10,18 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from labelspace.errors import ModelError, require
+from labelspace.types import Csr
 
 EXTRA: Final = "text2text"
 SPECIAL: Final = ("<pad>", "</s>", "<unk>")
 """The first pieces, in the order that T5 has them."""
 _WORDS = r"\w+:(?=\s)|[^\W\d_]+|\d+"  # the name of a field, a word, a number; marks between them say nothing
 Json = npt.NDArray[np.uint8]
+Tokens = list[list[int]]
+"""The ids of the tokens of each text."""
 
 
 class Pieces:
@@ -58,10 +62,17 @@ class Pieces:
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
-    def of(self, texts: Sequence[str], length: int | None = None) -> list[list[int]]:
+    def of(self, texts: Sequence[str], length: int | None = None) -> Tokens:
         """The first pieces of each text."""
         found = self._tokenizer.encode_batch([_encodable(text) for text in texts], add_special_tokens=False)
         return [each.ids[:length] for each in found]
+
+
+def table_of(tokens: Tokens, n_tokens: int) -> Csr:
+    """Tokens as they stand, row by row, in a table (n, n_tokens) of ones; one that stands twice is there twice."""
+    ends = np.cumsum([0, *map(len, tokens)])
+    ids = np.fromiter((token for row in tokens for token in row), np.int32, int(ends[-1]))
+    return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(tokens), n_tokens))
 
 
 def _encodable(text: str) -> str:

@@ -8,7 +8,7 @@ paths that training rows take through them; any other column is a part of its ow
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,12 @@ class Answers:
     def n_parts(self) -> int:
         """Parts of the question."""
         return len(self.starts) - 1
+
+    def incidence(self, n_names: int) -> Csr:
+        """Which names each answer holds. Shape (n_answers, n_names)."""
+        owner, place = np.nonzero(self.names >= 0)
+        ones = np.ones(len(owner), np.float32)
+        return sp.csr_matrix((ones, (owner, self.names[owner, place])), shape=(len(self.names), n_names))
 
     def by_part(self) -> list[tuple[Ints, slice]]:
         """The names of the answers of each part, as many for all of them, and where they stand."""
@@ -67,10 +73,9 @@ def answers_of(Y: Csr, labels: LabelSpace) -> tuple[Answers, Csr]:
     starts = np.cumsum([0, *(len(paths) for paths, _ in found)])
     for (paths, _), start in zip(found, starts[:-1], strict=True):
         names[start : start + len(paths), : paths.shape[1]] = paths
-    owner, place = np.nonzero((names >= 0) & (names < len(labels)))
-    ones = np.ones(len(owner), np.float32)
-    carries = sp.csr_matrix((ones, (owner, names[owner, place])), shape=(len(names), len(labels)))
-    return Answers(names, starts, carries), sp.hstack([given for _, given in found], format="csr")
+    answers = Answers(names, starts, sp.csr_matrix((len(names), len(labels)), dtype=np.float32))
+    carries = answers.incidence(len(labels) + len(columns))[:, : len(labels)]
+    return replace(answers, carries=carries), sp.hstack([given for _, given in found], format="csr")
 
 
 def written_names(labels: LabelSpace) -> list[str]:

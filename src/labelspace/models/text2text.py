@@ -29,16 +29,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import require
+from labelspace.errors import ParameterError, require
 from labelspace.estimator import Rule, above, optional, share, whole
-from labelspace.features.pieces import EXTRA, Pieces
+from labelspace.features.pieces import EXTRA, Pieces, table_of
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.answers import Answers, answers_of, written_names
 from labelspace.models.base import Aids, Model
 from labelspace.training.checkpoint import fingerprint
+from labelspace.training.company import vectors_by_company
 from labelspace.training.course import follow, rows_to_stop_by
 from labelspace.training.loop import PLACES, portions, share_right
 from labelspace.training.optimizers import RowAdam
@@ -48,14 +48,15 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from labelspace.training.answering import Vectors
-    from labelspace.training.question import Question, Tokens
+    from labelspace.training.question import Question
     from labelspace.training.t5 import T5
 
 STEPS = 3_000  # batches that suffice to learn from nothing
 EPOCHS = (10, 40)  # fewest and most that are chosen
 TUNING = 3  # epochs that suffice where weights are pretrained
 RATE, TOKEN_RATE, TUNED_RATE = 0.002, 0.03, 0.0003  # from nothing, of the vectors of tokens; of what is pretrained
-SPREAD = 1.0  # of the vectors of tokens, before they have learned
+SPREAD = 0.3  # of the numbers of a token's vector, before it has learned
+COMPANY = 0.9  # of that vector, what the names say that the token stands with; the rest is chance
 WARMING = 0.05  # of all steps, over which rates rise
 SMALL = 50_000_000  # weights: with no more, answers are computed in float64, so that one alone is as in a batch
 ROW_BLOCK = 64  # documents a task
@@ -161,6 +162,11 @@ class Text2Text(Model):
     def check_params(self) -> None:
         """Hold every parameter against its rule, and see that the packages are there: no data is needed for that."""
         super().check_params()
+        if self.dimension % self.heads:
+            raise ParameterError(
+                f"dimension of text2text must be a multiple of heads, but is {self.dimension} with {self.heads} heads; "
+                "change one of the two"
+            )
         for package in ("torch", "tokenizers", *(["transformers"] if self.pretrained else [])):
             require(package, EXTRA)
 
@@ -179,14 +185,14 @@ class Text2Text(Model):
         self.course_ = []
         aids.progress("tokens", 0, 1)
         with one_thread(), threadpool_limits(1, user_api="blas"):
-            net = self._begin(X)
+            net = self._begin(X, answers, given)
             question = self._question(Pieces(self.pieces_))
             self.course_ = _Task(self, net, question, X, given, held, aids).learn()
         self.weights_, self.vectors_ = net.descent.weights.value.astype(np.float16), net.vectors.astype(np.float16)
         self.outputs_ = net.outputs.astype(np.float16)
         self._ready = None
 
-    def _begin(self, texts: Sequence[str]) -> _Net:
+    def _begin(self, texts: Sequence[str], answers: Answers, given: Csr) -> _Net:
         """Step 2, and the net before it has learned."""
         from labelspace.training.t5 import T5, Shape
 
@@ -208,7 +214,11 @@ class Text2Text(Model):
             t5 = T5(shape)
             t5.begin(rng)
             n_tokens = len(pieces) + len(names) + len(self.starts_) - 1
-            vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.dimension), np.float32)
+            vectors = rng.standard_normal((n_tokens, self.dimension), np.float32)
+            tokens, told = table_of(pieces.of(texts, self.length), len(pieces)), given @ answers.incidence(len(names))
+            company = vectors_by_company(tokens, told, vectors[len(pieces) : len(pieces) + len(names)])
+            vectors[: len(pieces)] = COMPANY * company + (1.0 - COMPANY) * vectors[: len(pieces)]
+            vectors *= SPREAD
             net = _Net(t5, vectors, np.zeros((0, 0), np.float32))
         self.shape_ = asdict(shape)
         return net
@@ -326,9 +336,9 @@ class _Task:
         self.rate = model.rate or (TUNED_RATE if tuned else RATE)
         self.token_rate = model.token_rate or (TUNED_RATE if tuned else TOKEN_RATE)
         self.tokens = int(self.lengths.sum()) + self.given.nnz  # of one epoch
-        self.what = {"params": model.get_params(), "data": fingerprint(self._table(self.documents), self.given)}
-        if self.held is not None:
-            self.what["held"] = fingerprint(self._table(self.held[0]), self.held[1])
+        parts = [(self.documents, self.given), *([] if self.held is None else [self.held])]
+        tables = [table for tokens, truth in parts for table in (table_of(tokens, len(net.vectors)), truth)]
+        self.what = {"params": model.get_params(), "data": fingerprint(*tables)}
 
     def learn(self) -> list[float]:
         """Steps 3 and 4; the accuracies after each epoch come back, where there are documents to stop by."""
@@ -396,10 +406,3 @@ class _Task:
             tops.append(self.question.answer(self.net.t5, vectors, block, self.model.beam, PLACES))
         labels, scores = (np.concatenate([getattr(top, what) for top in tops]) for what in ("labels", "scores"))
         return share_right(TopK(labels, scores), truth)
-
-    @staticmethod
-    def _table(documents: Tokens) -> Csr:
-        """Tokens as a table, to be compared."""
-        ends = np.cumsum([0, *map(len, documents)])
-        tokens = np.array([token for tokens in documents for token in tokens], np.int32)
-        return sp.csr_matrix((np.ones(len(tokens), np.float32), tokens, ends))

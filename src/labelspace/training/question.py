@@ -13,14 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from labelspace.features.pieces import Pieces
+from labelspace.features.pieces import Pieces, Tokens
 from labelspace.labels.answers import Answers, columns_of, written_names
 from labelspace.training.answering import Part, Vectors, best_answers
 from labelspace.training.decoding import best_of_rows
 from labelspace.training.t5 import END, START, T5, UNKNOWN
-from labelspace.types import Bools, Floats, Ints, LabelSpace, TopK
-
-Tokens = list[list[int]]
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, LabelSpace, TopK
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Question:
 
     pieces: Pieces
     parts: list[Part]
-    carries: sp.csr_matrix  # of Answers
+    answers: Answers
     head: list[int]  # tokens before a text
     tail: list[int]  # and after it
     length: int  # tokens of a text that are read
@@ -43,7 +41,7 @@ class Question:
             Part.of((names + first).astype(np.int32), starts + i, counts[span])
             for i, (names, span) in enumerate(answers.by_part())
         ]
-        return cls(pieces, parts, answers.carries, [], [], length)
+        return cls(pieces, parts, answers, [], [], length)
 
     @classmethod
     def in_words(cls, pieces: Pieces, labels: LabelSpace, answers: Answers, counts: Floats, length: int) -> Question:
@@ -56,7 +54,7 @@ class Question:
                 row[: len(tokens)] = tokens
             parts.append(Part.of(sequences, START, counts[span]))
         head, tail = pieces.of(list(prompt(columns_of(labels))))
-        return cls(pieces, parts, answers.carries, head, [*tail, END], length)
+        return cls(pieces, parts, answers, head, [*tail, END], length)
 
     @cached_property
     def tokens(self) -> Ints:
@@ -80,12 +78,51 @@ class Question:
         with torch.no_grad():
             memory = net.read(vectors.of(tokens), torch.from_numpy(there))
             found = [best_answers(net, vectors, memory, part, beam) for part in self.parts]
-        first = np.cumsum([0, *(len(part.paths) for part in self.parts)])
         rows = np.concatenate([document for document, _, _ in found])
-        columns = np.concatenate([answer + start for (_, answer, _), start in zip(found, first[:-1], strict=True)])
+        columns = np.concatenate([answer + self.answers.starts[i] for i, (_, answer, _) in enumerate(found)])
         chances = np.concatenate([chance for _, _, chance in found])
-        given = sp.csr_matrix((chances, (rows, columns)), shape=(len(documents), first[-1]))
-        return best_of_rows((given @ self.carries).tocsr().astype(np.float32), listed)
+        given = sp.csr_matrix((chances, (rows, columns)), shape=(len(documents), len(self.answers.names)))
+        scores = (given @ self.answers.carries).tocsr().astype(np.float32)
+        return best_of_rows(led_by_paths(scores, given, self.answers), listed)
+
+
+def led_by_paths(scores: Csr, given: Csr, answers: Answers) -> Csr:
+    """Scores of labels (n, n_labels) where the best of each column of a part, taken together, are one path that exists.
+
+    That path is found from its root down: of the answers that ``given`` (n, n_answers) holds the chances of, those with
+    the best label of the first column stay, then those with the best of the second; one that goes on without a label
+    is left out as long as there are others. In each column, a label with a better score than the one on the path gets
+    a score that is just below, and 0 where there is none.
+    """
+    rows = np.repeat(np.arange(len(scores.indptr) - 1), np.diff(scores.indptr))
+    for names, span in answers.by_part():
+        if names.shape[1] == 1:
+            continue
+        found = given[:, span].tocoo()
+        document, answer, chance = found.row, found.col, found.data
+        for column in names.T:
+            values = column[answer]
+            known = values < scores.shape[1]  # not NA
+            best = _best_name(document[known], values[known], chance[known], *scores.shape)
+            stay = (values == best[document]) | (best[document] < 0)
+            document, answer, chance = document[stay], answer[stay], chance[stay]
+            inside = np.isin(scores.indices, column)
+            path = inside & (scores.indices == best[rows])
+            most = np.zeros(scores.shape[0], np.float32)
+            most[rows[path]] = np.nextafter(scores.data[path], np.float32(0))
+            other = inside & ~path
+            scores.data[other] = np.minimum(scores.data[other], most[rows[other]])
+    return scores
+
+
+def _best_name(document: Ints, name: Ints, chance: Doubles, n: int, n_names: int) -> Ints:
+    """The name (of so many) with the largest sum of chances in each of n documents, -1 where there is none."""
+    keys, which = np.unique(document.astype(np.int64) * n_names + name, return_inverse=True)
+    sums = np.bincount(which, chance).astype(np.float32)
+    order = np.lexsort((-keys, sums))  # the best is last, and of equals the first name
+    best = np.full(n, -1, np.int32)
+    best[keys[order] // n_names] = keys[order] % n_names
+    return best
 
 
 def padded(documents: Tokens) -> tuple[Ints, Bools]:
