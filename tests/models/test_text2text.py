@@ -44,7 +44,7 @@ def table(n=120, seed=0):
 
 
 def quick(**params):
-    return Text2Text(**{"dimension": 16, "heads": 2, "hidden": 16, "epochs": 12, "batch": 8, **params})
+    return Text2Text(**{"dimension": 16, "heads": 2, "hidden": 16, "epochs": 20, "batch": 8, **params})
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,7 @@ def test_the_score_of_a_label_is_the_sum_of_its_answers(fitted, shop):
     assert scores[drinks] == pytest.approx(scores[tea] + scores[coffee], abs=1e-5), "every drink is tea or coffee"
 
 
+@pytest.mark.slow
 def test_any_labels_will_do_with_and_without_a_hierarchy():
     data = planted(n=300, d=80, l=12, texts=True, seed=3)
     for labels in (data.labels, LabelSpace(data.labels.names), None):
@@ -201,6 +202,7 @@ def small_t5(tmp_path_factory, shop):
     return folder
 
 
+@pytest.mark.slow
 def test_pretrained_weights_are_tuned_and_not_needed_again(small_t5, shop, tmp_path):
     texts, Y, labels = shop
     model = Text2Text(pretrained=str(small_t5), epochs=15, batch=8, rate=0.003, token_rate=0.03, dropout=0.0)
