@@ -126,7 +126,7 @@ class Text2Text(Model):
         pretrained: str | None = None,
         dimension: int = 128,
         layers: int = 1,
-        heads: int = 4,
+        heads: int = 8,
         hidden: int = 256,
         vocabulary: int = 4_000,
         length: int = 128,
@@ -135,7 +135,7 @@ class Text2Text(Model):
         rate: float | None = None,
         token_rate: float | None = None,
         dropout: float = 0.05,
-        token_dropout: float = 0.2,
+        token_dropout: float = 0.3,
         clip: float = 1.0,
         patience: int | None = None,
         beam: int = 16,
@@ -183,54 +183,46 @@ class Text2Text(Model):
         self.names_, self.starts_, self.carries_ = answers.names, answers.starts, answers.carries
         self.counts_ = np.asarray(given.sum(axis=0), np.float32).ravel()
         self.course_ = []
-        aids.progress("tokens", 0, 1)
         with one_thread(), threadpool_limits(1, user_api="blas"):
-            net = self._begin(X, answers, given)
-            question = self._question(Pieces(self.pieces_))
-            self.course_ = _Task(self, net, question, X, given, held, aids).learn()
+            net = self._begin(X)
+            task = _Task(self, net, self._question(), X, given, held, aids)
+            if self.pretrained is None:
+                task.begin_by_company()
+            self.course_ = task.learn()
         self.weights_, self.vectors_ = net.descent.weights.value.astype(np.float16), net.vectors.astype(np.float16)
         self.outputs_ = net.outputs.astype(np.float16)
         self._ready = None
 
-    def _begin(self, texts: Sequence[str], answers: Answers, given: Csr) -> _Net:
-        """Step 2, and the net before it has learned."""
+    def _begin(self, texts: Sequence[str]) -> _Net:
+        """The tokenizer of step 2, and the net before it has learned."""
         from labelspace.training.t5 import T5, Shape
 
-        rng = np.random.default_rng(self.seed)
         if self.pretrained is not None:
             from labelspace.training.pretrained import load_t5
 
             found = load_t5(self.pretrained)
-            self.pieces_, shape = found.pieces.json, found.shape
-            net = _Net(T5(shape), found.vectors, found.outputs)
-            net.descent.weights.value[:] = found.weights
-        else:
-            pieces = Pieces.learned(texts, self.vocabulary)
-            self.pieces_ = pieces.json
-            names = written_names(self._labels())
-            shape = Shape(
-                self.dimension, self.heads, self.dimension // self.heads, self.hidden, self.layers, self.layers
-            )
-            t5 = T5(shape)
-            t5.begin(rng)
-            n_tokens = len(pieces) + len(names) + len(self.starts_) - 1
-            vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.dimension), np.float32)
-            tokens, told = table_of(pieces.of(texts, self.length), len(pieces)), given @ answers.incidence(len(names))
-            by_chance, of_names = np.split(vectors[: len(pieces) + len(names)], [len(pieces)])
-            vectors[: len(pieces)] = vectors_by_company(tokens, told, of_names, by_chance)
-            net = _Net(t5, vectors, np.zeros((0, 0), np.float32))
-        self.shape_ = asdict(shape)
-        return net
+            self.pieces_, self.shape_ = found.pieces.json, asdict(found.shape)
+            return _Net(t5_of(self.shape_, found.weights), found.vectors, found.outputs)
+        pieces, rng = Pieces.learned(texts, self.vocabulary), np.random.default_rng(self.seed)
+        head = self.dimension // self.heads
+        shape = Shape(self.dimension, self.heads, head, self.hidden, self.layers, self.layers)
+        self.pieces_, self.shape_ = pieces.json, asdict(shape)
+        t5 = T5(shape)
+        t5.begin(rng)
+        n_tokens = len(pieces) + len(written_names(self._labels())) + len(self.starts_) - 1
+        vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.dimension), np.float32)
+        return _Net(t5, vectors, np.zeros((0, 0), np.float32))
 
     def _labels(self) -> LabelSpace:
         return self.labels_ or LabelSpace.numbered(self.n_labels_)
 
-    def _question(self, pieces: Pieces) -> Question:
+    def _question(self) -> Question:
+        """Steps 1 and 2, once there are answers and a tokenizer."""
         from labelspace.training.question import Question
 
         make = Question.in_names if self.pretrained is None else Question.in_words
         answers = Answers(self.names_, self.starts_, self.carries_)
-        return make(pieces, self._labels(), answers, self.counts_, self.length)
+        return make(Pieces(self.pieces_), self._labels(), answers, self.counts_, self.length)
 
     def report(self) -> dict[str, Any]:
         """The number of parameters, the parts of the question with their answers, and how the training went."""
@@ -263,14 +255,17 @@ class Text2Text(Model):
     def _answerer(self) -> tuple[Question, T5, Vectors]:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.weights_:
-            from labelspace.training.t5 import T5, Shape
+            import torch
 
-            net = _Net(T5(Shape(**self.shape_)), self.vectors_.astype(np.float32), self.outputs_.astype(np.float32))
-            net.descent.weights.value[:] = self.weights_
-            t5, vectors = net.t5.requires_grad_(False), net.all_vectors()
+            from labelspace.training.answering import Vectors
+
+            tables = [torch.from_numpy(self.vectors_.astype(np.float32))]
+            if self.outputs_.size:
+                tables.append(torch.from_numpy(self.outputs_.astype(np.float32)))
+            t5, vectors = t5_of(self.shape_, self.weights_).requires_grad_(False), Vectors.of_all(tables)
             if self.weights_.size <= SMALL:
                 t5, vectors = t5.double(), vectors.double()
-            self._ready = (self.weights_, self._question(Pieces(self.pieces_)), t5, vectors)
+            self._ready = (self.weights_, self._question(), t5, vectors)
         return self._ready[1:]
 
 
@@ -312,8 +307,19 @@ class _Net:
 
         from labelspace.training.answering import Vectors
 
-        read, scored = (torch.from_numpy(table) for table in (self.tables[0], self.tables[-1]))
-        return Vectors(np.arange(len(read), dtype=np.int32), read, scored)
+        return Vectors.of_all([torch.from_numpy(table) for table in self.tables])
+
+
+def t5_of(shape: dict[str, Any], weights: npt.NDArray[Any]) -> T5:
+    """A T5 with these weights, in the order of its parameters."""
+    import torch
+    from torch.nn.utils import vector_to_parameters
+
+    from labelspace.training.t5 import T5, Shape
+
+    net = T5(Shape(**shape))
+    vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), net.parameters())
+    return net
 
 
 class _Task:
@@ -339,12 +345,22 @@ class _Task:
         tables = [table for tokens, truth in parts for table in (table_of(tokens, len(net.vectors)), truth)]
         self.what = {"params": model.get_params(), "data": fingerprint(*tables)}
 
+    def begin_by_company(self) -> None:
+        """Bring the vectors of the pieces of words near to those of the names that they stand with."""
+        answers, vectors, n_pieces = self.question.answers, self.net.vectors, len(self.question.pieces)
+        names = self.given @ answers.incidence(len(vectors) - n_pieces - answers.n_parts)
+        by_chance, of_names = vectors[:n_pieces], vectors[n_pieces : n_pieces + names.shape[1]]
+        tokens = table_of(self.documents, n_pieces)
+        vectors[:n_pieces] = vectors_by_company(tokens, names, of_names, by_chance)
+
     def learn(self) -> list[float]:
         """Steps 3 and 4; the accuracies after each epoch come back, where there are documents to stop by."""
-        return follow(
+        course = follow(
             self.net, self.epochs, self._epoch, None if self.held is None else self._accuracy, self.model.patience,
             self.what, self.aids.checkpoint,
         )  # fmt: skip
+        self.aids.progress("tokens", self.epochs * self.tokens, self.epochs * self.tokens)
+        return course
 
     def _epoch(self, epoch: int) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
@@ -386,7 +402,8 @@ class _Task:
             mine = given[:, first : first + len(part.paths)]
             first += len(part.paths)
             owner = np.repeat(np.arange(len(rows)), np.diff(mine.indptr))
-            total = total + lost(net.t5, vectors, memory.rows(torch.from_numpy(owner)), part, mine.indices)
+            read = memory if len(owner) == len(rows) else memory.rows(torch.from_numpy(owner))  # one answer each
+            total = total + lost(net.t5, vectors, read, part, mine.indices)
         net.t5.drop.rng = None
         if not total.requires_grad:  # there is one answer alone to each part
             return

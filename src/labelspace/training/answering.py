@@ -78,6 +78,11 @@ class Vectors:
     read: Tensor  # (n, dimension)
     scored: Tensor  # (n, dimension)
 
+    @classmethod
+    def of_all(cls, tables: list[Tensor]) -> Vectors:
+        """Of all tokens, by a table of what is read, and one of what is scored where that is another."""
+        return cls(np.arange(len(tables[0]), dtype=np.int32), tables[0], tables[-1])
+
     def of(self, tokens: Ints) -> Tensor:
         """Those of tokens to be read. Shape (*tokens.shape, dimension)."""
         return embedding(self._places(tokens), self.read)
