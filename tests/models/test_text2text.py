@@ -230,7 +230,7 @@ def test_pretrained_answers_are_spelled_in_its_own_tokens(small_t5, shop):
 
 
 def test_what_is_no_t5_is_refused_in_one_line(small_t5, shop, tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     texts, Y, labels = shop
     foreign = tmp_path / "bert"
     transformers.BertConfig(hidden_size=8, num_attention_heads=1).save_pretrained(foreign)
@@ -239,7 +239,12 @@ def test_what_is_no_t5_is_refused_in_one_line(small_t5, shop, tmp_path, monkeypa
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         (unsafe / name).write_bytes((small_t5 / name).read_bytes())
     torch.save({}, unsafe / "pytorch_model.bin")
-    for where, why in ((foreign, "is a bert"), (tmp_path / "none", "cannot be read"), (unsafe, "cannot be read")):
+    for where, why in (
+        (foreign, "is a bert"),
+        (tmp_path / "none", "is no folder"),
+        ("no/such-t5", "cannot be read"),
+        (unsafe, "cannot be read"),
+    ):
         with pytest.raises(ParameterError, match=why) as error:
             Text2Text(pretrained=str(where)).fit(texts, Y, labels=labels)
         assert "\n" not in str(error.value)

@@ -359,7 +359,8 @@ class _Task:
             self.net, self.epochs, self._epoch, None if self.held is None else self._accuracy, self.model.patience,
             self.what, self.aids.checkpoint,
         )  # fmt: skip
-        self.aids.progress("tokens", self.epochs * self.tokens, self.epochs * self.tokens)
+        if 0 < len(course) < self.epochs:  # it has stopped early
+            self.aids.progress("tokens", self.epochs * self.tokens, self.epochs * self.tokens)
         return course
 
     def _epoch(self, epoch: int) -> None:

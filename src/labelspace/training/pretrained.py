@@ -5,9 +5,11 @@ This module needs torch and transformers: import it only where ``errors.require`
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,8 @@ class Pretrained:
 
 def load_t5(where: str) -> Pretrained:
     """The T5 in a folder, or of that name on the hub (or in its cache, where there is no network)."""
+    if (where.startswith(("/", ".", "~")) or where.count("/") > 1) and not Path(where).is_dir():
+        raise _refused(where, "is no folder")
     try:
         with _quiet():
             config: Any = AutoConfig.from_pretrained(where)
@@ -75,14 +79,17 @@ def _refused(where: str, what: str) -> ParameterError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the bars and warnings of transformers."""
-    logging: Any = transformers.utils.logging
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
+    """Without the bars and warnings of transformers and the hub."""
+    ours: Any = transformers.utils.logging
+    hub = logging.getLogger("huggingface_hub")
+    shown, level, hub_level = ours.is_progress_bar_enabled(), ours.get_verbosity(), hub.level
+    ours.disable_progress_bar()
+    ours.set_verbosity_error()
+    hub.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        logging.set_verbosity(level)
+        hub.setLevel(hub_level)
+        ours.set_verbosity(level)
         if shown:
-            logging.enable_progress_bar()
+            ours.enable_progress_bar()
