@@ -1,7 +1,19 @@
-"""Where torch is not installed, the doctests of modules that need it are left out."""
+"""Where torch or transformers is not installed, the doctests of modules that need it are left out."""
 
 from importlib.util import find_spec
 
-NEED_TORCH = ("training/writer", "training/lessons", "training/decoding", "models/secseq", "models/mlc2seq")
+NEED = {
+    "torch": ["training/descent", "training/writer", "training/lessons", "training/decoding", "training/t5"]
+    + ["models/secseq", "models/mlc2seq"],
+    "transformers": [
+        "features/pieces",
+        "training/answering",
+        "training/pretrained",
+        "training/question",
+        "models/text2text",
+    ],
+}
 
-collect_ignore = [] if find_spec("torch") else [f"src/labelspace/{name}.py" for name in NEED_TORCH]
+collect_ignore = [
+    f"src/labelspace/{name}.py" for package, names in NEED.items() if not find_spec(package) for name in names
+]

@@ -17,7 +17,7 @@ TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "a
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
 
 
-LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "blend")
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,8 @@ LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc
 def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
     if method in ("secseq", "mlc2seq"):
         pytest.importorskip("torch")
+    if method == "text2text":
+        pytest.importorskip("transformers")
     train, test = data
     names = [[train.labels.names[i] for i in row.indices] for row in train.Y]
     tagger = Tagger(method=method).fit(train.texts, names)

@@ -16,13 +16,15 @@ from labelspace.models.base import Model
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import LabelSpace, TopK
 
-LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "blend")
 
 
 @pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS])
 def name(request) -> str:
     if request.param in ("secseq", "mlc2seq"):
         pytest.importorskip("torch")
+    if request.param == "text2text":
+        pytest.importorskip("transformers")
     return request.param
 
 
@@ -33,6 +35,7 @@ QUICKER = {
     "hierarchicalxc": {"input_layers": 64},
     "secseq": {"width": 8, "hidden": 64, "memory": 32},
     "mlc2seq": {"hidden": 64, "memory": 32, "beam": 4},
+    "text2text": {"dimension": 64, "hidden": 64, "epochs": 15},
 }
 
 

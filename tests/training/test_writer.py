@@ -5,7 +5,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.training.writer import Learner, Memory, Shape, Writer, one_thread, with_weights  # noqa: E402
+from labelspace.training.descent import one_thread  # noqa: E402
+from labelspace.training.writer import Learner, Memory, Shape, Writer, with_weights  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")
 

@@ -38,7 +38,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where a training that is cut off goes on when it is run again (glas, secseq, mlc2seq).",
+            help="Where a training that is cut off goes on when it is run again (glas, secseq, mlc2seq, text2text).",
         ),
     ] = None,
     as_json: Json = False,

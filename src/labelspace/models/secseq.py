@@ -192,7 +192,7 @@ class SeCSeq(Model):
         require("torch", "neural")
 
     def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - csr or texts
-        from labelspace.training.writer import one_thread
+        from labelspace.training.descent import one_thread
 
         read = self._learn_to_read(X)
         held = self._held(Y, aids)
@@ -287,7 +287,7 @@ class SeCSeq(Model):
 
     def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - csr or texts
         require("torch", "neural")
-        from labelspace.training.writer import one_thread
+        from labelspace.training.descent import one_thread
 
         read, decoders, how = self._read(X), self._decoders(), self._how()
         listed = k if self.trees == 1 else max(k, LISTED)
@@ -317,7 +317,8 @@ class SeCSeq(Model):
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.weights_:
             from labelspace.training.decoding import Decoder
-            from labelspace.training.writer import one_thread, with_weights
+            from labelspace.training.descent import one_thread
+            from labelspace.training.writer import with_weights
 
             with one_thread():
                 decoders = [

@@ -13,8 +13,6 @@ This module needs torch: import it only where ``errors.require`` has been asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,8 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from labelspace.errors import ParameterError
-from labelspace.training.optimizers import Moving
+from labelspace.training.descent import Descent
 from labelspace.types import Floats, Ints
 
 WINDOW = 5  # words that a unit of the convolution sees
@@ -129,35 +126,12 @@ class Writer(nn.Module):
                 gate[-1].bias.fill_(1.0)  # type: ignore[index]
 
 
-class Learner:
-    """A writer whose weights are one array that Adam moves."""
+class Learner(Descent):
+    """A writer that learns."""
 
     def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
         self.writer = Writer(shape, rng)
-        parameters = list(self.writer.parameters())
-        self.weights = Moving(np.concatenate([p.detach().numpy().ravel() for p in parameters]))
-        self.gradient = np.zeros_like(self.weights.value)
-        begin = 0
-        for p in parameters:  # the modules' weights become views of the arrays
-            end = begin + p.numel()
-            p.data = torch.from_numpy(self.weights.value[begin:end]).view(p.shape)
-            p.grad = torch.from_numpy(self.gradient[begin:end]).view(p.shape)
-            begin = end
-
-    def descend(self, loss: Tensor, clip: float, rate: float, number: int) -> None:
-        """Move against the gradient of a loss, which is shortened to a length of ``clip``."""
-        self.gradient[:] = 0.0
-        loss.backward()  # type: ignore[no-untyped-call]
-        with np.errstate(over="ignore", invalid="ignore"):
-            length = float(np.linalg.norm(self.gradient))
-        if not np.isfinite(length):
-            raise ParameterError(
-                f"weights must stay finite while they are learned, but the length of a gradient is {length}; "
-                "lower rate or feature_rate"
-            )
-        if length > clip:
-            self.gradient *= np.float32(clip / length)
-        self.weights.step(self.gradient, rate, number)
+        super().__init__(self.writer, "rate or feature_rate")
 
 
 def with_weights(shape: Shape, weights: Floats) -> Writer:
@@ -165,24 +139,6 @@ def with_weights(shape: Shape, weights: Floats) -> Writer:
     learner = Learner(shape, np.random.default_rng(0))
     learner.weights.value[:] = weights
     return learner.writer.requires_grad_(False)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Hold torch to one thread: sums in another order would be other weights, and trees have threads of their own.
-
-    Where torch has not got the memory it asked for, that becomes Python's own error.
-    """
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    except RuntimeError as error:
-        if "allocate memory" in str(error):
-            raise MemoryError(str(error)) from error
-        raise
-    finally:
-        torch.set_num_threads(before)
 
 
 def _two_layers(given: int, wanted: int, bias: bool = True) -> nn.Sequential:
