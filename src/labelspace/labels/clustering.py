@@ -47,6 +47,13 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
     return order, depths
 
 
+def balanced_levels(Z: Csr, branching: int, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
+    """``balanced_tree`` with ``branching`` parts a step, a power of 2, in place of halves."""
+    order, depths = balanced_tree(Z, max_leaf, seed)
+    skip = max(1, round(np.log2(branching)))
+    return order, depths[len(depths) - 1 :: -skip][::-1]
+
+
 def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int) -> tuple[Ints, list[Longs]]:
     """Part the rows of Z by k-means with ``branching`` centres, ``max_depth`` times or until a part has ``max_leaf``.
 

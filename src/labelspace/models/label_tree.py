@@ -35,7 +35,7 @@ from labelspace.kernels.beam import advance, beam_search
 from labelspace.kernels.scaling import unit_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree import reached, train_children
-from labelspace.labels.clustering import balanced_tree, instance_features, kmeans_tree
+from labelspace.labels.clustering import balanced_levels, instance_features, kmeans_tree
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model
 from labelspace.training.weights import by_features, short_numbers
@@ -173,9 +173,7 @@ class LabelTree(Model):
                     "the data, give labels=LabelSpace(..., hierarchy=...), or set tree='balanced'"
                 )
             return hierarchy_tree(aids.labels.hierarchy, seen)
-        order, depths = balanced_tree(Z, max_leaf, seed)
-        skip = max(1, round(np.log2(self.branching)))
-        return order, depths[len(depths) - 1 :: -skip][::-1]
+        return balanced_levels(Z, self.branching, max_leaf, seed)
 
     def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], aids: Aids) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""

@@ -23,6 +23,7 @@ METHODS = {
     "hierarchicalxc": "labelspace.models.hierarchicalxc:HierarchicalXC",
     "secseq": "labelspace.models.secseq:SeCSeq",
     "mlc2seq": "labelspace.models.mlc2seq:Mlc2Seq",
+    "treespace": "labelspace.models.treespace:Treespace",
     "text2text": "labelspace.models.text2text:Text2Text",
     "blend": "labelspace.models.blend:Blend",
 }
