@@ -16,7 +16,8 @@ Proposed, and never built, in Pathak, "Hierarchical Label Embedding for Xtreme M
 6. Names: where documents are texts, the name of each label is learned from too, as a document that counts
    ``label_text``.
 7. To tag, go down from the root by the ``beam`` best nodes of each level. The score of a label is the product of the
-   chances on its way, so no label outranks one above it; the mean of the ``learners``, which begin differently.
+   chances on its way, so no label outranks one above it; the mean of the ``learners``, which begin differently. With
+   ``rare`` above 0 that order is given up for one in which labels of few documents go first: what PSP@k asks for.
 
 Where documents do not carry the labels above theirs (what is filed under rye is not filed under bread), each label that
 has others below gets a leaf of its own, and leaves are ranked alone.
@@ -95,13 +96,14 @@ class Treespace(Model):
         "dense_rate": above(0),
         "dropout": share,
         "input_dropout": share,
+        "rare": at_least(0),
         "branching": Rule("a whole number of at least 2", whole(2).holds),
         "beam": whole(1),
         "seed": whole(0),
     }
     state = (
         "first_child_", "last_child_", "label_", "widths_", "is_closed_", "is_given_", "features_", "feature_scales_",
-        "offset_", "maps_", "vectors_", "vector_scales_", "bias_",
+        "offset_", "maps_", "vectors_", "vector_scales_", "bias_", "counts_",
     )  # fmt: skip
 
     first_child_: Ints  # (n_nodes,) see labels/tree.py
@@ -117,6 +119,7 @@ class Treespace(Model):
     vectors_: Bytes  # (learners, sum of the nodes' widths)
     vector_scales_: Floats  # (learners, n_nodes)
     bias_: Floats  # (learners, n_nodes)
+    counts_: Ints  # (n_labels,) training documents of each label
 
     _derived: _Ready | None = None
 
@@ -140,6 +143,7 @@ class Treespace(Model):
         dense_rate: float = 0.002,
         dropout: float = 0.4,
         input_dropout: float = 0.1,
+        rare: float = 0.0,
         branching: int = 16,
         beam: int = 20,
         seed: int = 0,
@@ -162,6 +166,7 @@ class Treespace(Model):
         self.dense_rate = dense_rate
         self.dropout = dropout
         self.input_dropout = input_dropout
+        self.rare = rare
         self.branching = branching
         self.beam = beam
         self.seed = seed
@@ -172,6 +177,7 @@ class Treespace(Model):
         nodes = self._grow(X, Y, aids)  # step 1
         aids.progress("tree", 1, 1)
         self.first_child_, self.last_child_, self.label_ = nodes.first_child, nodes.last_child, nodes.label
+        self.counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
         self.widths_ = level_widths(self.root_dimension, self.dimension, max(nodes.height, 1))
         task = self._task(X, Y, nodes, aids)
         steps = task.epochs * self.learners
@@ -266,8 +272,8 @@ class Treespace(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X, n, ready = unit_rows(X), X.shape[0], self._ready()
-        shape, closed = ready.shape, self.is_closed_ or self.learners > 1
-        listed = max(k, min(LISTED, self.n_labels_)) if closed else k
+        shape, more = ready.shape, self.is_closed_ or self.learners > 1 or self.rare > 0
+        listed = max(k, min(LISTED, self.n_labels_)) if more else k
         labels = np.full((self.learners, n, listed), -1, np.int32)
         scores = np.full((self.learners, n, listed), -np.inf, np.float32)
         ball = self.space == "poincare"
@@ -296,11 +302,20 @@ class Treespace(Model):
         """The mean of the learners' lists (learners, n, listed), in agreement with the hierarchy."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
         mean_of_lists(labels, chances, top.labels, top.scores)
+        if self.rare:  # labels of few documents go before those above them: nothing to agree with any more
+            return self._rare_first(top).padded(k)
         if not self.is_closed_:
             return top.padded(k)
         assert self.labels_ is not None  # the hierarchy came with them
         assert self.labels_.hierarchy is not None
         return consistent(top, self.labels_.hierarchy, k)
+
+    def _rare_first(self, top: TopK) -> TopK:
+        """Each score times (documents of the most frequent label / those of its own) ** rare, in that order."""
+        often = np.maximum(self.counts_, 1) / max(int(self.counts_.max()), 1)
+        scores = np.where(top.labels >= 0, top.scores * often[top.labels] ** -self.rare, -np.inf)
+        order = np.argsort(-scores, axis=1, kind="stable")
+        return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
 
     def _ready(self) -> _Ready:
         """What is derived from the state, on first use and again after a new ``fit``."""
