@@ -53,7 +53,7 @@ from labelspace.training.negatives import labels_seen
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 STEPS = 500  # batches that suffice to learn
-EPOCHS = (8, 10)  # fewest and most that are chosen
+EPOCHS = (10, 15)  # fewest and most that are chosen
 LEAF = 100  # labels below one cluster of the lowest level
 LISTED = 50  # labels of each learner that take part in the mean
 ROW_BLOCK = 64  # documents a task
@@ -245,7 +245,7 @@ class Treespace(Model):
             batch = some_rows(task.X, rows, self.input_dropout, rng)
             net.learn(batch, rows, task.starts, task.reached, task.weights[rows], self.dropout, pace, rng)
         return _Learned(
-            in_bytes(net.features.vectors), net.offset.value, net.maps.value,
+            in_bytes(net.features.vectors), net.offset.value, net.maps.value.T.copy(),
             nodes_in_bytes(task.shape, net.vectors), net.bias,
         )  # fmt: skip
 

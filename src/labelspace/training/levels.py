@@ -21,6 +21,8 @@ SPREAD = 0.05  # of the nodes' vectors at the start
 FEATURE_SPREAD = 0.03  # of the features' vectors: most features are rare, and what they begin with is noise
 LEAST_CHANCE = 1e-6  # of a child, to begin with
 
+Ways = tuple[Ints, Ints, Longs, Longs]  # what ``passes`` gives
+
 
 def level_widths(root: int, leaf: int, levels: int) -> Ints:
     """The lengths of the vectors of each level: from ``root`` to ``leaf`` by one factor.
@@ -208,7 +210,7 @@ class LevelNet:
         self.features = SparseLayer.random(X, hidden, rng, spread=FEATURE_SPREAD)
         self.offset = Moving(np.zeros(hidden, np.float32))
         total = int(shape.widths.sum())
-        self.maps = Moving(rng.standard_normal((hidden, total), np.float32) * np.float32((2 / hidden) ** 0.5))
+        self.maps = Moving(rng.standard_normal((total, hidden), np.float32) * np.float32((2 / hidden) ** 0.5))
         self.vectors = rng.standard_normal(int(shape.width.sum()), np.float32) * np.float32(SPREAD)
         chances = np.clip(chances, LEAST_CHANCE, 1 - 1e-3)
         self.bias = np.log(chances / (1 - chances)).astype(np.float32)
@@ -226,25 +228,38 @@ class LevelNet:
         kept = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         share = np.float32(1 / (1 - dropout))
         hidden = np.where(kept, units * share, np.float32(0))
-        raw = hidden @ self.maps.value
+        ways = passes(rows, starts, reached, self.shape.nodes.last_child)
+        parts = self._rows_of_levels(ways[0], ways[1])
+        raw = np.zeros((len(units), len(self.maps.value)), np.float32)
+        for mine, part in parts:
+            raw[mine, part] = hidden[mine] @ self.maps.value[part].T
         documents, lengths = placed(self.shape, raw, self.ball)
         by_documents, by_lengths = np.zeros_like(documents), np.zeros_like(lengths)
-        self._learn_nodes(rows, starts, reached, documents, lengths, weights, by_documents, by_lengths, pace)
+        self._learn_nodes(ways, reached, documents, lengths, weights, by_documents, by_lengths, pace)
         if self.ball:
             by_documents = placed_back(self.shape, raw, documents, lengths, by_documents, by_lengths)
-        by_hidden = by_documents @ self.maps.value.T
-        self.maps.step(hidden.T @ by_documents, pace.dense, self.number)
+        by_hidden = np.zeros_like(hidden)
+        for mine, part in parts:
+            gradient = by_documents[mine, part]
+            by_hidden[mine] += gradient @ self.maps.value[part]
+            self.maps.step(gradient.T @ hidden[mine], pace.dense, self.number, part)
         by_units = np.where(kept, by_hidden * share, np.float32(0))
         self.offset.step(by_units.sum(axis=0), pace.dense, self.number)
         self.features.descend(batch, by_units, pace.features)
 
+    def _rows_of_levels(self, nodes: Ints, of_rows: Ints) -> list[tuple[Longs, slice]]:
+        """The rows that pass a node above each level, and that level's places: no other row needs a vector there."""
+        below = self.shape.level[self.shape.nodes.first_child[nodes]]
+        found = [(np.unique(of_rows[below == level]), part) for level, part in enumerate(self.shape.parts())]
+        return [(mine, part) for mine, part in found if len(mine)]
+
     def _learn_nodes(
-        self, rows: Ints, starts: Longs, reached: Ints, documents: Floats, lengths: Floats, weights: Floats,
-        by_documents: Floats, by_lengths: Floats, pace: Pace,
+        self, ways: Ways, reached: Ints, documents: Floats, lengths: Floats, weights: Floats, by_documents: Floats,
+        by_lengths: Floats, pace: Pace,
     ) -> None:  # fmt: skip
         """Move the nodes below which documents pass; the gradients by the documents are added."""
         first, last = self.shape.tree
-        nodes, of_rows, begins, ends = passes(rows, starts, reached, last)
+        nodes, of_rows, begins, ends = ways
         order = np.argsort(nodes, kind="stable")
         groups, group_starts = np.unique(nodes[order], return_index=True)
         held = self.projections

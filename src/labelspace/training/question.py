@@ -138,17 +138,16 @@ def prompt(columns: Sequence[str]) -> tuple[str, str]:
     """What stands before and after a text that a pretrained net is to read.
 
     >>> print("Tea, 50 bags".join(prompt(["brand"])))
-    Your task is to extract specific details from the given information.
-    You need to identify and extract the following categories from the text:
+    Fill in these fields from the description below.
+    Fields:
     - brand
     Input: Tea, 50 bags
     Output:
     """
     if not columns:
-        return "Your task is to label the given text.\nInput: ", "\nOutput:"
+        return "Label the text below.\nInput: ", "\nOutput:"
     listed = "".join(f"- {column}\n" for column in columns)
     return (
-        "Your task is to extract specific details from the given information.\n"
-        f"You need to identify and extract the following categories from the text:\n{listed}Input: ",
+        f"Fill in these fields from the description below.\nFields:\n{listed}Input: ",
         "\nOutput:",
     )

@@ -1,0 +1,114 @@
+"""What each part of the tree-embedded label space gives: one setting of one learner changed at a time.
+
+    python benchmarks/treespace_parts.py DATA [--seeds 3] [--only NAME ...] [--set key=value ...]
+
+On documents that were not trained on: ``dev.*``, or else a fifth of train (a twentieth of more than 50,000 documents).
+Accuracy by level is of the best label of the level; "deepest" of that on the level of a document's deepest label. The
+last columns: answers of five labels that agree with the hierarchy, CPU seconds of the training, megabytes of the node
+vectors at a byte a number, milliseconds of CPU time a document in batches.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from labelspace import metrics
+from labelspace.data.source import open_source
+from labelspace.data.splits import hold_out
+from labelspace.models.registry import create
+from labelspace.options import parse_settings
+from labelspace.tagger import Tagger
+from labelspace.types import Dataset
+
+PLACES = 100  # for the figures by level
+LEVELS = 3  # that are shown
+LARGE = 50_000  # documents
+ROWS: dict[str, dict[str, Any]] = {
+    "label_tree": {"method": "label_tree"},
+    "label_tree on the hierarchy": {"method": "label_tree", "tree": "hierarchy"},
+    "treespace": {},
+    "one learner": {"learners": 1},
+    "dimensions 256 on every level": {"learners": 1, "root_dimension": 256},
+    "dimensions 128 on every level": {"learners": 1, "root_dimension": 128, "dimension": 128},
+    "dimensions 64 on every level": {"learners": 1, "root_dimension": 64, "dimension": 64},
+    "dimensions 16 to 256": {"learners": 1, "root_dimension": 16},
+    "dimensions shrink, 256 to 64": {"learners": 1, "root_dimension": 256, "dimension": 64},
+    "consistency 0.001": {"learners": 1, "consistency": 0.001},
+    "consistency 0.01": {"learners": 1, "consistency": 0.01},
+    "consistency 0.1": {"learners": 1, "consistency": 0.1},
+    "consistency 0.01, rank 4": {"learners": 1, "consistency": 0.01, "rank": 4},
+    "decay 0.01": {"learners": 1, "decay": 0.01},
+    "each level counts half": {"learners": 1, "level_weight": 0.5},
+    "each level counts double": {"learners": 1, "level_weight": 2.0},
+    "the Poincaré ball": {"learners": 1, "space": "poincare"},
+    "hierarchy learned": {"learners": 1, "hierarchy": "learned"},
+    "names not read": {"learners": 1, "label_text": 0.0},
+    "names count as documents": {"learners": 1, "label_text": 1.0},
+    "rare labels first, 0.02": {"learners": 1, "rare": 0.02},
+    "beam 5": {"learners": 1, "beam": 5},
+}
+
+
+def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
+    """The figures of one row."""
+    method = settings.pop("method", "treespace")
+    known = {key: value for key, value in settings.items() if key != "seed" or method == "treespace"}
+    tagger = Tagger(create(method, **known))
+    before = time.process_time()
+    tagger.fit_dataset(train)
+    taken = time.process_time() - before
+    tagger.predict_topk(unseen.rows([0]).inputs, 5)  # compiles, and makes ready
+    before = time.process_time()
+    top = tagger.predict_topk(unseen.inputs, 5)
+    spent = time.process_time() - before
+    deep = tagger.predict_topk(unseen.inputs, PLACES)
+    counts, hierarchy = tagger.labels_.counts, unseen.labels.hierarchy
+    if hierarchy is None or counts is None:
+        raise SystemExit("the data must have a hierarchy, but have none; put a hierarchy.tsv beside them")
+    figures = metrics.evaluate(unseen.Y, top, counts, len(train))
+    levels = metrics.answers_by_level(unseen.Y, deep, hierarchy, counts)
+    vectors = getattr(tagger.model, "vectors_", np.zeros(0))
+    return [
+        *(figures[key] for key in ("P@1", "P@5", "nDCG@5", "PSP@5")),
+        *(100 * levels[level]["accuracy"] for level in list(levels)[:LEVELS]),
+        100 * metrics.deepest_accuracy(unseen.Y, deep, hierarchy),
+        100 * metrics.consistent_at_k(top, hierarchy, 5),
+        taken,
+        vectors.nbytes / 1e6 if method == "treespace" else np.nan,
+        1e3 * spent / len(unseen),
+    ]
+
+
+def main() -> None:
+    """Print one Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
+    parser.add_argument("--only", nargs="*", default=[], help="names of rows")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for treespace")
+    args = parser.parse_args()
+    source = open_source(args.data)
+    train = source.train()
+    unseen = source.dev(train.labels)
+    if unseen is None:
+        train, unseen = hold_out(train, 0.05 if len(train) > LARGE else 0.2, seed=0)
+    print(f"{len(train)} documents to train on, {len(unseen)} to measure on")
+    heads = "P@1 | P@5 | nDCG@5 | PSP@5 | L0 | L1 | L2 | deepest | agree | CPU s | vectors, MB | ms"
+    print(f"| | {heads} |\n|---|{'---|' * 12}")
+    for name, changed in ROWS.items():
+        if args.only and name not in args.only:
+            continue
+        settings = {**({} if "method" in changed else parse_settings(args.settings)), **changed}
+        seeds = 1 if "method" in changed else args.seeds
+        runs = [measure(train, unseen, {**settings, "seed": seed}) for seed in range(seeds)]
+        told = np.mean(runs, axis=0)
+        cells = [f"{value:.2f}" for value in told[:8]] + [f"{value:.1f}" for value in told[8:11]] + [f"{told[11]:.2f}"]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
