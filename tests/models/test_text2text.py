@@ -229,6 +229,15 @@ def test_pretrained_answers_are_spelled_in_its_own_tokens(small_t5, shop):
     assert tokens[-1] == 1, "the end"
 
 
+def test_labels_that_a_tokenizer_spells_alike_are_told_apart(small_t5):
+    labels = LabelSpace(["brand: 甲", "brand: 乙", "brand: m2", "brand: m²"])
+    texts, Y = [f"title: {what} no {i}" for i in range(10) for what in THINGS][:40], np.tile(np.eye(4), (10, 1))
+    model = Text2Text(pretrained=str(small_t5), epochs=1, batch=8).fit(texts, Y, labels=labels)
+    top = model.predict_topk(["title: leaf"], k=4)
+    assert sorted(top.labels[0]) == [0, 1, 2, 3]
+    assert top.scores[0].sum() == pytest.approx(1.0, abs=1e-3)
+
+
 def test_what_is_no_t5_is_refused_in_one_line(small_t5, shop, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     texts, Y, labels = shop

@@ -7,7 +7,7 @@ pytest.importorskip("tokenizers")
 
 from labelspace.features.pieces import Pieces  # noqa: E402
 from labelspace.labels.answers import answers_of  # noqa: E402
-from labelspace.training.question import Question, led_by_paths, padded  # noqa: E402
+from labelspace.training.question import Question, led_by_paths, padded, told_apart  # noqa: E402, told_apart
 from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
 
 NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
@@ -57,6 +57,16 @@ def test_tokens_are_dropped_from_the_text_alone(answers):
     assert (dropped[0, head : head + 3] == 2).all()
     assert dropped[0, head + 3 :].tolist() == tokens[0, head + 3 :].tolist()
     assert dropped[1, head + 1 :].tolist() == tokens[1, head + 1 :].tolist()
+
+
+def test_equal_spellings_get_endings_that_no_other_has():
+    spelled = [[5, 6]] * 30 + [[5, 6, 2], [7]]
+    found = told_apart(spelled, n_tokens=6)
+    assert len(set(map(tuple, found))) == 32
+    assert [tokens for tokens in found if tokens[:2] != [5, 6]] == [[7]]
+    assert found[0] == [5, 6]
+    assert found[-2] == [5, 6, 2]
+    assert max(map(len, found)) == 5  # 3 of one more, 16 of two more, 10 of three more
 
 
 def test_a_long_text_is_cut_and_what_follows_it_is_not(answers):
