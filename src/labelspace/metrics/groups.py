@@ -46,7 +46,7 @@ def by_group(
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first; every place counts.
+        topk: Predictions for them, best first; every place counts.
         groups: The labels of each group: a mask (n_labels,), or label ids.
         counts: Training documents of each label; labels of Y beyond them count as unseen.
         tail: Most training documents of a tail label.
@@ -65,18 +65,12 @@ def by_group(
     if not unlabelled:
         true, topk, labelled = true[labelled], TopK(topk.labels[labelled], topk.scores[labelled]), labelled[labelled]
     group_of = _group_of(groups, Y.shape[1])
-    placed = np.append(group_of, NO_GROUP)[topk.labels]  # (n, places): the group of each, the padding in none
-    answers = [first_answer(topk, placed == number) for number in range(len(groups))]
-    labels = np.hstack([a.labels for a in answers])  # (n, groups)
-    sure = np.hstack([_is_sure(a, least) for a in answers])
-    right = np.zeros(labels.shape, bool)
+    labels, sure = _answers(topk, group_of, len(groups), least)
+    right, asked = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
     right[labelled] = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
-    asked = _has_label(true, group_of, len(groups))
-    n_labels = true.shape[1]
-    tally = Tally(
-        *(np.bincount(ids, minlength=n_labels) for ids in (labels[right], labels[asked & (labels >= 0)], true.indices))
-    )
-    rare = checked_counts(counts, n_labels) <= tail
+    found = (labels[right], labels[asked & (labels >= 0)], true.indices)
+    tally = Tally(*(np.bincount(ids, minlength=Y.shape[1]) for ids in found))
+    rare = checked_counts(counts, Y.shape[1]) <= tail
     return {
         name: {
             "accuracy": ratio(right[:, number].sum(), asked[:, number].sum()),
@@ -100,9 +94,12 @@ def first_answer(topk: TopK, wanted: Bools) -> TopK:
     return TopK(np.where(there, labels, -1), np.where(there, scores, -np.inf))
 
 
-def _is_sure(answer: TopK, least: float | None) -> Bools:
-    """Which documents have an answer that counts. Shape (n, 1)."""
-    return np.asarray((answer.labels >= 0) & (least is None or answer.scores >= least))
+def _answers(topk: TopK, group_of: Ints, n_groups: int, least: float | None) -> tuple[Ints, Bools]:
+    """The answer of each document in each group, and which of them count as answers. Both of shape (n, groups)."""
+    placed = np.append(group_of, NO_GROUP)[topk.labels]  # (n, places): the group of each, the padding in none
+    answers = [first_answer(topk, placed == number) for number in range(n_groups)]
+    labels, scores = (np.hstack([getattr(a, table) for a in answers]) for table in ("labels", "scores"))
+    return labels, np.asarray((labels >= 0) & (least is None or scores >= least))
 
 
 def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
