@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from labelspace.features.pieces import Pieces  # noqa: E402
 from labelspace.labels.answers import answers_of  # noqa: E402
-from labelspace.training.question import Question, led_by_paths, padded, told_apart  # noqa: E402, told_apart
+from labelspace.training.answering import Vectors  # noqa: E402
+from labelspace.training.question import Question, led_by_paths, padded, told_apart  # noqa: E402
+from labelspace.training.t5 import T5, Shape  # noqa: E402
 from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
 
 NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
@@ -39,6 +41,17 @@ def test_the_best_of_each_column_are_led_by_one_path(answers):
     assert led[[0, 1, 3, 4]] == pytest.approx([0.55, 0.45, 0.35, 0.15])
     assert led[2] < led[3]
     assert led[2] == pytest.approx(0.35)
+
+
+def test_a_question_is_answered_by_one_path(answers, monkeypatch):
+    given = chances_of(answers, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15).tocoo()
+    monkeypatch.setattr(f"{Question.__module__}.best_answers", lambda *_: (given.row, given.col, given.data))
+    pieces = Pieces.learned(["tea rice"] * 2, vocabulary=50)
+    question = Question.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
+    net = T5(Shape(8, 2, 4, 8, 1, 1))
+    vectors = Vectors.of_all([torch.zeros(len(pieces) + 8, 8)])
+    top = question.answer(net, vectors, [[3]], beam=4, listed=5)
+    assert [NAMES[label] for label in top.labels[0, :3]] == ["L0: Food", "L0: Care", "L1: Rice"]
 
 
 def test_scores_that_agree_stay_as_they_are(answers):
