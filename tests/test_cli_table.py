@@ -125,8 +125,9 @@ def test_text2text_may_answer_na(run, tmp_path):
     settings = [part for value in small for part in ("--set", value)]
     flags = ("--inputs", "title", "--outputs", "L0,L1", "--method", "text2text", *settings)
     assert run("train", "p.csv", *flags, "--out", "m")[0] == 0
-    column = json.loads(run("evaluate", "m", "p.csv", "--json")[1])["by_column"]["L1"]
-    assert (column["n_na"], column["accuracy"], column["accuracy_with_na"]) == (80, 100.0, 100.0)
+    figures = json.loads(run("evaluate", "m", "p.csv", "--json")[1])
+    for group in (figures["by_column"]["L1"], figures["by_level"]["1"]):
+        assert (group["n_na"], group["accuracy"], group["accuracy_with_na"]) == (80, 100.0, 100.0)
     code, out, _ = run("evaluate", "m", "p.csv")
     assert code == 0
     (line,) = (line.split() for line in out.splitlines() if line.split()[:1] == ["L1"])
