@@ -17,6 +17,7 @@ FIELDS = ("id", "title", "price", "brand", "L0_category", "L1_category")
 COLUMNS = ("--inputs", "title,price", "--outputs", "brand,L0_category,L1_category")
 GOODS = {"Drinks": ["Tea", "Juice", "Soda"], "Food": ["Bread", "Rice", "Tea"]}  # Tea lies below both
 BRANDS = ("Tata", "Coke", "Amul")
+GIVEN = (("leaf", "Tea"), ("mist", "NA"), ("haze", "NA"))  # words of titles, with what they say
 
 
 def products(n, seed):
@@ -102,6 +103,43 @@ def test_every_method_takes_the_flags(run, tmp_path):
         code, out, err = run("predict", name, "--input", "p.csv", "--k", 2)
         assert code == 0, (name, err)
         assert len(out.splitlines()) == 80
+
+
+def test_a_column_that_is_mostly_empty_counts_all_rows_with_na(run, tmp_path):
+    rows = [{**row, "L9": "Deep" if number < 30 else "NA"} for number, row in enumerate(products(300, seed=0))]
+    write(tmp_path / "p.csv", rows)
+    flags = ("--inputs", "title", "--outputs", "L9", "--method", "popular")
+    assert run("train", "p.csv", *flags, "--out", "m")[0] == 0
+    figures = json.loads(run("evaluate", "m", "p.csv", "--json")[1])
+    column = figures["by_column"]["L9"]
+    assert (figures["n"], column["n_na"]) == (30, 270)
+    assert (column["accuracy"], column["accuracy_with_na"]) == (100.0, 10.0)  # it always answers
+
+
+def test_text2text_may_answer_na(run, tmp_path):
+    pytest.importorskip("tokenizers")
+    pytest.importorskip("torch")
+    rows = [{"title": f"{what} {i}", "L0": "a", "L1": level} for i in range(40) for what, level in GIVEN]
+    write(tmp_path / "p.csv", rows)
+    small = ("dimension=16", "heads=2", "hidden=16", "epochs=8")
+    settings = [part for value in small for part in ("--set", value)]
+    flags = ("--inputs", "title", "--outputs", "L0,L1", "--method", "text2text", *settings)
+    assert run("train", "p.csv", *flags, "--out", "m")[0] == 0
+    figures = json.loads(run("evaluate", "m", "p.csv", "--json")[1])
+    for group in (figures["by_column"]["L1"], figures["by_level"]["1"]):
+        assert (group["n_na"], group["accuracy"], group["accuracy_with_na"]) == (80, 100.0, 100.0)
+    code, out, _ = run("evaluate", "m", "p.csv")
+    assert code == 0
+    (line,) = (line.split() for line in out.splitlines() if line.split()[:1] == ["L1"])
+    assert line == ["L1", "100.00", "100.00", "100.00", "100.00", "1", "40", "80"]  # no tail, no figure of it
+
+
+def test_a_table_without_levels_is_told_how_to_have_them(run, tmp_path):
+    write(tmp_path / "p.csv", products(30, seed=0))
+    assert run("train", "p.csv", "--inputs", "title", "--outputs", "brand", "--method", "popular", "--out", "m")[0] == 0
+    code, _, err = run("predict", "m", "tea", "--consistent")
+    assert code == 2
+    assert "name columns that are levels: --outputs 'department>aisle>shelf', and train again" in err
 
 
 def test_folder_of_tables_and_compare(run, tmp_path):

@@ -163,14 +163,16 @@ def evaluate(
     hierarchy = documents.labels.hierarchy
     if hierarchy is None and known.hierarchy is not None:
         hierarchy = known.extended(documents.labels.names).hierarchy
-    least = SURE if tagger.model.gives_probabilities else None
+    says_none = tagger.model.gives_probabilities or (tagger.model.answers_none and tagger.columns_ is not None)
+    least = SURE if says_none else None
     if hierarchy is not None or tagger.columns_ is not None:
         deep = predict(inputs, max(max(ks), min(LEVEL_PLACES, len(known))))
     if hierarchy is not None:
         figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
     if tagger.columns_ is not None:
         groups = tagger.columns_.masks(documents.labels.names)
-        figures["by_column"] = _percent(metrics.by_group(documents.Y, deep, groups, known.counts, least=least))
+        by_column = metrics.by_group(documents.Y, deep, groups, known.counts, least=least, unlabelled=True)
+        figures["by_column"] = _percent(by_column)
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}

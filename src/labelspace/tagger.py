@@ -229,9 +229,12 @@ class Tagger:
 
     def _hierarchy(self) -> Hierarchy:
         if self.labels_.hierarchy is None:
+            remedy = "put a hierarchy.tsv beside the data, or name labels as paths ('a > b')"
+            if self.columns_ is not None:
+                remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
             raise ParameterError(
-                "consistent answers need a hierarchy of the labels, but the model was trained without one; put a "
-                "hierarchy.tsv beside the data, or name labels as paths ('a > b'), and train again"
+                "consistent answers need a hierarchy of the labels, but the model was trained without one; "
+                f"{remedy}, and train again"
             )
         return self.labels_.hierarchy
 

@@ -289,6 +289,8 @@ def test_no_columns():
         ("title", "a>,b", "--outputs must be names of columns with '>' between them, but one is empty in 'a>'"),
         ("title,title", "brand", "each column must be one input or one output, but 'title' is named twice; name it"),
         ("title", "brand,title", "each column must be one input or one output, but 'title' is named twice"),
+        ("title", "brand,brand", "each column must be one input or one output, but 'brand' is named twice"),
+        ("title", "L0,L1,L0", "each column must be one input or one output, but 'L0' is named twice"),
         ("title", "a>b,b", "each column must be one input or one output, but 'b' is named twice"),
         ("title", "a,a: b", "no output may begin with another and ': ', but 'a: b' does with 'a'; rename one"),
     ],

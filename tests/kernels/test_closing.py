@@ -14,7 +14,7 @@ def random_graph(rng, n_labels, parents):
 
 
 def twin(labels, scores, graph, k):
-    """The same with a dense table: the best score at or below each label, then a sort by three keys."""
+    """The same with a dense table: the best score at or below each label, then a sort by four keys."""
     reach = graph.ancestors.toarray() > 0
     np.fill_diagonal(reach, True)
     out = np.full((len(labels), k), -1), np.full((len(labels), k), -np.inf)
@@ -23,7 +23,9 @@ def twin(labels, scores, graph, k):
         for label, score in zip(listed[listed >= 0], given[listed >= 0], strict=True):
             table[label, reach[label]] = score
         best = table.max(axis=0)
-        order = np.lexsort((np.arange(len(best)), graph.levels, -best))[:k]
+        own = np.full(len(best), len(listed))
+        own[listed[listed >= 0]] = np.flatnonzero(listed >= 0)
+        order = np.lexsort((np.arange(len(best)), own, graph.levels, -best))[:k]
         order = order[best[order] > -np.inf]
         out[0][row, : len(order)], out[1][row, : len(order)] = order, best[order]
     return out
@@ -47,9 +49,10 @@ def test_rows_are_closed_as_by_a_dense_table(parents, k):
     assert np.array_equal(out_scores, wanted[1])
 
 
-def test_a_label_goes_in_once_by_score_then_level_then_id():
+@pytest.mark.parametrize(("ranked", "wanted"), [([], [1, 2, 0, 3]), ([3, -1, 2], [2, 1, 3, 0])])
+def test_a_label_goes_in_once_by_score_then_level_then_rank_then_id(ranked, wanted):
     labels, scores = np.empty(5, np.int32), np.empty(5, np.float32)
     levels, size = np.array([1, 0, 0, 1], np.int32), 0
     for label, score in ((0, 2), (3, 2), (2, 2), (1, 2), (0, 1)):
-        size = insert(labels, scores, size, label, np.float32(score), levels)
-    assert labels[:size].tolist() == [1, 2, 0, 3]
+        size = insert(labels, scores, size, label, np.float32(score), levels, np.array(ranked, np.int32))
+    assert labels[:size].tolist() == wanted

@@ -48,7 +48,10 @@ def test_closed_lists_keep_their_promises(case):
         assert set(after) == set(before).union(*ancestors.values())
         for label, score in after.items():
             assert score == max(given for other, given in before.items() if other == label or label in ancestors[other])
-        order = [(-after[label], graph.levels[label], label) for label in row.tolist() if label >= 0]
+        rank = {label: place for place, label in enumerate(before)}
+        order = [
+            (-after[label], graph.levels[label], rank.get(label, 99), label) for label in row.tolist() if label >= 0
+        ]
         assert order == sorted(order)
 
 
@@ -58,6 +61,12 @@ def test_a_label_of_several_parents_brings_them_all():
     assert closed.labels.tolist() == [[4, 0, 1, 2, 3, -1]]
     assert closed.scores.tolist() == [[9, 1, 1, 1, 1, -np.inf]]
     assert consistent(TopK(np.array([[4, 3]]), np.array([[9.0, 1.0]])), dag, 2).labels.tolist() == [[4, 0]]
+
+
+def test_of_several_parents_the_one_that_was_ranked_first_stays_first():
+    dag = Hierarchy.from_edges([[2, 0], [2, 1]], n_labels=3)
+    closed = consistent(TopK(np.array([[2, 1, 0]]), np.array([[0.9, 0.6, 0.3]])), dag, 3)
+    assert closed.labels.tolist() == [[1, 0, 2]]
 
 
 def test_a_better_ancestor_keeps_its_score():

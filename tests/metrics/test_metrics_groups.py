@@ -62,6 +62,17 @@ def test_never_answering_wins_only_the_figure_with_na(Y):
     assert silent["accuracy"] == silent["best_micro_f1"] == silent["tail_recall"] == 0
 
 
+def test_documents_without_any_label_count_where_they_are_asked_for(Y, topk):
+    # The fifth document has no label; its answers are 0 (score 1) and 3 (score 1).
+    brand, colour = by_group(Y, topk, GROUPS, COUNTS, unlabelled=True).values()
+    assert (brand["accuracy_with_na"], colour["accuracy_with_na"]) == (pytest.approx(2 / 5), pytest.approx(3 / 5))
+    assert (brand["n_na"], colour["n_na"]) == (2, 3)
+    silent = by_group(Y, TopK.empty(5, 2), GROUPS, COUNTS, unlabelled=True)["colour"]
+    assert silent["accuracy_with_na"] == pytest.approx(3 / 5)
+    without = by_group(Y, topk, GROUPS, COUNTS)["brand"]
+    assert {key for key in brand if brand[key] != without[key]} == {"accuracy_with_na", "n_na"}
+
+
 def test_a_group_that_no_document_has(Y, topk):
     figures = by_group(Y, topk, {"none": [], "all": np.ones(6, bool)}, COUNTS)["none"]
     assert figures["accuracy"] == figures["best_macro_f1"] == 0

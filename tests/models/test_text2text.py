@@ -11,10 +11,12 @@ transformers = pytest.importorskip("transformers")
 
 import labelspace  # noqa: E402
 from labelspace.data.synthetic import planted  # noqa: E402
+from labelspace.data.table import described  # noqa: E402
 from labelspace.errors import DataError, ModelError, ParameterError  # noqa: E402
 from labelspace.features.pieces import Pieces  # noqa: E402
 from labelspace.models.text2text import Text2Text  # noqa: E402
-from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
+from labelspace.tagger import Tagger  # noqa: E402
+from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace  # noqa: E402
 
 THINGS = {  # word of the title -> brand, L0, L1; the second level of the last one is not known
     "leaf": ("Kettle", "Drinks", "Tea"),
@@ -101,6 +103,24 @@ def test_the_best_of_each_column_are_a_path_that_exists(shop):
         asked = ["", "nothing known", *(" ".join(rng.choice(list(THINGS), 3)) for _ in range(40))]
         for found in best_by_column(model, asked):
             assert any({f"L0: {found['L0']}", f"L1: {found['L1']}"} == set(path) for path in paths), found
+
+
+def test_a_path_stays_one_where_a_value_lies_below_several():
+    rows = [("red", "A", "Other", "x"), ("green", "B", "Other", "y"), ("blue", "C", "Other", "z")]
+    columns = Columns(("title",), (("L0", "L1", "L2"),))
+    names = [f"L{level}: {value}" for level in range(3) for value in sorted({row[level + 1] for row in rows})]
+    Y = sp.csr_matrix([[name in [f"L{i}: {v}" for i, v in enumerate(row[1:])] for name in names] for row in rows] * 30)
+    labels = described(LabelSpace(names), Y.astype(np.float32), columns)
+    tagger = Tagger(quick(epochs=8))
+    tagger.fit_dataset(
+        Dataset(Y.astype(np.float32), labels, [f"title: {row[0]}" for row in rows] * 30, columns=columns)
+    )
+    for word, *path in rows:
+        for consistent in (False, True):
+            tags = [name for name, _ in tagger.tag(f"title: {word}", k=7, consistent=consistent)]
+            assert [next(name for name in tags if name.startswith(f"L{i}")) for i in range(3)] == [
+                f"L{i}: {value}" for i, value in enumerate(path)
+            ]
 
 
 def test_the_score_of_a_label_is_the_sum_of_its_answers(fitted, shop):
@@ -227,6 +247,15 @@ def test_pretrained_answers_are_spelled_in_its_own_tokens(small_t5, shop):
     tokens = question.documents(["title: leaf"])[0]
     assert tokens[: len(question.head)] == question.head
     assert tokens[-1] == 1, "the end"
+
+
+def test_labels_that_a_tokenizer_spells_alike_are_told_apart(small_t5):
+    labels = LabelSpace(["brand: 甲", "brand: 乙", "brand: m2", "brand: m²"])
+    texts, Y = [f"title: {what} no {i}" for i in range(10) for what in THINGS][:40], np.tile(np.eye(4), (10, 1))
+    model = Text2Text(pretrained=str(small_t5), epochs=1, batch=8).fit(texts, Y, labels=labels)
+    top = model.predict_topk(["title: leaf"], k=4)
+    assert sorted(top.labels[0]) == [0, 1, 2, 3]
+    assert top.scores[0].sum() == pytest.approx(1.0, abs=1e-3)
 
 
 def test_what_is_no_t5_is_refused_in_one_line(small_t5, shop, tmp_path, monkeypatch):

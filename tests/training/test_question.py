@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from labelspace.features.pieces import Pieces  # noqa: E402
 from labelspace.labels.answers import answers_of  # noqa: E402
-from labelspace.training.question import Question, led_by_paths, padded  # noqa: E402
+from labelspace.training.answering import Vectors  # noqa: E402
+from labelspace.training.question import Question, led_by_paths, padded, told_apart  # noqa: E402
+from labelspace.training.t5 import T5, Shape  # noqa: E402
 from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
 
 NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
@@ -41,6 +43,17 @@ def test_the_best_of_each_column_are_led_by_one_path(answers):
     assert led[2] == pytest.approx(0.35)
 
 
+def test_a_question_is_answered_by_one_path(answers, monkeypatch):
+    given = chances_of(answers, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15).tocoo()
+    monkeypatch.setattr(f"{Question.__module__}.best_answers", lambda *_: (given.row, given.col, given.data))
+    pieces = Pieces.learned(["tea rice"] * 2, vocabulary=50)
+    question = Question.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
+    net = T5(Shape(8, 2, 4, 8, 1, 1))
+    vectors = Vectors.of_all([torch.zeros(len(pieces) + 8, 8)])
+    top = question.answer(net, vectors, [[3]], beam=4, listed=5)
+    assert [NAMES[label] for label in top.labels[0, :3]] == ["L0: Food", "L0: Care", "L1: Rice"]
+
+
 def test_scores_that_agree_stay_as_they_are(answers):
     given = chances_of(answers, Food_Tea=0.5, Food_Rice=0.2, Care_Tea=0.2, Care_Soap=0.1)
     plain = (given @ answers.carries).tocsr().astype(np.float32)
@@ -57,6 +70,16 @@ def test_tokens_are_dropped_from_the_text_alone(answers):
     assert (dropped[0, head : head + 3] == 2).all()
     assert dropped[0, head + 3 :].tolist() == tokens[0, head + 3 :].tolist()
     assert dropped[1, head + 1 :].tolist() == tokens[1, head + 1 :].tolist()
+
+
+def test_equal_spellings_get_endings_that_no_other_has():
+    spelled = [[5, 6]] * 30 + [[5, 6, 2], [7]]
+    found = told_apart(spelled, n_tokens=6)
+    assert len(set(map(tuple, found))) == 32
+    assert [tokens for tokens in found if tokens[:2] != [5, 6]] == [[7]]
+    assert found[0] == [5, 6]
+    assert found[-2] == [5, 6, 2]
+    assert max(map(len, found)) == 5  # 3 of one more, 16 of two more, 10 of three more
 
 
 def test_a_long_text_is_cut_and_what_follows_it_is_not(answers):

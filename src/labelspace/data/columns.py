@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -30,7 +31,8 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
         missing = "--inputs" if inputs is None else "--outputs"
         raise ParameterError(f"--inputs and --outputs go together, but {missing} is missing; write {EXAMPLE}")
     groups = [_listed("--outputs", group, ">") for group in _listed("--outputs", outputs, ",")]
-    return Columns(tuple(_listed("--inputs", inputs, ",")), _chained([tuple(group) for group in groups]))
+    named = Columns(tuple(_listed("--inputs", inputs, ",")), tuple(map(tuple, groups)))  # none of them twice
+    return replace(named, outputs=_chained(named.outputs))
 
 
 def _listed(flag: str, text: str, separator: str) -> list[str]:

@@ -13,8 +13,17 @@ Places: TypeAlias = Ints | Longs
 
 
 @njit(cache=True, nogil=True)
-def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float32, levels: Ints) -> int:
-    """Put a label into a list by score, then level, then id, unless it is there; the new size is returned.
+def place_of(ranked: Ints, label: int) -> int:
+    """Where a label stands in a list; behind its end where it does not."""
+    for place in range(len(ranked)):
+        if ranked[place] == label:
+            return place
+    return len(ranked)
+
+
+@njit(cache=True, nogil=True)
+def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float32, levels: Ints, ranked: Ints) -> int:
+    """Put a label into a list by score, level, place in ``ranked`` and id, unless it is there; return the new size.
 
     Labels come best first, so the score it has already is the better one.
     """
@@ -24,8 +33,12 @@ def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float3
     at = size
     while at > 0 and scores[at - 1] == score:
         before = labels[at - 1]
-        if levels[before] < levels[label] or (levels[before] == levels[label] and before < label):
+        if levels[before] < levels[label]:
             break
+        if levels[before] == levels[label]:
+            places = place_of(ranked, before), place_of(ranked, label)
+            if places[0] < places[1] or (places[0] == places[1] and before < label):
+                break
         labels[at], scores[at] = before, score
         at -= 1
     labels[at], scores[at] = label, score
@@ -63,7 +76,7 @@ def close_rows(
             if size >= k and score < worth[size - 1]:  # what follows stands behind the k found
                 break
             for at in range(starts[label], starts[label + 1]):
-                size = insert(found, worth, size, ancestors[at], score, levels)
-            size = insert(found, worth, size, label, score, levels)
+                size = insert(found, worth, size, ancestors[at], score, levels, labels[row])
+            size = insert(found, worth, size, label, score, levels, labels[row])
         kept = min(size, k)
         out_labels[row, :kept], out_scores[row, :kept] = found[:kept], worth[:kept]

@@ -14,7 +14,9 @@ def consistent(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
     """The k best labels of lists closed upwards: no label stands before one of its ancestors, nor without it.
 
     Ancestors that are missing are added, and the score of an ancestor is the best of its own and those of the listed
-    labels below it. The order is by score, then level, then id; so a cut at any k keeps the ancestors of what it keeps.
+    labels below it. The order is by score, then level; so a cut at any k keeps the ancestors of what it keeps. Of the
+    several parents of a label, all as good as it is, the one that was ranked first stays so; what was not listed at all
+    goes by id.
 
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=4)  # 2 below 1 below 0
     >>> closed = consistent(TopK.from_scores([[0.5, 0, 8, 2]], k=2), tree, k=4)

@@ -27,6 +27,7 @@ def by_group(
     counts: npt.ArrayLike,
     tail: int = 25,
     least: float | None = None,
+    unlabelled: bool = False,
 ) -> dict[str, dict[str, float]]:
     """Figures for groups of labels, a label in one of them at most; the answer in a group is its best-ranked label.
 
@@ -41,15 +42,16 @@ def by_group(
       answered, of the group's labels of ``tail`` or fewer training documents;
     - ``n_labels``, ``n_tail``: labels of the group, and those of the tail; ``n_occurrences``: how often they are true.
 
-    A figure without anything to count is 0. Documents without any label are left out.
+    A figure without anything to count is 0. Documents without any label are left out, unless ``unlabelled``.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first; every place counts.
+        topk: Predictions for them, best first; every place counts.
         groups: The labels of each group: a mask (n_labels,), or label ids.
         counts: Training documents of each label; labels of Y beyond them count as unseen.
         tail: Most training documents of a tail label.
         least: The score from which an answer counts in ``accuracy_with_na``, such as 0.5 for probabilities.
+        unlabelled: Count documents without any label too, as having none in any group.
 
     >>> import scipy.sparse as sp
     >>> Y, topk = sp.csr_matrix([[1, 0, 1], [0, 1, 0]]), TopK.from_scores([[0.1, 0.9, 0.5], [0.2, 0.7, 0.1]], k=3)
@@ -60,19 +62,15 @@ def by_group(
     true = checked_matrix(Y)
     checked_places(topk, checked_k(topk.k), Y.shape)
     labelled = labelled_rows(true)
-    true, listed = true[labelled], TopK(topk.labels[labelled], topk.scores[labelled])
+    if not unlabelled:
+        true, topk, labelled = true[labelled], TopK(topk.labels[labelled], topk.scores[labelled]), labelled[labelled]
     group_of = _group_of(groups, Y.shape[1])
-    placed = np.append(group_of, NO_GROUP)[listed.labels]  # (n, places): the group of each, the padding in none
-    answers = [first_answer(listed, placed == number) for number in range(len(groups))]
-    labels = np.hstack([a.labels for a in answers])  # (n, groups)
-    sure = np.hstack([_is_sure(a, least) for a in answers])
-    right = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
-    asked = _has_label(true, group_of, len(groups))
-    n_labels = true.shape[1]
-    tally = Tally(
-        *(np.bincount(ids, minlength=n_labels) for ids in (labels[right], labels[asked & (labels >= 0)], true.indices))
-    )
-    rare = checked_counts(counts, n_labels) <= tail
+    labels, sure = _answers(topk, group_of, len(groups), least)
+    right, asked = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
+    right[labelled] = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
+    found = (labels[right], labels[asked & (labels >= 0)], true.indices)
+    tally = Tally(*(np.bincount(ids, minlength=Y.shape[1]) for ids in found))
+    rare = checked_counts(counts, Y.shape[1]) <= tail
     return {
         name: {
             "accuracy": ratio(right[:, number].sum(), asked[:, number].sum()),
@@ -96,9 +94,12 @@ def first_answer(topk: TopK, wanted: Bools) -> TopK:
     return TopK(np.where(there, labels, -1), np.where(there, scores, -np.inf))
 
 
-def _is_sure(answer: TopK, least: float | None) -> Bools:
-    """Which documents have an answer that counts. Shape (n, 1)."""
-    return np.asarray((answer.labels >= 0) & (least is None or answer.scores >= least))
+def _answers(topk: TopK, group_of: Ints, n_groups: int, least: float | None) -> tuple[Ints, Bools]:
+    """The answer of each document in each group, and which of them count as answers. Both of shape (n, groups)."""
+    placed = np.append(group_of, NO_GROUP)[topk.labels]  # (n, places): the group of each, the padding in none
+    answers = [first_answer(topk, placed == number) for number in range(n_groups)]
+    labels, scores = (np.hstack([getattr(a, table) for a in answers]) for table in ("labels", "scores"))
+    return labels, np.asarray((labels >= 0) & (least is None or scores >= least))
 
 
 def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:

@@ -54,6 +54,8 @@ class Model(Estimator):
     """Whether a method that reads text takes ready-made features as well."""
     gives_probabilities: ClassVar[bool] = False
     """Whether scores are chances of being right, fitted on documents that were held out."""
+    answers_none: ClassVar[bool] = False
+    """Whether scores of the labels of a table's column are chances that, with that of no label, add up to 1."""
     holds_out: ClassVar[bool] = False
     """Whether a method that uses validation documents parts some from train itself where it is given none."""
     needs_names: ClassVar[bool] = False

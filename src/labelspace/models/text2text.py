@@ -80,6 +80,7 @@ class Text2Text(Model):
     title = "text-to-text: a T5 that writes labels, along paths that exist (Pathak, 2024; Raffel et al., 2020)"
     choose_when = "rows of a table are to be filled in, or there is a pretrained T5 to fine-tune"
     reads_text = True
+    answers_none = True
     uses_validation = True
     holds_out = True
     takes_checkpoints = True

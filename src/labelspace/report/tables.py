@@ -68,7 +68,8 @@ def groups_table(
     columns = every if headings is None else headings
     table = plain_table("", *columns.values())
     for group, values in groups.items():
-        table.add_row(group, *(_cell(values[column]) for column in columns))
+        empty = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
+        table.add_row(group, *("" if column in empty else _cell(values[column]) for column in columns))
     return titled(title, table)
 
 

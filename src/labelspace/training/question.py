@@ -5,9 +5,10 @@ This module needs torch: import it only where ``errors.require`` has been asked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, product
 
 import numpy as np
 import scipy.sparse as sp
@@ -48,7 +49,9 @@ class Question:
         """For a pretrained net: names are texts like others, and the document's instruction says what is asked."""
         written, parts = written_names(labels), []
         for names, span in answers.by_part():
-            spelled = pieces.of([" ".join(written[name] for name in row) for row in names.tolist()])
+            spelled = told_apart(
+                pieces.of([" ".join(written[name] for name in row) for row in names.tolist()]), len(pieces)
+            )
             sequences = np.full((len(names), max(map(len, spelled)) + 1), END, np.int32)
             for row, tokens in zip(sequences, spelled, strict=True):
                 row[: len(tokens)] = tokens
@@ -132,6 +135,32 @@ def padded(documents: Tokens) -> tuple[Ints, Bools]:
     table = np.full(there.shape, START, np.int32)
     table[there] = np.concatenate([tokens or [START] for tokens in documents])
     return table, there
+
+
+def told_apart(spelled: Tokens, n_tokens: int) -> Tokens:
+    """Answers as tokens, no two alike: one that a tokenizer spells like another before it ends with more tokens.
+
+    A tokenizer that has never seen a script spells all its words as unknown, and some write ``m²`` and ``m2`` alike.
+
+    >>> told_apart([[2], [2], [2, 3], [2]], n_tokens=9)
+    [[2], [2, 2], [2, 3], [2, 4]]
+    """
+    taken, seen, found = set(map(tuple, spelled)), set(), []
+    endings: dict[tuple[int, ...], Iterator[tuple[int, ...]]] = {}
+    for own in map(tuple, spelled):
+        if own in seen:
+            longer = endings.setdefault(own, _endless(n_tokens))
+            found.append(next((*own, *more) for more in longer if (*own, *more) not in taken))
+            taken.add(found[-1])
+        else:
+            seen.add(own)
+            found.append(own)
+    return [list(tokens) for tokens in found]
+
+
+def _endless(n_tokens: int) -> Iterator[tuple[int, ...]]:
+    """All tokens but those that begin and end, then all pairs of them, and so on."""
+    return (more for length in count(1) for more in product(range(END + 1, n_tokens), repeat=length))
 
 
 def prompt(columns: Sequence[str]) -> tuple[str, str]:
