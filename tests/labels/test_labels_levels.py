@@ -64,7 +64,7 @@ def cases(draw):
 def test_closed_is_said_of_nine_in_ten_of_the_documents_that_have_labels():
     tree = Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3)
     assert is_closed(marked([[0, 1, 2]] * 9 + [[2]] + [[]] * 30, 3), tree)
-    assert not is_closed(marked([[0, 1, 2]] * 8 + [[0, 2]] * 2, 3), tree)
+    assert not is_closed(marked([[0, 1, 2]] * 8 + [[0, 2]] * 2 + [[]] * 30, 3), tree)
     assert not is_closed(marked([[1, 2]], 3), tree)
     assert is_closed(marked([[2]], 3), Hierarchy.from_edges(np.zeros((0, 2)), 3))
     dag = Hierarchy.from_edges([[2, 0], [2, 1]], n_labels=3)

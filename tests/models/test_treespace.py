@@ -255,6 +255,16 @@ def test_same_seed_same_bytes_whatever_the_threads_and_as_saved(ball, tmp_path, 
     assert not same(other.predict_topk(X, 8), top)
 
 
+def test_the_ball_is_searched_with_the_lengths_of_the_nodes():
+    model, _, _ = taught(space="poincare", learners=2)
+    ready = model._ready()
+    for learner in range(2):
+        ends = (ready.shape.offset + ready.shape.width)[1:-1]
+        for node, vector in enumerate(np.split(model.vectors_[learner].astype(np.float64), ends), start=1):
+            length = np.linalg.norm(vector) * model.vector_scales_[learner, node]
+            assert ready.lengths[learner, node] == pytest.approx(length, rel=1e-4)
+
+
 def test_a_new_training_is_searched_anew():
     model, X, _ = taught()
     model.predict_topk(X, 3)
@@ -276,6 +286,16 @@ def test_k_only_cuts_the_list_even_where_chances_round_to_the_same(closed, learn
             cut = model.predict_topk(X, k)
             assert np.array_equal(cut.labels, whole.labels[:, :k])
             assert np.array_equal(cut.scores, whole.scores[:, :k])
+
+
+def test_a_label_begins_at_its_share_of_the_documents_that_pass_its_parent():
+    model, _, Y = taught(rate=1e-9)
+    (nodes,), counts = model.label_trees(), np.bincount(Y.indices, minlength=8)
+    for node in range(1, len(nodes)):
+        above = nodes.label[nodes.parent[node]]
+        passing = counts[above] if above >= 0 else Y.shape[0]
+        chance = min((counts[nodes.label[node]] + 0.5) / (passing + 1), 0.999)
+        assert model.bias_[0, node] == pytest.approx(np.log(chance / (1 - chance)), rel=1e-4, abs=1e-5)
 
 
 def test_every_part_of_the_loss_changes_what_is_learned():

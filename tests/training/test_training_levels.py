@@ -262,6 +262,19 @@ def test_a_step_has_the_gradients_that_torch_finds(shape, rng, recorded, ball, c
         assert np.allclose(moved, -0.1 * gradient / max(size, 1e-10), atol=1e-2)
 
 
+@pytest.mark.parametrize("ball", [False, True])
+def test_a_step_that_pulls_moves_the_projections_of_the_parents_it_passes(shape, rng, ball):
+    X, Y = sp.csr_matrix(np.ones((1, 3), np.float32)), sp.csr_matrix(([1.0], ([0], [5])), (1, 9))  # 5 below 2 below 0
+    starts, reached = node_rows(Y, shape.nodes)
+    net = LevelNet(X, shape, 4, 1, rng.random(10), ball, rng)
+    batch, rows, weights = (X.data, X.indices, X.indptr), np.zeros(1, np.int32), np.ones((1, 3), np.float32)
+    net.learn(batch, rows, starts, reached, weights, 0.0, Pace(0.1, 0.01, 0.1, 0.5, 0.0), rng)
+    assert all((shared.value != np.eye(*shared.value.shape)).any() for shared in net.projections.shared)
+    passed = set(reached.tolist()) & set(np.flatnonzero(shape.nodes.last_child)) - {0}
+    assert len(passed) == 2
+    assert set(np.flatnonzero(net.projections.ups.any(axis=(1, 2)))) == passed
+
+
 def test_what_dropout_leaves_out_is_not_moved(shape, rng):
     """With all but a few units dropped, only their rows of the maps move; they count for the others too."""
     X, Y = sp.csr_matrix(np.ones((4, 3), np.float32)), sp.csr_matrix(np.eye(4, 9, dtype=np.float32))
