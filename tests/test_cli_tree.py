@@ -141,7 +141,7 @@ def test_a_method_without_a_tree_says_which_has_one(run):
     assert out == ""
     assert err == (
         "error: a tree needs a method that puts its labels into one, but popular has none; "
-        "train with --method hierarchicalxc, label_tree or secseq\n"
+        "train with --method hierarchicalxc, label_tree, secseq or treespace\n"
     )
     assert not Path("file").exists()
 

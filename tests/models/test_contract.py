@@ -35,6 +35,7 @@ QUICKER = {
     "hierarchicalxc": {"input_layers": 64},
     "secseq": {"width": 8, "hidden": 64, "memory": 32},
     "mlc2seq": {"hidden": 64, "memory": 32, "beam": 4},
+    "treespace": {"hidden": 64, "learners": 2},
     "text2text": {"dimension": 64, "hidden": 64, "epochs": 15},
 }
 

@@ -58,7 +58,8 @@ def show_tree(
     learned = getattr(loaded, "model", loaded)  # a tagger holds a model
     trees = learned.label_trees()
     labels = loaded.labels_ or LabelSpace.numbered(learned.n_labels_)
-    remedy = "balance=always" if "balance" in learned.rules else "tree=balanced"
+    remedies = {"balance": "balance=always", "hierarchy": "hierarchy=learned"}
+    remedy = next((remedies[name] for name in remedies if name in learned.rules), "tree=balanced")
     summaries = [tree_summary(nodes) for nodes in trees]
     heads = [heading(summary, place, len(trees), remedy) for place, summary in enumerate(summaries)]
     if out is not None:

@@ -19,7 +19,7 @@ from labelspace.types import Floats, Ints, Longs
 Flat = Floats | npt.NDArray[np.int8]
 
 LOGISTIC = 0.0  # the power for which a step down is logistic
-SLIGHT = np.float32(1e-3)  # errors below this move nothing
+SLIGHT = np.float32(1e-3)  # errors below this, whatever they count, move no vector
 TINY = np.float32(1e-6)
 RADIUS = np.float32(4.0)  # no tangent vector of the ball is longer: cosh in float32 bears it
 
@@ -134,9 +134,10 @@ def learn_children(
                     begins[a_pass] += 1
                 if begins[a_pass] < ends[a_pass] and reached[begins[a_pass]] == child:
                     error -= np.float32(1.0)
+                is_slight = abs(error) < SLIGHT
                 error *= weights[row, own_level]
                 by_bias += error
-                if abs(error) < SLIGHT:
+                if is_slight:
                     continue
                 if ball:
                     by_lengths[row, own_level] += error * np.float32(by_r)

@@ -28,7 +28,7 @@ class Nodes:
 
     first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
     last_child: Ints
-    label: Ints  # (n_nodes,) the label of a leaf, -1 for an inner node
+    label: Ints  # (n_nodes,) -1 for a node that is no label, as inner ones mostly are
     similarity: Floats | None = None  # (n_nodes,) how alike the children were when joined, NaN for a leaf
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class Nodes:
 
     @property
     def n_labels(self) -> int:
-        """The number of leaves."""
+        """The number of nodes that are labels."""
         return int((self.label >= 0).sum())
 
     @property

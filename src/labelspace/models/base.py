@@ -189,7 +189,7 @@ class Model(Estimator):
         """The trees of labels that were learned, each over label ids. For methods with a tree only."""
         raise ParameterError(
             f"a tree needs a method that puts its labels into one, but {self.name} has none; "
-            "train with --method hierarchicalxc, label_tree or secseq"
+            "train with --method hierarchicalxc, label_tree, secseq or treespace"
         )
 
     def label_codes(self) -> list[Codes]:

@@ -301,7 +301,10 @@ class Treespace(Model):
     def _joined(self, labels: Ints, chances: Floats, k: int) -> TopK:
         """The mean of the learners' lists (learners, n, listed), in agreement with the hierarchy."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
-        mean_of_lists(labels, chances, top.labels, top.scores)
+        if self.learners > 1:
+            mean_of_lists(labels, chances, top.labels, top.scores)
+        else:  # its order knows more digits than its chances: it is kept
+            top = TopK(labels[0], np.where(labels[0] >= 0, chances[0], -np.inf))
         if self.rare:  # labels of few documents go before those above them: nothing to agree with any more
             return self._rare_first(top).padded(k)
         if not self.is_closed_:
@@ -311,9 +314,9 @@ class Treespace(Model):
         return consistent(top, self.labels_.hierarchy, k)
 
     def _rare_first(self, top: TopK) -> TopK:
-        """Each score times (documents of the most frequent label / those of its own) ** rare, in that order."""
-        often = np.maximum(self.counts_, 1) / max(int(self.counts_.max()), 1)
-        scores = np.where(top.labels >= 0, top.scores * often[top.labels] ** -self.rare, -np.inf)
+        """Each score times (documents of the rarest label / those of its own) ** rare, in that order."""
+        seldom = 1 / np.maximum(self.counts_, 1)
+        scores = np.where(top.labels >= 0, top.scores * seldom[top.labels] ** self.rare, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")
         return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
 

@@ -75,7 +75,7 @@ def forest(trees: Sequence[Nodes], labels: LabelSpace, form: str, depth: int, he
 
 
 def tree_text(nodes: Nodes, labels: LabelSpace, depth: int = 3) -> str:
-    """The tree drawn with lines: a leaf by its name, an inner node by its labels and the most frequent of them.
+    """The tree drawn with lines: a label by its name, another node by its labels and the most frequent of them.
 
     >>> nodes = Nodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> print(tree_text(nodes, LabelSpace(["bread", "dough", "fish"])))
@@ -91,31 +91,33 @@ def tree_text(nodes: Nodes, labels: LabelSpace, depth: int = 3) -> str:
 def tree_newick(nodes: Nodes, labels: LabelSpace) -> str:
     """The whole tree in Newick's format, which programs that draw trees read; without branch lengths.
 
+    An inner node that is a label has its name behind what it encloses.
+
     >>> nodes = Nodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> tree_newick(nodes, LabelSpace(["bread", "dough", "baker's oven"]))
     "('baker''s oven',(bread,dough));"
     """
     first, last, label = nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
     parts: list[str] = []
-    open_nodes = [iter([0])]  # the path to where we are: for each level the children that are still to come
+    open_nodes = [(iter([0]), ";")]  # the path to where we are: the children that are still to come, and what ends them
     while open_nodes:
-        node = next(open_nodes[-1], None)
+        node = next(open_nodes[-1][0], None)
         if node is None:
-            open_nodes.pop()
-            parts.append(")" if open_nodes else ";")
+            parts.append(open_nodes.pop()[1])
             continue
         if parts and parts[-1] != "(":
             parts.append(",")
-        if label[node] < 0:
+        name = "" if label[node] < 0 else _quoted(printable(labels.names[label[node]]))
+        if label[node] < 0 or last[node] > 0:
             parts.append("(")
-            open_nodes.append(iter(range(first[node], last[node])))
+            open_nodes.append((iter(range(first[node], last[node])), ")" + name))
         else:
-            parts.append(_quoted(printable(labels.names[label[node]])))
+            parts.append(name)
     return "".join(parts)
 
 
 def tree_json(nodes: Nodes, labels: LabelSpace) -> list[dict[str, Any]]:
-    """The nodes as plain values, parents first; the root's parent is None, and only leaves have a label."""
+    """The nodes as plain values, parents first; the root's parent is None, and inner nodes seldom have a label."""
     below = labels_below(nodes)
     rows: list[dict[str, Any]] = [
         {"id": node, "parent": None if above < 0 else above} for node, above in enumerate(nodes.parent.tolist())
@@ -132,7 +134,7 @@ def tree_json(nodes: Nodes, labels: LabelSpace) -> list[dict[str, Any]]:
 
 
 def labels_below(nodes: Nodes) -> list[int]:
-    """How many labels hang below each node; 1 for a leaf."""
+    """How many labels each node and those below it are; 1 for a leaf."""
     parent = nodes.parent.tolist()
     counts: list[int] = (nodes.label >= 0).astype(int).tolist()
     for node in range(len(counts) - 1, 0, -1):  # children have larger numbers, so each is complete when it is added
@@ -195,7 +197,8 @@ class _Drawing:
         if first == last:
             return []
         if self.nodes.level[node] >= self.depth:
-            return [f"… {self.below[node]:,} more label{_s(self.below[node])}"]
+            more = self.below[node] - int(self.nodes.label[node] >= 0)  # its own name is drawn
+            return [f"… {more:,} more label{_s(more)}"]
         stop = min(last, first + WIDEST)
         left_out = [f"… {last - stop:,} more ({_labels(sum(self.below[stop:last]))})"] if stop < last else []
         return [*range(first, stop), *left_out]
