@@ -10,23 +10,22 @@ one.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from parts import arguments, table
 
 from labelspace import metrics
-from labelspace.data.source import open_source
-from labelspace.data.splits import hold_out
 from labelspace.models.registry import create
-from labelspace.options import parse_settings
 from labelspace.tagger import Tagger
 from labelspace.training.lessons import PrefixLesson
 from labelspace.types import Dataset
 
 MEASURED = 2000  # documents
+HEADS = ["P@1", "P@3", "P@5", "nDCG@5", "PSP@5", "parameters, M", "of the network, M", "shared codes", "CPU s", "ms"]
+DIGITS = (2,) * 7 + (0, 1, 2)
 ROWS: dict[str, dict[str, Any]] = {
     "all of it": {},
     "2 trees": {"trees": 2},
@@ -92,29 +91,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
 
 def main() -> None:
     """Print one Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data")
-    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
-    parser.add_argument("--only", nargs="*", default=[], help="names of rows")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all rows")
-    args = parser.parse_args()
-    source = open_source(args.data)
-    train = source.train()
-    unseen = source.dev(train.labels)
-    if unseen is None:
-        train, unseen = hold_out(train, 0.2, seed=0)
-    some = unseen.rows(np.sort(np.random.default_rng(0).permutation(len(unseen))[:MEASURED]))
-    print(f"{len(train)} documents to train on, {len(some)} to measure on")
-    heads = "P@1 | P@3 | P@5 | nDCG@5 | PSP@5 | parameters, M | of the network, M | shared codes | CPU s | ms"
-    print(f"| | {heads} |\n|---|{'---|' * 10}")
-    for name, changed in ROWS.items():
-        if args.only and name not in args.only:
-            continue
-        settings = {**parse_settings(args.settings), **changed}
-        runs = [measure(train, some, {**settings, "seed": seed}) for seed in range(args.seeds)]
-        told = np.mean(runs, axis=0)
-        cells = [f"{value:.2f}" for value in told[:7]] + [f"{told[7]:.0f}", f"{told[8]:.1f}", f"{told[9]:.2f}"]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    table(arguments(__doc__), ROWS, HEADS, DIGITS, measure, MEASURED)
 
 
 if __name__ == "__main__":

@@ -10,23 +10,21 @@ vectors at a byte a number, milliseconds of CPU time a document in batches.
 
 from __future__ import annotations
 
-import argparse
 import time
 from typing import Any
 
 import numpy as np
+from parts import arguments, table
 
 from labelspace import metrics
-from labelspace.data.source import open_source
-from labelspace.data.splits import hold_out
 from labelspace.models.registry import create
-from labelspace.options import parse_settings
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset
 
 PLACES = 100  # for the figures by level
 LEVELS = 3  # that are shown
-LARGE = 50_000  # documents
+HEADS = ["P@1", "P@5", "nDCG@5", "PSP@5", "L0", "L1", "L2", "deepest", "agree", "CPU s", "vectors, MB", "ms"]
+DIGITS = (2,) * 8 + (1, 1, 1, 2)
 ROWS: dict[str, dict[str, Any]] = {
     "label_tree": {"method": "label_tree"},
     "label_tree on the hierarchy": {"method": "label_tree", "tree": "hierarchy"},
@@ -56,8 +54,7 @@ ROWS: dict[str, dict[str, Any]] = {
 def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
     """The figures of one row."""
     method = settings.pop("method", "treespace")
-    known = {key: value for key, value in settings.items() if key != "seed" or method == "treespace"}
-    tagger = Tagger(create(method, **known))
+    tagger = Tagger(create(method, **settings))
     before = time.process_time()
     tagger.fit_dataset(train)
     taken = time.process_time() - before
@@ -85,29 +82,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
 
 def main() -> None:
     """Print one Markdown table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data")
-    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
-    parser.add_argument("--only", nargs="*", default=[], help="names of rows")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for treespace")
-    args = parser.parse_args()
-    source = open_source(args.data)
-    train = source.train()
-    unseen = source.dev(train.labels)
-    if unseen is None:
-        train, unseen = hold_out(train, 0.05 if len(train) > LARGE else 0.2, seed=0)
-    print(f"{len(train)} documents to train on, {len(unseen)} to measure on")
-    heads = "P@1 | P@5 | nDCG@5 | PSP@5 | L0 | L1 | L2 | deepest | agree | CPU s | vectors, MB | ms"
-    print(f"| | {heads} |\n|---|{'---|' * 12}")
-    for name, changed in ROWS.items():
-        if args.only and name not in args.only:
-            continue
-        settings = {**({} if "method" in changed else parse_settings(args.settings)), **changed}
-        seeds = 1 if "method" in changed else args.seeds
-        runs = [measure(train, unseen, {**settings, "seed": seed}) for seed in range(seeds)]
-        told = np.mean(runs, axis=0)
-        cells = [f"{value:.2f}" for value in told[:8]] + [f"{value:.1f}" for value in told[8:11]] + [f"{told[11]:.2f}"]
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    table(arguments(__doc__), ROWS, HEADS, DIGITS, measure)
 
 
 if __name__ == "__main__":

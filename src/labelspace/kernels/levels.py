@@ -21,6 +21,7 @@ Flat = Floats | npt.NDArray[np.int8]
 LOGISTIC = 0.0  # the power for which a step down is logistic
 SLIGHT = np.float32(1e-3)  # errors below this, whatever they count, move no vector
 TINY = np.float32(1e-6)
+NOTHING = np.float32(1e-10)  # what Adagrad divides by at the least
 RADIUS = np.float32(4.0)  # no tangent vector of the ball is longer: cosh in float32 bears it
 
 
@@ -71,6 +72,65 @@ def norm(vector: Floats) -> float:
 
 
 @njit(cache=True, nogil=True, fastmath=True)
+def descend_pass(
+    document: Floats,
+    own: Floats,
+    bias: float,
+    goes_on: bool,
+    weight: float,
+    r: float,
+    e: float,
+    ball: bool,
+    gradient: Floats,
+    by_document: Floats,
+) -> tuple[np.float32, np.float32, np.float32]:
+    """The error of one document at one child, and the slopes by the lengths r and e of their vectors in the ball.
+
+    The gradients by the child's vector and by the document's are added to.
+    """
+    total = np.float32(0.0)
+    for m in range(len(own)):
+        total += document[m] * own[m]
+    by_product, by_r, by_e, margin = 1.0, 0.0, 0.0, float(total + bias)
+    if ball:
+        product, by_product, by_r, by_e = ball_product(float(total), r, e)
+        margin = product + bias
+    error = np.float32(1.0 / (1.0 + np.exp(-max(margin, -80.0))))
+    if goes_on:
+        error -= np.float32(1.0)
+    is_slight = abs(error) < SLIGHT
+    error *= np.float32(weight)
+    if is_slight:
+        return error, np.float32(0.0), np.float32(0.0)
+    along = error * np.float32(by_product)
+    for m in range(len(own)):
+        gradient[m] += along * document[m]
+        by_document[m] += along * own[m]
+    return error, error * np.float32(by_r), error * np.float32(by_e)
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def move_vector(
+    own: Floats, gradient: Floats, goal: Floats, stray: Floats, pull: float, decay: float, square: float, rate: float
+) -> np.float32:
+    """A step of Adagrad on the gradient, a pull to the goal and a decay; the new sum of squares is returned.
+
+    How far the vector is off its goal is added to ``stray``.
+    """
+    step = np.float32(0.0)
+    for m in range(len(own)):
+        off = own[m] - goal[m]
+        stray[m] += off
+        gradient[m] += np.float32(pull) * off + np.float32(decay) * own[m]
+        step += gradient[m] * gradient[m]
+    total = np.float32(square + step / len(own))
+    step = np.float32(rate) / (np.sqrt(total) + NOTHING)
+    for m in range(len(own)):
+        own[m] -= step * gradient[m]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=True)
 def learn_children(
     groups: Ints,
     group_ends: Longs,
@@ -113,55 +173,32 @@ def learn_children(
     for g in range(len(groups)):
         parent = groups[g]
         for child in range(first_child[parent], last_child[parent]):
-            size, at, own_level = width[child], place[child], level[child]
-            own = vectors[offset[child] : offset[child] + size]
+            at, own_level = slice(place[child], place[child] + width[child]), level[child]
+            own = vectors[offset[child] : offset[child] + width[child]]
             length = norm(own) if ball else 1.0
-            gradient[:size] = 0.0
+            mine = gradient[: len(own)]
+            mine[:] = 0.0
             by_bias, by_length = np.float32(0.0), np.float32(0.0)
             for p in range(group_ends[g], group_ends[g + 1]):
                 a_pass = order[p]
                 row = of_rows[a_pass]
-                document = documents[row, at : at + size]
-                total = np.float32(0.0)
-                for m in range(size):
-                    total += document[m] * own[m]
-                by_product, by_r, by_e, margin = 1.0, 0.0, 0.0, total + bias[child]
-                if ball:
-                    product, by_product, by_r, by_e = ball_product(float(total), lengths[row, own_level], length)
-                    margin = product + bias[child]
-                error = np.float32(1.0 / (1.0 + np.exp(-max(margin, -80.0))))
                 while begins[a_pass] < ends[a_pass] and reached[begins[a_pass]] < child:
                     begins[a_pass] += 1
-                if begins[a_pass] < ends[a_pass] and reached[begins[a_pass]] == child:
-                    error -= np.float32(1.0)
-                is_slight = abs(error) < SLIGHT
-                error *= weights[row, own_level]
+                goes_on = begins[a_pass] < ends[a_pass] and reached[begins[a_pass]] == child
+                error, by_r, by_e = descend_pass(
+                    documents[row, at], own, bias[child], goes_on, weights[row, own_level], lengths[row, own_level],
+                    length, ball, mine, by_documents[row, at],
+                )  # fmt: skip
                 by_bias += error
-                if is_slight:
-                    continue
-                if ball:
-                    by_lengths[row, own_level] += error * np.float32(by_r)
-                    by_length += error * np.float32(by_e)
-                along = error * np.float32(by_product)
-                by_document = by_documents[row, at : at + size]
-                for m in range(size):
-                    gradient[m] += along * document[m]
-                    by_document[m] += along * own[m]
-            step = np.float32(0.0)
-            inward = np.float32(by_length / length)
-            for m in range(size):
-                off = own[m] - goals[g, m]
-                strays[g, m] += off
-                gradient[m] += np.float32(pull) * off + (np.float32(decay) + inward) * own[m]
-                step += gradient[m] * gradient[m]
-            squares[child] += step / size
-            step = np.float32(rate) / (np.sqrt(squares[child]) + np.float32(1e-10))
-            for m in range(size):
-                own[m] -= step * gradient[m]
+                by_lengths[row, own_level] += by_r
+                by_length += by_e
+            squares[child] = move_vector(
+                own, mine, goals[g], strays[g], pull, decay + float(by_length) / length, squares[child], rate
+            )
             if ball and norm(own) > RADIUS:
                 own *= RADIUS / norm(own)
             bias_squares[child] += by_bias * by_bias
-            bias[child] -= np.float32(rate) * by_bias / (np.sqrt(bias_squares[child]) + np.float32(1e-10))
+            bias[child] -= np.float32(rate) * by_bias / (np.sqrt(bias_squares[child]) + NOTHING)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

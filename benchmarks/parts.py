@@ -1,0 +1,56 @@
+"""What the scripts that change one setting at a time have in common: their arguments, documents and table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from labelspace.data.source import open_source
+from labelspace.data.splits import hold_out
+from labelspace.options import parse_settings
+from labelspace.types import Dataset
+
+LARGE = 50_000  # documents
+Measure = Callable[[Dataset, Dataset, dict[str, Any]], list[float]]
+
+
+def arguments(description: str | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data")
+    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
+    parser.add_argument("--only", nargs="*", default=[], help="names of rows")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all rows")
+    return parser.parse_args()
+
+
+def documents(data: str, most: int | None = None) -> tuple[Dataset, Dataset]:
+    """Documents to train on, and others: dev, or else a fifth of train (a twentieth of very many), ``most`` of them."""
+    source = open_source(data)
+    train = source.train()
+    unseen = source.dev(train.labels)
+    if unseen is None:
+        train, unseen = hold_out(train, 0.05 if len(train) > LARGE else 0.2, seed=0)
+    if most is not None:
+        unseen = unseen.rows(np.sort(np.random.default_rng(0).permutation(len(unseen))[:most]))
+    print(f"{len(train)} documents to train on, {len(unseen)} to measure on")
+    return train, unseen
+
+
+def table(
+    args: argparse.Namespace, rows: Mapping[str, dict[str, Any]], heads: Sequence[str], digits: Sequence[int],
+    measure: Measure, most: int | None = None,
+) -> None:  # fmt: skip
+    """Print a row for each setting; ``digits`` are those behind the point of each column."""
+    train, unseen = documents(args.data, most)
+    print(f"| | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
+    for name, changed in rows.items():
+        if args.only and name not in args.only:
+            continue
+        settings = {**parse_settings(args.settings), **changed}
+        runs = [measure(train, unseen, {**settings, "seed": seed}) for seed in range(args.seeds)]
+        cells = [f"{value:.{places}f}" for value, places in zip(np.mean(runs, axis=0), digits, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
