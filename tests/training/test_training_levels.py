@@ -196,7 +196,7 @@ def torch_loss(torch, net, shape, x, weights, reaches, consistency, decay, parts
     """The summed loss of a batch, in full; every document passes below every node that it reaches."""
     features, offset, maps, vectors, bias = parts
     hidden = torch.relu(x @ features + offset)
-    raw, nodes, loss = hidden @ maps, shape.nodes, 0
+    raw, nodes, loss = hidden @ maps.T, shape.nodes, 0
     for node in range(1, len(nodes)):
         parent, level = int(nodes.parent[node]), int(shape.level[node])
         passing = [row for row, reached in enumerate(reaches) if parent in reached]
@@ -276,7 +276,7 @@ def test_a_step_that_pulls_moves_the_projections_of_the_parents_it_passes(shape,
 
 
 def test_what_dropout_leaves_out_is_not_moved(shape, rng):
-    """With all but a few units dropped, only their rows of the maps move; they count for the others too."""
+    """With all but a few units dropped, only their columns of the maps move; they count for the others too."""
     X, Y = sp.csr_matrix(np.ones((4, 3), np.float32)), sp.csr_matrix(np.eye(4, 9, dtype=np.float32))
     net = LevelNet(X, shape, 200, None, rng.random(10), False, rng)
     net.features.vectors[:] = 0.1
@@ -287,7 +287,7 @@ def test_what_dropout_leaves_out_is_not_moved(shape, rng):
     net.learn(
         batch, np.zeros(1, np.int32), starts, reached, np.ones((1, 3), np.float32), 0.9, Pace(0.1, 0.1, 0, 0, 0), rng
     )
-    moved = (net.maps.value != before).any(axis=1)
+    moved = (net.maps.value != before).any(axis=0)
     assert 5 < moved.sum() < 60
     assert np.array_equal(moved, found[0][0] != 0)
 
