@@ -17,7 +17,8 @@ TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "a
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
 
 
-LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "blend")
+QUICKER = {"text2text": {"dimension": 16, "heads": 2, "hidden": 16, "epochs": 2}}
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
         pytest.importorskip("transformers")
     train, test = data
     names = [[train.labels.names[i] for i in row.indices] for row in train.Y]
-    tagger = Tagger(method=method).fit(train.texts, names)
+    tagger = Tagger(method=method, **QUICKER.get(method, {})).fit(train.texts, names)
     before = tagger.tag_batch(test.texts, k=3)
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")

@@ -133,6 +133,7 @@ def test_the_score_of_a_label_is_the_sum_of_its_answers(fitted, shop):
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_any_labels_will_do_with_and_without_a_hierarchy():
     data = planted(n=300, d=80, l=12, texts=True, seed=3)
     for labels in (data.labels, LabelSpace(data.labels.names), None):
