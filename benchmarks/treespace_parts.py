@@ -10,11 +10,10 @@ vectors at a byte a number, milliseconds of CPU time a document in batches.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
-from parts import arguments, table
+from parts import arguments, table, timed
 
 from labelspace import metrics
 from labelspace.models.registry import create
@@ -55,13 +54,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
     """The figures of one row."""
     method = settings.pop("method", "treespace")
     tagger = Tagger(create(method, **settings))
-    before = time.process_time()
-    tagger.fit_dataset(train)
-    taken = time.process_time() - before
-    tagger.predict_topk(unseen.rows([0]).inputs, 5)  # compiles, and makes ready
-    before = time.process_time()
-    top = tagger.predict_topk(unseen.inputs, 5)
-    spent = time.process_time() - before
+    top, taken, spent = timed(tagger, train, unseen)
     deep = tagger.predict_topk(unseen.inputs, PLACES)
     counts, hierarchy = tagger.labels_.counts, unseen.labels.hierarchy
     if hierarchy is None or counts is None:
@@ -76,7 +69,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
         100 * metrics.consistent_at_k(top, hierarchy, 5),
         taken,
         vectors.nbytes / 1e6 if method == "treespace" else np.nan,
-        1e3 * spent / len(unseen),
+        spent,
     ]
 
 

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import settings
 
 from labelspace import cli
+from labelspace.data.labels import write_hierarchy
+from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.types import Dataset
 
@@ -19,6 +21,16 @@ def data() -> tuple[Dataset, Dataset]:
     """Train and test documents with features, texts, names and a hierarchy."""
     whole = planted(n=900, d=600, l=40, texts=True, seed=5)
     return whole.rows(range(700)), whole.rows(range(700, 900))
+
+
+@pytest.fixture
+def hierarchy_folder(data, tmp_path):
+    """Texts with a hierarchy file beside them."""
+    folder = tmp_path / "texts"
+    for name, part in zip(("train", "test"), data, strict=True):
+        write_dataset(Dataset(part.Y, part.labels, texts=part.texts), folder / f"{name}.jsonl")
+    write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
+    return folder
 
 
 @pytest.fixture

@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labelspace.data.labels import write_hierarchy
-from labelspace.data.source import write_dataset
 from labelspace.tagger import Tagger
-from labelspace.types import Dataset
 
 BY_LEVEL = (
     "micro_f1 macro_f1 n_labels n_occurrences accuracy accuracy_with_na best_micro_f1 best_macro_f1 tail_micro_f1 "
@@ -17,18 +14,8 @@ BY_LEVEL = (
 
 
 @pytest.fixture
-def folder(data, tmp_path):
-    """Texts with a hierarchy file beside them."""
-    folder = tmp_path / "texts"
-    for name, part in zip(("train", "test"), data, strict=True):
-        write_dataset(Dataset(part.Y, part.labels, texts=part.texts), folder / f"{name}.jsonl")
-    write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
-    return folder
-
-
-@pytest.fixture
-def model(run, folder):
-    assert run("train", folder, "--method", "one_vs_rest", "--out", "model")[0] == 0
+def model(run, hierarchy_folder):
+    assert run("train", hierarchy_folder, "--method", "one_vs_rest", "--out", "model")[0] == 0
     return "model"
 
 
@@ -54,7 +41,7 @@ def in_order(labels, space):
     return all(set(space.hierarchy.ancestors[label].indices) <= set(ids[:place]) for place, label in enumerate(ids))
 
 
-def test_consistent_predictions_in_every_form(run, folder, model, data):
+def test_consistent_predictions_in_every_form(run, hierarchy_folder, model, data):
     space = Tagger.load(model).labels_
     texts = list(data[1].texts[:20])
     loose = json.loads(run("predict", model, *texts, "--k", "6", "--json")[1])["results"]
@@ -72,9 +59,9 @@ def test_consistent_predictions_in_every_form(run, folder, model, data):
     assert places == sorted(places)
 
 
-def test_the_figures_stand_in_json_and_table(run, folder, model):
-    loose = json.loads(run("evaluate", model, folder, "--json")[1])
-    closed = json.loads(run("evaluate", model, folder, "--consistent", "--json")[1])
+def test_the_figures_stand_in_json_and_table(run, hierarchy_folder, model):
+    loose = json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])
+    closed = json.loads(run("evaluate", model, hierarchy_folder, "--consistent", "--json")[1])
     assert list(loose["by_level"]) == ["0", "1", "2"]
     assert all(sorted(level) == sorted(BY_LEVEL) for level in loose["by_level"].values())
     assert loose["consistent@5"] < 100
@@ -83,25 +70,25 @@ def test_the_figures_stand_in_json_and_table(run, folder, model):
         assert all(0 <= figures[f"{name}@{k}"] <= 100 for name in ("hP", "hR", "hF") for k in (1, 3, 5))
         assert 0 < figures["deepest_accuracy"] <= 100
     assert all(type(level["n_na"]) is int for level in loose["by_level"].values())
-    _, out, _ = run("evaluate", model, folder)
+    _, out, _ = run("evaluate", model, hierarchy_folder)
     assert "by level of the hierarchy" in out
     assert all(heading in out for heading in ("accuracy", "with NA", "tail F1", "hF", "consistent"))
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_level_figures_look_beyond_the_places_measured(run, folder, model):
-    narrow, wide = (json.loads(run("evaluate", model, folder, "--k", k, "--json")[1]) for k in ("1", "40"))
+def test_level_figures_look_beyond_the_places_measured(run, hierarchy_folder, model):
+    narrow, wide = (json.loads(run("evaluate", model, hierarchy_folder, "--k", k, "--json")[1]) for k in ("1", "40"))
     for level in narrow["by_level"]:
         assert narrow["by_level"][level]["accuracy"] == wide["by_level"][level]["accuracy"]
     assert narrow["deepest_accuracy"] == wide["deepest_accuracy"]
 
 
-def test_the_hierarchy_of_the_data_goes_before_that_of_the_model(run, folder, model):
-    saved = json.loads(run("evaluate", model, folder, "--json")[1])
-    (folder / "hierarchy.tsv").unlink()
-    assert json.loads(run("evaluate", model, folder, "--json")[1])["by_level"] == saved["by_level"]
-    (folder / "hierarchy.tsv").write_text("label 1\tlabel 0\n")
-    assert list(json.loads(run("evaluate", model, folder, "--json")[1])["by_level"]) == ["0", "1"]
+def test_the_hierarchy_of_the_data_goes_before_that_of_the_model(run, hierarchy_folder, model):
+    saved = json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])
+    (hierarchy_folder / "hierarchy.tsv").unlink()
+    assert json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])["by_level"] == saved["by_level"]
+    (hierarchy_folder / "hierarchy.tsv").write_text("label 1\tlabel 0\n")
+    assert list(json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])["by_level"]) == ["0", "1"]
 
 
 def test_paths_are_a_hierarchy_without_a_file(run, paths):
@@ -122,10 +109,10 @@ def test_paths_are_a_hierarchy_without_a_file(run, paths):
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_without_a_hierarchy_one_line_says_what_to_do(run, folder, command):
-    (folder / "hierarchy.tsv").unlink()
-    assert run("train", folder, "--method", "popular", "--out", "flat")[0] == 0
-    what = "a text" if command == "predict" else folder
+def test_without_a_hierarchy_one_line_says_what_to_do(run, hierarchy_folder, command):
+    (hierarchy_folder / "hierarchy.tsv").unlink()
+    assert run("train", hierarchy_folder, "--method", "popular", "--out", "flat")[0] == 0
+    what = "a text" if command == "predict" else hierarchy_folder
     code, out, err = run(command, "flat", what, "--consistent")
     assert (code, out) == (2, "")
     assert err.startswith("error: consistent answers need a hierarchy of the labels, but")

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 import labelspace
 from labelspace import create
-from labelspace.data.labels import write_hierarchy
-from labelspace.data.source import write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.report.tree import tree_json, tree_newick, tree_text
-from labelspace.types import Dataset, Hierarchy, LabelSpace
+from labelspace.types import Hierarchy, LabelSpace
 
 SMALL = {"hidden": 16, "root_dimension": 4, "dimension": 8, "learners": 1, "epochs": 1, "batch": 8}
 TREE = [[1, 0], [2, 0], [3, 1], [4, 1], [6, 5]]  # 0 over 1 and 2, 1 over 3 and 4, 5 over 6; 7 stands alone
@@ -353,21 +351,13 @@ def test_bad_settings_are_told_in_one_line(params, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.fixture
-def folder(data, tmp_path):
-    """Texts with a hierarchy file beside them."""
-    folder = tmp_path / "texts"
-    for name, part in zip(("train", "test"), data, strict=True):
-        write_dataset(Dataset(part.Y, part.labels, texts=part.texts), folder / f"{name}.jsonl")
-    write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
-    return folder
-
-
-def test_on_the_command_line(run, folder, data):
+def test_on_the_command_line(run, hierarchy_folder, data):
     small = [part for name, value in SMALL.items() for part in ("--set", f"{name}={value}")]
-    code, _, err = run("train", folder, "--method", "treespace", "--out", "model", *small, "--set", "epochs=8")
+    code, _, err = run(
+        "train", hierarchy_folder, "--method", "treespace", "--out", "model", *small, "--set", "epochs=8"
+    )
     assert code == 0, err
-    code, out, err = run("evaluate", "model", folder, "--json")
+    code, out, err = run("evaluate", "model", hierarchy_folder, "--json")
     assert code == 0, err
     assert json.loads(out)["P@1"] > 40
     code, out, _ = run("predict", "model", data[1].texts[0], "--k", "3", "--json")
@@ -378,11 +368,11 @@ def test_on_the_command_line(run, folder, data):
         assert code == 0, err
         assert out
     for setting in ("space=sphere", "beam=0", "nothing=1", "hierarchy=mine"):
-        code, _, err = run("train", folder, "--method", "treespace", "--out", "other", "--set", setting)
+        code, _, err = run("train", hierarchy_folder, "--method", "treespace", "--out", "other", "--set", setting)
         assert code == 2
         assert err.count("\n") == 1
-    (folder / "hierarchy.tsv").unlink()
-    code, _, err = run("train", folder, "--method", "treespace", "--out", "other", "--set", "hierarchy=given")
+    (hierarchy_folder / "hierarchy.tsv").unlink()
+    code, _, err = run("train", hierarchy_folder, "--method", "treespace", "--out", "other", "--set", "hierarchy=given")
     assert code == 2
     assert err.splitlines()[-1].startswith("error: hierarchy='given' needs a hierarchy")
     assert not Path("other").exists()

@@ -132,35 +132,12 @@ def move_vector(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def learn_children(
-    groups: Ints,
-    group_ends: Longs,
-    order: Longs,
-    of_rows: Ints,
-    begins: Longs,
-    ends: Longs,
-    reached: Ints,
-    documents: Floats,
-    lengths: Floats,
-    weights: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    level: Ints,
-    offset: Longs,
-    width: Ints,
-    place: Ints,
-    vectors: Floats,
-    bias: Floats,
-    squares: Floats,
-    bias_squares: Floats,
-    goals: Floats,
-    pull: float,
-    decay: float,
-    rate: float,
-    ball: bool,
-    by_documents: Floats,
-    by_lengths: Floats,
+    groups: Ints, group_ends: Longs, order: Longs, of_rows: Ints, begins: Longs, ends: Longs, reached: Ints,
+    documents: Floats, lengths: Floats, weights: Floats, first_child: Ints, last_child: Ints, level: Ints,
+    offset: Longs, width: Ints, place: Ints, vectors: Floats, bias: Floats, squares: Floats, bias_squares: Floats,
+    goals: Floats, pull: float, decay: float, rate: float, ball: bool, by_documents: Floats, by_lengths: Floats,
     strays: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Move the children of the nodes ``groups`` on the cross-entropy of who passes on to them; a child at a time.
 
     ``order`` sorts passes by node; those of groups[g] end at group_ends[g + 1]. ``begins`` moves on. ``documents``

@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError
-from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
+from labelspace.estimator import above, at_least, one_of, optional, share, whole
 from labelspace.features.scaling import unit_rows
 from labelspace.kernels.codes import mean_of_lists
 from labelspace.kernels.layers import embed_rows
@@ -97,7 +97,7 @@ class Treespace(Model):
         "dropout": share,
         "input_dropout": share,
         "rare": at_least(0),
-        "branching": Rule("a whole number of at least 2", whole(2).holds),
+        "branching": whole(2),
         "beam": whole(1),
         "seed": whole(0),
     }
@@ -314,7 +314,7 @@ class Treespace(Model):
         return consistent(top, self.labels_.hierarchy, k)
 
     def _rare_first(self, top: TopK) -> TopK:
-        """Each score times (documents of the rarest label / those of its own) ** rare, in that order."""
+        """Each score times (1 / documents of the label) ** rare, in that order."""
         seldom = 1 / np.maximum(self.counts_, 1)
         scores = np.where(top.labels >= 0, top.scores * seldom[top.labels] ** self.rare, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")
