@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.source import open_source
-from labelspace.labels.agglomeration import TIES, balanced, complete_link, label_likeness
+from labelspace.models.hierarchicalxc.dendrogram import TIES, balanced, complete_link, label_likeness
 from labelspace.types import Csr
 
 PER_DOCUMENT = 5
@@ -42,7 +42,7 @@ def documents(n_labels: int, seed: int) -> Csr:
     n = int(1.6 * n_labels + 40_000)
     chance = np.cumsum(np.arange(1, n_labels + 1) ** -0.9)
     drawn = np.searchsorted(chance, rng.random((n, PER_DOCUMENT)) * chance[-1]).clip(max=n_labels - 1)
-    place = rng.permutation(n_labels)  # labels that are neighbours here are of one group
+    place = rng.permutation(n_labels)  # labels that are neighbors here are of one group
     drawn = place[drawn]
     near = drawn[:, :1] // GROUP * GROUP + rng.integers(0, GROUP, drawn.shape)
     together = rng.random(drawn.shape) < 0.5

@@ -19,9 +19,9 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
+from labelspace.cli.options import parse_settings
 from labelspace.models.base import Model
 from labelspace.models.registry import create, method
-from labelspace.options import parse_settings
 from labelspace.types import TopK
 
 DEEP: dict[str, Any] = {"input_layers": "1152,600,256", "regressor": "112", "output_layers": "96,32"}

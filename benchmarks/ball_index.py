@@ -3,7 +3,7 @@
     LABELSPACE_THREADS=1 python benchmarks/ball_index.py [--points 45000,500000] [--dimension 50] [--k 10]
                                                          [--probes 1,2,4] [--geometry poincare] [--json]
 
-Points gather around Gaussian centres, one for 100 points, by direction (noise of half a centre's length); their norms
+Points gather around Gaussian centers, one for 100 points, by direction (noise of half a center's length); their norms
 are 1 - 10^u, u even between ``--depth`` (-3,-0.5): the deeper, the closer to the boundary. Queries are drawn alike.
 NumPy and faiss (IndexFlatIP) take the inner product of (|x|^2, -2x, 1) and -(a, y a, |y|^2 a) in float32. ``recall`` is
 against float64, which ``Ball`` without clusters equals. Threads are those of LABELSPACE_THREADS for all but NumPy,
@@ -35,8 +35,8 @@ Search = Callable[[Floats, int], TopK]
 
 def planted(n: int, d: int, depth: tuple[float, float], rng: np.random.Generator) -> tuple[Floats, Floats]:
     """Points (n, d) and queries (BATCH, d)."""
-    centres = rng.standard_normal((max(n // 100, 1), d))
-    rows = centres[rng.integers(0, len(centres), n + BATCH)] + 0.5 * rng.standard_normal((n + BATCH, d))
+    centers = rng.standard_normal((max(n // 100, 1), d))
+    rows = centers[rng.integers(0, len(centers), n + BATCH)] + 0.5 * rng.standard_normal((n + BATCH, d))
     rows *= (1 - 10 ** rng.uniform(*depth, (n + BATCH, 1))) / np.linalg.norm(rows, axis=1, keepdims=True)
     return rows[:n].astype(np.float32), rows[n:].astype(np.float32)
 

@@ -26,9 +26,9 @@ FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@3", "PSP@5")
 
 def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
     """Our figures, in this process: compile first on a handful of rows, as a user's second run finds it."""
+    from labelspace.cli.options import make_recipe
     from labelspace.data.source import open_source
     from labelspace.experiment import evaluate, megabytes, timed, with_validation
-    from labelspace.options import make_recipe
 
     source = open_source(data)
     train = source.train()

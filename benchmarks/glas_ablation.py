@@ -1,6 +1,6 @@
 """What each part of GLaS gives: the rows of its paper's Table 1 and the gap between train and unseen documents.
 
-    python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--set key=value ...] [--only regulariser,loss]
+    python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--set key=value ...] [--only regularizer,loss]
 
 Unseen are the documents of ``dev.*``, else a fifth of train; ``--split test`` takes the test file, for a final figure.
 One setting is changed at a time. ``gap`` is P@1 on (at most 5,000 of) the training documents less P@1 on the unseen.
@@ -16,13 +16,13 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
+from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
-from labelspace.models.glas import Glas
-from labelspace.options import parse_settings
+from labelspace.models.glas.model import Glas
 
-BARE: dict[str, Any] = {"regulariser": "none", "input_dropout": 0.0, "dropout": 0.0}
+BARE: dict[str, Any] = {"regularizer": "none", "input_dropout": 0.0, "dropout": 0.0}
 ROWS: dict[str, Sequence[Any]] = {
-    "regulariser": ("none", "spread_out", "gravity"),
+    "regularizer": ("none", "spread_out", "gravity"),
     "strength": (100.0, 10_000.0),
     "similarity": ("geometric", "jaccard", "pmi"),
     "input_dropout": (0.0, 0.1, 0.2, 0.4),
@@ -30,7 +30,7 @@ ROWS: dict[str, Sequence[Any]] = {
     "batch": (128, 1024),
     "dimension": (256, 1024),
     "activation": ("linear",),
-    "weight_normalisation": (True,),
+    "weight_normalization": (True,),
     "layers": (2,),
     "loss": ("softmax", "margin"),
     "train_scale": (False,),
@@ -40,7 +40,7 @@ TRAIN_SAMPLE = 5000
 
 
 def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
-    """The base, the base without regulariser and dropout, and the base with one thing changed."""
+    """The base, the base without regularizer and dropout, and the base with one thing changed."""
     yield {}
     yield BARE
     for key, values in ROWS.items():

@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy as np
 from read_xmc import status
 
+from labelspace.cli.options import parse_settings
 from labelspace.data.synthetic import planted
 from labelspace.experiment import latency
-from labelspace.models.glas import Glas
-from labelspace.options import parse_settings
+from labelspace.models.glas.model import Glas
 
 HELD_OUT = 1000
 

@@ -3,7 +3,7 @@
     python benchmarks/index.py [--labels 10000,100000,1000000,2000000] [--dimension 256] [--vectors clustered,even]
                                [--kind auto] [--target 0.99] [--json]
 
-Vectors: ``clustered`` are Gaussian centres, one for 50 labels, each label at its centre plus 0.7 of Gaussian noise, as
+Vectors: ``clustered`` are Gaussian centers, one for 50 labels, each label at its center plus 0.7 of Gaussian noise, as
 trained label vectors gather by topic; ``even`` are Gaussian alone, the hardest case: no index can know where to look.
 Both are scaled to length 1 and then by a lognormal factor (sigma 0.1), as a bias makes lengths differ. A query is a
 label's vector plus Gaussian noise of 0.8 of its length. The index is chosen on 300 queries and measured on 300 others
@@ -43,10 +43,10 @@ def planted(n: int, d: int, vectors: str, rng: np.random.Generator) -> tuple[Flo
     table = rng.standard_normal((n, d), np.float32)
     if vectors == "clustered":
         table *= np.float32(0.7)
-        centres = rng.standard_normal((max(n // 50, 1), d), np.float32)
-        of = rng.integers(0, len(centres), n)
+        centers = rng.standard_normal((max(n // 50, 1), d), np.float32)
+        of = rng.integers(0, len(centers), n)
         for start in range(0, n, 65_536):
-            table[start : start + 65_536] += centres[of[start : start + 65_536]]
+            table[start : start + 65_536] += centers[of[start : start + 65_536]]
     for start in range(0, n, 65_536):
         rows = table[start : start + 65_536]
         rows *= (rng.lognormal(0, 0.1, len(rows)) / np.linalg.norm(rows, axis=1)).astype(np.float32)[:, None]

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 from splits import read
 
+from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
-from labelspace.models.glas import Glas
-from labelspace.options import parse_settings
+from labelspace.models.glas.model import Glas
 from labelspace.types import Csr, LabelSpace, Longs, TopK
 
 LEAST = 10  # training documents of a label that is taken out

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from labelspace.cli.options import parse_settings
 from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
-from labelspace.options import parse_settings
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, TopK
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from splits import Split, read
 
-from labelspace.models.poincare import RATES, Poincare
-from labelspace.options import parse_settings
+from labelspace.cli.options import parse_settings
+from labelspace.models.poincare.model import RATES, Poincare
 
 PAPER: dict[str, Any] = {"projection": "clip", "similarity": 0.0, "input_dropout": 0.0}
 FORMS: dict[str, dict[str, Any]] = {
@@ -26,20 +26,20 @@ FORMS: dict[str, dict[str, Any]] = {
     "ours": {},
 }
 TIMES = (1.0, 3.0, 10.0)
-COLOURS = {"paper, SGD": "#8a7a2a", "paper, Adam": "#b5483f", "ours": "#3b6fb6"}
+COLOrS = {"paper, SGD": "#8a7a2a", "paper, Adam": "#b5483f", "ours": "#3b6fb6"}
 WIDTH, HEIGHT, LEFT, TOP = 640, 300, 50, 20
 
 
 def curve(train: Split, unseen: Split, settings: dict[str, Any], times: float) -> list[float]:
     """Accuracy by epoch."""
     rates = RATES[settings.get("optimizer", "adagrad")]
-    model = Poincare(**settings, rate=rates[0] * times, feature_rate=rates[1] * times, neighbours=20, sharpness=4.0)
+    model = Poincare(**settings, rate=rates[0] * times, feature_rate=rates[1] * times, neighbors=20, sharpness=4.0)
     found: list[float] = model.fit(*train, validation=unseen).report_["accuracy_by_epoch"][0]
     return found
 
 
 def drawing(curves: dict[tuple[str, float], list[float]]) -> str:
-    """The curves as SVG: a colour a form, the fainter the higher the rate."""
+    """The curves as SVG: a color a form, the fainter the higher the rate."""
     epochs, top = max(map(len, curves.values())), max(max(values) for values in curves.values())
     marks = ""
     for share in np.arange(0, top + 0.1, 0.1):
@@ -51,10 +51,10 @@ def drawing(curves: dict[tuple[str, float], list[float]]) -> str:
             f"{LEFT + WIDTH * at / max(epochs - 1, 1):.1f},{TOP + HEIGHT * (1 - value / top):.1f}"
             for at, value in enumerate(values)
         )
-        style = f"fill='none' stroke='{COLOURS[name]}' stroke-width='2' opacity='{1 / times**0.5:.2f}'"
+        style = f"fill='none' stroke='{COLOrS[name]}' stroke-width='2' opacity='{1 / times**0.5:.2f}'"
         marks += f"<polyline points='{' '.join(places)}' {style}/>"
-    for at, (name, colour) in enumerate(COLOURS.items()):
-        marks += f"<text x='{LEFT + 20 + 130 * at}' y='{TOP + HEIGHT + 36}' fill='{colour}'>{name}</text>"
+    for at, (name, color) in enumerate(COLOrS.items()):
+        marks += f"<text x='{LEFT + 20 + 130 * at}' y='{TOP + HEIGHT + 36}' fill='{color}'>{name}</text>"
     marks += f"<text x='{LEFT + WIDTH}' y='{TOP + HEIGHT + 18}' text-anchor='end'>epoch {epochs}</text>"
     size = f"viewBox='0 0 {LEFT + WIDTH + 20} {TOP + HEIGHT + 50}'"
     font = "font-family='sans-serif' font-size='12' fill='#888'"

@@ -15,11 +15,11 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
-from labelspace.features.scaling import unit_rows
+from labelspace.cli.options import parse_settings
+from labelspace.features.normalize import unit_rows
 from labelspace.models.base import silent
-from labelspace.models.poincare import Poincare
-from labelspace.options import parse_settings
-from labelspace.training.loop import hold_some
+from labelspace.models.poincare.model import Poincare
+from labelspace.training.early_stopping import hold_some
 
 ROUTES = ("vote", "labels", "both")
 FAST: dict[str, Any] = {"alpha": 4.0, "feature_rate": 0.1}

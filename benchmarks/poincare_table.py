@@ -17,12 +17,12 @@ import numpy as np
 from splits import Split, read
 
 from labelspace import metrics
+from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
-from labelspace.features.scaling import unit_rows
+from labelspace.features.normalize import unit_rows
 from labelspace.models.base import silent
-from labelspace.models.poincare import Poincare
-from labelspace.options import parse_settings
-from labelspace.training.loop import hold_some
+from labelspace.models.poincare.model import Poincare
+from labelspace.training.early_stopping import hold_some
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -37,7 +37,7 @@ def rows(train: Split, unseen: Split, learners: list[int], each: bool, settings:
         model = Poincare(learners=max(learners), **settings)
         model.fit(X[rest], Y[rest], validation=(X[held], Y[held]))
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    most = max(choice.neighbours for choice in model._choices())
+    most = max(choice.neighbors for choice in model._choices())
     tried, asked = (model._evidence(unit_rows(rows), most, 5) for rows in (X[held], unseen[0]))
     parts = [("both", slice(number)) for number in learners]
     if each:

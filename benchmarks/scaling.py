@@ -18,10 +18,10 @@ import time
 
 import numpy as np
 
+from labelspace.cli.options import make_recipe
 from labelspace.data.synthetic import planted
 from labelspace.experiment import latency, timed
 from labelspace.models.registry import create
-from labelspace.options import make_recipe
 
 HELD_OUT = 2000
 

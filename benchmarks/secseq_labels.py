@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from labelspace.data.synthetic import planted
-from labelspace.models.secseq import SeCSeq
+from labelspace.models.secseq.model import SeCSeq
 
 UNSEEN = 1_000  # documents to measure on
 

@@ -18,8 +18,8 @@ from parts import arguments, table, timed
 
 from labelspace import metrics
 from labelspace.models.registry import create
+from labelspace.models.secseq.objectives import PrefixLesson
 from labelspace.tagger import Tagger
-from labelspace.training.lessons import PrefixLesson
 from labelspace.types import Dataset
 
 MEASURED = 2000  # documents
@@ -30,9 +30,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "2 trees": {"trees": 2},
     "4 trees": {"trees": 4},
     "projection, ordinal (the paper's)": {"scheme": "projection"},
-    "projection, uniform (the paper's)": {"scheme": "projection", "quantiser": "uniform"},
+    "projection, uniform (the paper's)": {"scheme": "projection", "quantizer": "uniform"},
     "tree, ordinal": {"scheme": "tree"},
-    "tree, uniform": {"scheme": "tree", "quantiser": "uniform"},
+    "tree, uniform": {"scheme": "tree", "quantizer": "uniform"},
     "4 trees, projection, ordinal": {"trees": 4, "scheme": "projection"},
     "4 trees, tree, ordinal": {"trees": 4, "scheme": "tree"},
     "vectors from walks": {"vectors": "walks"},

@@ -29,7 +29,7 @@ def test_a_parameter_out_of_range_is_rule_value_remedy(data):
 def test_a_near_miss_is_guessed():
     with pytest.raises(ParameterError, match=r"no parameter 'treshold'; did you mean 'threshold'\?"):
         create("one_vs_rest", treshold=1)
-    with pytest.raises(ParameterError, match=r"no method 'neighbors'; did you mean 'neighbours'\?"):
+    with pytest.raises(ParameterError, match=r"no method 'neighbors'; did you mean 'neighbors'\?"):
         method("neighbors")
 
 

@@ -49,16 +49,16 @@ def test_tag_is_tag_batch_of_one():
     assert tagger.tag("an apple", k=2)[0][0] == "fruit"
 
 
-def test_an_empty_or_unknown_text_gets_no_label_from_neighbours():
-    tagger = Tagger("neighbours", features=Tfidf(min_df=1)).fit(TEXTS, NAMES)
+def test_an_empty_or_unknown_text_gets_no_label_from_neighbors():
+    tagger = Tagger("neighbors", features=Tfidf(min_df=1)).fit(TEXTS, NAMES)
     assert tagger.tag_batch(["", "zzz qqq"], k=3) == [[], []]
 
 
 def test_parameters_reach_the_method_and_unknown_ones_are_refused():
-    assert Tagger(method="neighbours", power=2.0).model.power == 2.0
+    assert Tagger(method="neighbors", power=2.0).model.power == 2.0
     assert Tagger(method=create("one_vs_rest"), C=3.0).model.C == 3.0
-    with pytest.raises(ParameterError, match="no parameter 'colour'"):
-        Tagger(method="neighbours", colour=1)
+    with pytest.raises(ParameterError, match="no parameter 'color'"):
+        Tagger(method="neighbors", color=1)
     with pytest.raises(ParameterError, match="no method 'magic'"):
         Tagger(method="magic")
     with pytest.raises(ParameterError, match="nonsense"):
@@ -146,20 +146,20 @@ def test_consistent_tags_list_ancestors_first(data):
 def test_path_names_are_a_hierarchy_and_others_are_none():
     texts = ["rye bread", "rye bread", "fresh fish", "fresh fish"]
     leaves = [["food > bread > rye"], ["food > bread > rye"], ["food > fish"], ["food > fish"]]
-    tagger = Tagger("neighbours").fit(texts, leaves)
+    tagger = Tagger("neighbors").fit(texts, leaves)
     assert [name for name, _ in tagger.tag("rye bread", 3, consistent=True)] == [
         "food",
         "food > bread",
         "food > bread > rye",
     ]
-    flat = Tagger("neighbours").fit(texts, [["rye"], ["rye"], ["fish"], ["fish"]])
+    flat = Tagger("neighbors").fit(texts, [["rye"], ["rye"], ["fish"], ["fish"]])
     with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv beside"):
         flat.tag("rye bread", consistent=True)
 
 
 def test_sure_and_consistent_go_together(data):
     train, test = data
-    tagger = Tagger("blend", members="neighbours,label_tree", folds=2)
+    tagger = Tagger("blend", members="neighbors,label_tree", folds=2)
     tagger.fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
     sure = tagger.confident(test.texts, 8, 0.3, consistent=True)
     assert (sure.labels == -1).any()

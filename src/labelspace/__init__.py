@@ -3,7 +3,7 @@
 The names below are loaded on first use, so that ``import labelspace`` costs next to nothing.
 
 >>> import labelspace
->>> tagger = labelspace.Tagger(method="neighbours").fit(
+>>> tagger = labelspace.Tagger(method="neighbors").fit(
 ...     ["red apple", "green apple", "fast car"], [["fruit"], ["fruit"], ["vehicle"]]
 ... )
 >>> tagger.tag("a ripe red apple", k=1)

@@ -37,7 +37,7 @@ class Tagger:
     ``features`` is a registry name or a Features object; it stays unused where features come ready-made.
 
     >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
-    >>> tagger = Tagger(method="neighbours").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
+    >>> tagger = Tagger(method="neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
     >>> tagger.tag("how to bake bread", k=1)
     [('baking', 1.0)]
     """
@@ -161,7 +161,7 @@ class Tagger:
         that learned from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
         >>> texts = ["bake rye bread", "rye bread dough", "grill the fish", "smoke a fish"]
-        >>> tagger = Tagger("neighbours").fit(texts, [["food > bread"], ["food > bread"], ["food > fish"], ["food"]])
+        >>> tagger = Tagger("neighbors").fit(texts, [["food > bread"], ["food > bread"], ["food > fish"], ["food"]])
         >>> [name for name, _ in tagger.tag("a rye bread", k=2, consistent=True)]
         ['food', 'food > bread']
         """

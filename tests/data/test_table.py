@@ -111,7 +111,7 @@ def test_formats_give_the_same(tmp_path):
         ([], []),
         (["a", ["b", "NA"], 3.0], ["a", "b", "3"]),
         (np.array([1.0, 2.5]), ["1", "2.5"]),
-        ({"colour": "red", "size": None}, ["red"]),
+        ({"color": "red", "size": None}, ["red"]),
     ],
 )
 def test_a_cell_is_written_plainly(cell, values):
@@ -321,10 +321,10 @@ def test_a_column_that_is_not_there(tmp_path, name):
     has = "but has: title, price, brand, L0_c; "
     with pytest.raises(DataError, match=rf"{name} must have the column 'titel', {has}did you mean 'title'\?"):
         read_dataset(path, columns=Columns(("titel",), (("brand",),)))
-    with pytest.raises(DataError, match=rf"the column 'colour', {has}name columns that it has, or add this one"):
-        read_dataset(path, columns=Columns(("title",), (("colour",),)))
-    with pytest.raises(DataError, match="the column 'colour'"):
-        next(iter_records(path, columns=Columns(("title", "colour"), (("brand",),))))
+    with pytest.raises(DataError, match=rf"the column 'color', {has}name columns that it has, or add this one"):
+        read_dataset(path, columns=Columns(("title",), (("color",),)))
+    with pytest.raises(DataError, match="the column 'color'"):
+        next(iter_records(path, columns=Columns(("title", "color"), (("brand",),))))
 
 
 @pytest.mark.parametrize(

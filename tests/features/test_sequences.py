@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from labelspace import store
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Sequences
-from labelspace.features import text as text_module
+from labelspace.features import tokenizer as text_module
 from labelspace.features.sequences import NUMBER, PAD, UNKNOWN
 
-# Lower case that grows (İ) or depends on neighbours (Σ), digits of other scripts and powers, marks, surrogates.
+# Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts and powers, marks, surrogates.
 LETTERS = "abA_12é ßİΣσ٣²日𐐀\u0301\x00\n.,:/-;\ud800"
 TEXT = st.text(LETTERS, max_size=60) | st.text(st.characters(exclude_categories=()), max_size=30)
 TEXTS = st.lists(TEXT, min_size=1, max_size=6)

@@ -12,11 +12,11 @@ from labelspace import store
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Tfidf
 from labelspace.features import ngrams as ngrams_module
-from labelspace.features import text as text_module
-from labelspace.features.lexicon import Stream
+from labelspace.features import tokenizer as text_module
 from labelspace.features.ngrams import count_ngrams
+from labelspace.features.vocabulary import Stream
 
-# Lower case that grows (İ) or depends on neighbours (Σ), digits of other scripts, marks, spaces, controls, surrogates.
+# Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts, marks, spaces, controls, surrogates.
 LETTERS = "abAB_1é ßİΣσ٣日本𐐀𝒳\u0301\u200d\x00\x1c\t\n\u2003-.,\ud800"
 TEXT = st.text(LETTERS, max_size=60) | st.text(st.characters(exclude_categories=()), max_size=30)
 

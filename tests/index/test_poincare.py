@@ -62,8 +62,8 @@ def shell(gap):
 
 def near_duplicates(n, d, rng):
     """Gatherings on the boundary whose members are 1e-6 apart."""
-    centres = directions(max(n // 30, 1), d, rng) * (1 - 1e-6)
-    return inside(centres[rng.integers(0, len(centres), n)] + 1e-6 * rng.standard_normal((n, d)) / d**0.5)
+    centers = directions(max(n // 30, 1), d, rng) * (1 - 1e-6)
+    return inside(centers[rng.integers(0, len(centers), n)] + 1e-6 * rng.standard_normal((n, d)) / d**0.5)
 
 
 def duplicates(n, d, rng):
@@ -85,10 +85,10 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def topics():
-    """Points that gather around centres of several depths, ids, and queries near some of them."""
+    """Points that gather around centers of several depths, ids, and queries near some of them."""
     rng = np.random.default_rng(4)
-    centres = directions(80, 12, rng) * rng.uniform(0.5, 0.95, (80, 1))
-    points = centres[rng.integers(0, 80, 4000)] + 0.04 * rng.standard_normal((4000, 12))
+    centers = directions(80, 12, rng) * rng.uniform(0.5, 0.95, (80, 1))
+    points = centers[rng.integers(0, 80, 4000)] + 0.04 * rng.standard_normal((4000, 12))
     points = points * np.minimum(1, 0.995 / np.linalg.norm(points, axis=1, keepdims=True))
     queries = points[rng.permutation(4000)[:100]] * 0.97
     return points.astype(np.float32), rng.permutation(9000)[:4000].astype(np.int32), queries.astype(np.float32)
@@ -186,7 +186,7 @@ def test_the_number_of_clusters_is_the_paper_s_and_at_most_that_of_points(topics
     assert Ball(points, ids).n_clusters == 0
 
 
-def test_the_seed_draws_the_centres_and_the_order_of_the_points_does_not(topics):
+def test_the_seed_draws_the_centers_and_the_order_of_the_points_does_not(topics):
     points, ids, queries = topics
     index, order = Ball(points, ids, clusters=30, probes=1), np.random.default_rng(0).permutation(4000)
     assert same(Ball(points[order], ids[order], clusters=30, probes=1).search(queries, 5), index.search(queries, 5))

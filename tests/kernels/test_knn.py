@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.features.scaling import unit_rows
+from labelspace.features.normalize import unit_rows
 from labelspace.kernels.knn import nearest_rows, vote
 from labelspace.types import TopK
 
@@ -68,7 +68,7 @@ def test_it_finds_what_the_dense_product_finds(words, n_common, signed):
     assert clear[:, 0].any()
 
 
-def test_an_empty_query_has_no_neighbours():
+def test_an_empty_query_has_no_neighbors():
     X = zipf_rows(np.random.default_rng(0), 50, 100, 5)
     near, similarity = run(sp.csr_matrix((1, 100), dtype=np.float32), X, 3, 10)
     assert near.tolist() == [[-1, -1, -1]]

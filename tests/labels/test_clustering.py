@@ -2,7 +2,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.features.scaling import unit_rows
+from labelspace.features.normalize import unit_rows
 from labelspace.labels.clustering import balanced_tree, instance_features
 
 

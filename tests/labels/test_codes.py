@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.labels.codes import QUANTISERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
+from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
 from labelspace.report.tree import tree_newick, tree_summary
 from labelspace.types import LabelSpace
 
@@ -17,7 +17,7 @@ def random_vectors(n, dimension=5, seed=0, decimals=None):
     return vectors if decimals is None else vectors.round(decimals)
 
 
-def naive_codes(vectors, width, digits, recursive, quantiser, seed):
+def naive_codes(vectors, width, digits, recursive, quantizer, seed):
     """The same in words: lists of labels by prefix, cut one by one."""
     rng = np.random.default_rng(seed)
     codes = np.zeros((len(vectors), digits), int)
@@ -31,7 +31,7 @@ def naive_codes(vectors, width, digits, recursive, quantiser, seed):
             low, high = float(min(z.values())), float(max(z.values()))
             few = recursive and len(group) <= width
             for rank, label in enumerate(sorted(group, key=lambda label: (z[label], label))):
-                if quantiser == "ordinal" or few:
+                if quantizer == "ordinal" or few:
                     digit = rank * min(width, len(group)) // len(group)
                 else:
                     digit = 0 if low == high else min(int((z[label] - low) / (high - low) * width), width - 1)
@@ -43,13 +43,13 @@ def naive_codes(vectors, width, digits, recursive, quantiser, seed):
     return codes
 
 
-@pytest.mark.parametrize("quantiser", QUANTISERS)
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("scheme", ["projection", "tree"])
 @pytest.mark.parametrize(("n", "width", "digits"), [(1, 2, 2), (5, 8, 2), (40, 3, 3), (100, 7, 2), (60, 2, 9)])
-def test_codes_are_those_of_the_rule_in_words(scheme, quantiser, n, width, digits):
+def test_codes_are_those_of_the_rule_in_words(scheme, quantizer, n, width, digits):
     vectors = random_vectors(n, seed=n)
-    codes = make_codes(vectors, width, digits, scheme, quantiser, seed=3)
-    expected = naive_codes(vectors, width, digits, scheme == "tree", quantiser, seed=3)
+    codes = make_codes(vectors, width, digits, scheme, quantizer, seed=3)
+    expected = naive_codes(vectors, width, digits, scheme == "tree", quantizer, seed=3)
     assert codes.width == width
     assert codes.digits.tolist() == expected.tolist()
 
@@ -73,15 +73,15 @@ def test_labels_share_codes_only_where_there_are_too_few(size, scheme, seed, dec
             assert len(counts) == min(sum(counts), width)
 
 
-@given(sizes, st.sampled_from(SCHEMES), st.sampled_from(QUANTISERS), st.integers(0, 9))
-def test_the_seed_decides_and_inputs_stay_as_they_are(size, scheme, quantiser, seed):
+@given(sizes, st.sampled_from(SCHEMES), st.sampled_from(QUANTIZERS), st.integers(0, 9))
+def test_the_seed_decides_and_inputs_stay_as_they_are(size, scheme, quantizer, seed):
     n, width, digits = size
     vectors = random_vectors(n)
     before = vectors.copy()
-    codes = make_codes(vectors, width, digits, scheme, quantiser, seed)
+    codes = make_codes(vectors, width, digits, scheme, quantizer, seed)
     assert codes.digits.dtype == np.int32
     assert codes.digits.shape == (n, digits)
-    assert np.array_equal(codes.digits, make_codes(vectors, width, digits, scheme, quantiser, seed).digits)
+    assert np.array_equal(codes.digits, make_codes(vectors, width, digits, scheme, quantizer, seed).digits)
     assert np.array_equal(vectors, before)
 
 
@@ -104,7 +104,7 @@ def test_four_thousand_labels_have_room_in_two_digits_of_64():
 def test_many_rows_are_projected_block_by_block(monkeypatch):
     vectors = random_vectors(50)
     whole = make_codes(vectors, 3, 3, "tree", "ordinal", seed=0)
-    monkeypatch.setattr("labelspace.labels.parting.ROW_BLOCK", 7)
+    monkeypatch.setattr("labelspace.labels.quantization.ROW_BLOCK", 7)
     assert np.array_equal(whole.digits, make_codes(vectors, 3, 3, "tree", "ordinal", seed=0).digits)
 
 
@@ -115,9 +115,9 @@ def test_digits_below_a_single_label_are_0():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("quantiser", QUANTISERS)
-def test_one_label(scheme, quantiser):
-    codes = make_codes(np.zeros((1, 3), np.float32), 4, 2, scheme, quantiser, seed=0)
+@pytest.mark.parametrize("quantizer", QUANTIZERS)
+def test_one_label(scheme, quantizer):
+    codes = make_codes(np.zeros((1, 3), np.float32), 4, 2, scheme, quantizer, seed=0)
     assert codes.digits.tolist() == [[0, 0]]
     assert code_summary(codes)["evenness"] == [0.0, 0.0]
 
@@ -144,13 +144,13 @@ def test_clusters_do_not_look_at_lengths():
         ({"width": 1}, "width must be at least 2, but is 1"),
         ({"digits": 0}, "digits must be at least 1, but is 0"),
         ({"scheme": "hash"}, "scheme must be one of projection, tree, clusters, but is 'hash'"),
-        ({"quantiser": "log"}, "quantiser must be one of ordinal, uniform, but is 'log'"),
+        ({"quantizer": "log"}, "quantizer must be one of ordinal, uniform, but is 'log'"),
         ({"vectors": np.zeros((0, 3), np.float32)}, r"shape \(0, 3\); give at least one label"),
         ({"vectors": np.zeros(3, np.float32)}, r"shape \(3,\)"),
     ],
 )
 def test_what_cannot_be_is_refused(change, message):
-    given = {"vectors": np.ones((3, 2), np.float32), "width": 2, "digits": 2, "scheme": "tree", "quantiser": "ordinal"}
+    given = {"vectors": np.ones((3, 2), np.float32), "width": 2, "digits": 2, "scheme": "tree", "quantizer": "ordinal"}
     with pytest.raises((ParameterError, DataError), match=message):
         make_codes(**{**given, **change}, seed=0)
 

@@ -42,13 +42,13 @@ def ranking(rng, n, n_labels, k, share_of_gaps):
 
 
 @st.composite
-def cases(draw, every_document_labelled=False):
+def cases(draw, every_document_labeled=False):
     n, n_labels = draw(st.integers(1, 8)), draw(st.integers(1, 9))
     places = draw(st.integers(1, 7))
     k = draw(st.integers(1, places))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dense = (rng.random((n, n_labels)) < draw(st.sampled_from([0.1, 0.4, 0.9]))).astype(np.float32)
-    rows = np.arange(n) if every_document_labelled else [0]
+    rows = np.arange(n) if every_document_labeled else [0]
     dense[rows, rng.integers(0, n_labels, size=len(rows))] = 1
     topk = ranking(rng, n, n_labels, places, draw(st.sampled_from([0.0, 0.3])))
     n_documents = draw(st.integers(1, 2000))

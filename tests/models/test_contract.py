@@ -275,10 +275,10 @@ def test_every_rule_belongs_to_a_parameter_and_holds_for_the_default(name):
 
 
 def test_unknown_parameters_are_refused(name):
-    with pytest.raises(ParameterError, match="has no parameter 'colour'"):
-        made(name, colour=1)
-    with pytest.raises(ParameterError, match="has no parameter 'colour'"):
-        made(name).set_params(colour=1)
+    with pytest.raises(ParameterError, match="has no parameter 'color'"):
+        made(name, color=1)
+    with pytest.raises(ParameterError, match="has no parameter 'color'"):
+        made(name).set_params(color=1)
 
 
 def test_bad_input_is_one_clear_line(name, fitted, data):

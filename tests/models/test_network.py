@@ -7,11 +7,11 @@ from labelspace.errors import ParameterError
 from labelspace.models import network
 from labelspace.models.network import Layers, Network, to_label_errors
 from labelspace.models.popular import Popular
-from labelspace.training import layers as sparse_layers
-from labelspace.training import output
-from labelspace.training.layers import SparseLayer
+from labelspace.training import output_layer as output
+from labelspace.training import sparse_layers as sparse_layers
 from labelspace.training.optimizers import Moving
-from labelspace.training.output import OutputLayer
+from labelspace.training.output_layer import OutputLayer
+from labelspace.training.sparse_layers import SparseLayer
 
 
 def hits(model, documents, k):

@@ -3,7 +3,7 @@ import pytest
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
-from labelspace.features.scaling import unit_rows
+from labelspace.features.normalize import unit_rows
 from labelspace.models.one_vs_rest import OneVsRest
 
 

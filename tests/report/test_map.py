@@ -162,10 +162,10 @@ def test_the_first_axis_is_the_longest_and_points_to_its_largest_part():
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 5])
-@pytest.mark.parametrize("points", ["one", "equal", "centre", "nowhere"])
+@pytest.mark.parametrize("points", ["one", "equal", "center", "nowhere"])
 def test_points_without_a_spread_make_a_page(points, dimension):
     n = 1 if points == "one" else 4
-    table = np.full((n, dimension), {"centre": 0.0, "nowhere": np.nan}.get(points, 0.3))
+    table = np.full((n, dimension), {"center": 0.0, "nowhere": np.nan}.get(points, 0.3))
     labels = LabelSpace([f"l{i}" for i in range(n)], counts=np.full(n, 2))
     _, data = parsed(map_page(table, labels, "t"))
     drawn = 0 if points == "nowhere" else n

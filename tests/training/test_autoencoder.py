@@ -3,12 +3,12 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from torch_twin import Twins, in_torch
+from tests.training.torch_twin import Twins, in_torch
 
-from labelspace.kernels.rounding import in_bytes
+from labelspace.kernels.quantize import in_bytes
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense import ACTIVATIONS, Stack, flattened
-from labelspace.training.layers import SparseLayer
+from labelspace.training.dense_layers import ACTIVATIONS, Stack, flattened
+from labelspace.training.sparse_layers import SparseLayer
 
 BATCH, FEATURES = 8, 30
 RATES = Rates(0.1, 0.3, 1)

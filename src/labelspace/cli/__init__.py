@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import data, demo, showing, tagging, training
-from labelspace.cli.failing import STOPPED, UsageError, fail, usage_line
+from labelspace.cli import data, demo, experiment, inspect, predict
+from labelspace.cli.exit_codes import STOPPED, UsageError, fail, usage_line
 
 app = typer.Typer(
     name="labelspace",
@@ -45,14 +45,14 @@ def options(
     """Tag documents with the few right labels out of thousands to millions, on an ordinary CPU."""
 
 
-app.command()(training.train)
-app.command()(training.evaluate)
-app.command()(tagging.predict)
-app.command()(training.compare)
-app.command("map")(showing.draw_map)
-app.command("tree")(showing.show_tree)
-app.command("codes")(showing.show_codes)
-app.command()(showing.methods)
+app.command()(experiment.train)
+app.command()(experiment.evaluate)
+app.command()(predict.predict)
+app.command()(experiment.compare)
+app.command("map")(inspect.draw_map)
+app.command("tree")(inspect.show_tree)
+app.command("codes")(inspect.show_codes)
+app.command()(inspect.methods)
 app.command()(demo.demo)
 data_app.command()(data.stats)
 data_app.command()(data.convert)

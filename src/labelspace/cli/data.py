@@ -44,7 +44,7 @@ def convert(
     hierarchy.tsv, where there are any, are written beside. With --inputs and --outputs, rows of a table become texts
     and labels.
     """
-    from labelspace import conversion
+    from labelspace.data import conversion
     from labelspace.data.columns import parse_columns
 
     for path, written in conversion.convert(source, target, to, parse_columns(inputs, outputs)).items():

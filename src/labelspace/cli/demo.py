@@ -17,7 +17,7 @@ DEMO_TEXTS = (
     "burn of the right hand, second degree",
     "allergic to peanuts",
 )
-DEMO_MEMBERS = "members=neighbours:pieces,label_tree,lexical"  # medical words share pieces more often than forms
+DEMO_MEMBERS = "members=neighbors:pieces,label_tree,lexical"  # medical words share pieces more often than forms
 EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
 
 
@@ -27,8 +27,8 @@ def demo(
 ) -> None:
     """Build the ICD-10-CM task, train, evaluate, and tag three diagnoses."""
     from labelspace import experiment, store
+    from labelspace.cli.options import make_recipe
     from labelspace.data.icd10 import icd10
-    from labelspace.options import make_recipe
     from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
@@ -36,7 +36,7 @@ def demo(
     train_set, test_set = icd10(seed)
     say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
     recipe = make_recipe(None, [DEMO_MEMBERS], "tfidf", seed)
-    say(f"2. training: {recipe.method} of neighbours on pieces of words, a label tree on words, and label names")
+    say(f"2. training: {recipe.method} of neighbors on pieces of words, a label tree on words, and label names")
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)

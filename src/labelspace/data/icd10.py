@@ -39,7 +39,7 @@ def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
 
 
 def _dataset(documents: list[tuple[int, str]], space: LabelSpace, name: str) -> Dataset:
-    """Documents as (code number, text), labelled with the code and its ancestors."""
+    """Documents as (code number, text), labeled with the code and its ancestors."""
     assert space.hierarchy is not None
     own: Csr = sp.csr_matrix(
         (np.ones(len(documents), np.float32), [code for code, _ in documents], np.arange(len(documents) + 1)),

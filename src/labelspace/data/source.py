@@ -69,7 +69,7 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Co
     if labels is None or own is None or _same_start(own, labels):
         return read_xmc(path, labels) if ending == _XMC else _assembled(path, ending, labels)
     # The file's label ids are those of its own labels.jsonl: read it so, then go over to the given labels by name.
-    return _relabelled(read_dataset(path), labels)
+    return _relabeled(read_dataset(path), labels)
 
 
 def _has_columns(path: str | Path, ending: str, columns: Columns) -> bool:
@@ -90,7 +90,7 @@ def _same_start(own: LabelSpace, labels: LabelSpace) -> bool:
     return len(own) <= len(labels) and all(a == b for a, b in zip(own.names, labels.names, strict=False))
 
 
-def _relabelled(dataset: Dataset, labels: LabelSpace) -> Dataset:
+def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
     """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
     used = np.unique(dataset.Y.indices)
     space = labels.extended(dataset.labels.names[i] for i in used)

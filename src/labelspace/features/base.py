@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.estimator import Estimator
-from labelspace.kernels.bags import weigh_rows
+from labelspace.kernels.tfidf import weigh_rows
 from labelspace.types import Csr, Floats, Ints, Longs
 
 ONCE = np.empty(0, np.int32)

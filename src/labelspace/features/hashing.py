@@ -18,9 +18,9 @@ from labelspace.features.base import (
     inverse_document_frequency,
     stacked,
 )
-from labelspace.features.text import Analyzer, in_blocks
-from labelspace.kernels.bags import count_rows
+from labelspace.features.tokenizer import Analyzer, in_blocks
 from labelspace.kernels.ngrams import hashed_columns
+from labelspace.kernels.tfidf import count_rows
 from labelspace.types import Csr, Floats
 
 _MOST_BITS = 30

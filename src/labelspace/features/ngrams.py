@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.features.lexicon import Stream
+from labelspace.features.vocabulary import Stream
 from labelspace.kernels.ngrams import extend, index_keys, ngram_columns, ngram_places
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Ints, Longs

@@ -11,10 +11,10 @@ import numpy as np
 from labelspace.errors import DataError
 from labelspace.estimator import Estimator, whole
 from labelspace.features.base import ONCE, Rows, check_texts, check_training_texts, stacked
-from labelspace.features.lexicon import Lexicon, Stream, read_words
-from labelspace.features.text import Analyzer, Spans, characters, in_blocks
-from labelspace.kernels.bags import count_rows
-from labelspace.kernels.words import Bytes, first_words
+from labelspace.features.tokenizer import Analyzer, Spans, characters, in_blocks
+from labelspace.features.vocabulary import Lexicon, Stream, read_words
+from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.types import Csr, Ints, Longs
 
 PAD: Final = 0

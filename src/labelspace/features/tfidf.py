@@ -19,11 +19,11 @@ from labelspace.features.base import (
     inverse_document_frequency,
     stacked,
 )
-from labelspace.features.lexicon import Lexicon, Stream, read_words
 from labelspace.features.ngrams import NgramIndex, count_ngrams
-from labelspace.features.text import Analyzer, in_blocks
-from labelspace.kernels.bags import count_rows
-from labelspace.kernels.words import Bytes
+from labelspace.features.tokenizer import Analyzer, in_blocks
+from labelspace.features.vocabulary import Lexicon, Stream, read_words
+from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Csr, Floats, Longs
 
 

@@ -1,7 +1,7 @@
 """Approximate: a faiss index that reads some of the vectors only, for more labels than can all be read in time.
 
 IVF parts the vectors into lists by k-means on their directions and reads the ``effort`` lists nearest to a query.
-HNSW walks a graph of neighbours with ``effort`` candidates open. faiss numbers vectors in the order they came; here is
+HNSW walks a graph of neighbors with ``effort`` candidates open. faiss numbers vectors in the order they came; here is
 kept which label each number is, and whether it is still there: a removed label is passed over, in both kinds and in a
 mapped file as well, and its place is given back by a rebuild only.
 """
@@ -29,7 +29,7 @@ EFFORT = {"ivf": 16, "hnsw": 64}
 LISTS = 8  # times the square root of the number of vectors; with 2 or 4, lists hold several topics and miss more
 TRAINED_ON = 32  # vectors a list that k-means sees
 ROUNDS = 6  # of k-means
-NEIGHBOURS = 16  # a vector has in the graph
+NEIGHBORS = 16  # a vector has in the graph
 BUILD_EFFORT = 80
 ADD_BLOCK = 65_536  # vectors handed over at a time: progress is heard, and copies stay small
 QUERY_BLOCK = 16  # queries a task: from 20 on faiss takes BLAS, whose last bits depend on the batch
@@ -200,11 +200,11 @@ class Approximate(Index):
 
 
 def _empty(kind: str, storage: str, vectors: Floats, seed: int, lists: int | None) -> Any:  # noqa: ANN401 - no types
-    """An index without vectors, trained on a sample of these: the lists' centres, the ranges of the bytes."""
+    """An index without vectors, trained on a sample of these: the lists' centers, the ranges of the bytes."""
     import faiss
 
     lists = max(1, min(len(vectors), lists or round(LISTS * len(vectors) ** 0.5)))
-    name = f"IVF{lists}" if kind == "ivf" else f"HNSW{NEIGHBOURS}"
+    name = f"IVF{lists}" if kind == "ivf" else f"HNSW{NEIGHBORS}"
     index = faiss.index_factory(vectors.shape[1], f"{name},{STORAGES[storage]}", faiss.METRIC_INNER_PRODUCT)
     if kind == "ivf":
         index.cp.niter, index.cp.seed = ROUNDS, seed

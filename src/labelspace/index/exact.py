@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from labelspace.errors import ParameterError
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
-from labelspace.kernels.products import best_products, best_whole_products, rank_again
-from labelspace.kernels.rounding import in_bytes, in_words
+from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again
+from labelspace.kernels.quantize import in_bytes, in_words
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays, Found, Parts
 from labelspace.types import Floats, Ints, TopK

@@ -3,9 +3,9 @@
 d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). All points are read, and the answer is that of brute force in
 float64, up to the boundary; or, as in Gerald and Baskiotis (2019, section 2.6), those of a few clusters only:
 
-1. ``clusters`` points drawn at random are the centres, a point for 3000 by default.
-2. A point belongs to its nearest centre, and stands beside the others of that cluster.
-3. A query reads the ``probes`` clusters whose centres are nearest to it, and finds the nearest points there.
+1. ``clusters`` points drawn at random are the centers, a point for 3000 by default.
+2. A point belongs to its nearest center, and stands beside the others of that cluster.
+3. A query reads the ``probes`` clusters whose centers are nearest to it, and finds the nearest points there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from labelspace.errors import DataError, ParameterError
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.index.choice import recall
-from labelspace.kernels.ball_search import (
+from labelspace.kernels.hyperbolic_search import (
     Points,
     gaps_of,
     in_blocks,
@@ -33,7 +33,7 @@ from labelspace.store import Arrays, Found, Parts
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 GEOMETRIES = ("poincare", "euclidean")
-CLUSTER_SIZE = 3000  # points for one centre, as in the paper
+CLUSTER_SIZE = 3000  # points for one center, as in the paper
 QUERY_BLOCK = 32  # queries a task: a block of points in the cache serves them all
 LEAST_GAP = 2.0**-52  # between |y|^2 and 1: below, the norm is 1 in float64
 LARGEST_NORM = 1e18  # whose square float32 can hold
@@ -55,7 +55,7 @@ class Ball(Index):
     """
 
     _points: Points
-    _centres: Points  # none where all points are read
+    _centers: Points  # none where all points are read
     _starts: Longs  # where each cluster starts, and where the last ends
 
     def __init__(
@@ -80,7 +80,7 @@ class Ball(Index):
         self.geometry, self.clusters, self.seed = geometry, clusters, seed
         self._asked_probes = probes
         self._weights(rows, "points")  # refuses some, by the row that the caller knows
-        self._centres = self._measured(rows[:0], new[:0])
+        self._centers = self._measured(rows[:0], new[:0])
         self._arrange(rows, new)
         self.report["geometry"] = geometry
         if self.n_clusters:
@@ -99,7 +99,7 @@ class Ball(Index):
     @property
     def n_clusters(self) -> int:
         """Clusters that the points are parted into; 0 where all are read."""
-        return len(self._centres.ids)
+        return len(self._centers.ids)
 
     @property
     def probes(self) -> int:
@@ -112,10 +112,10 @@ class Ball(Index):
         if self.clusters is not None and not self.n_clusters and len(ids):
             wanted = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
             drawn = np.random.default_rng(self.seed).permutation(order)[:wanted]
-            self._centres = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
+            self._centers = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
         sizes = np.array([len(ids)])
         if self.n_clusters:
-            cluster = self._nearest(rows, self._centres, 1)[0][:, 0]
+            cluster = self._nearest(rows, self._centers, 1)[0][:, 0]
             order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
         self._points = self._measured(rows[order], ids[order])
         self._starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -163,7 +163,7 @@ class Ball(Index):
 
     def _parts(self, queries: Floats) -> Ints:
         """The clusters that each query reads, the nearest first. Shape (m, probes)."""
-        return self._nearest(queries, self._centres, self.probes)[0]
+        return self._nearest(queries, self._centers, self.probes)[0]
 
     def _distances(self, keys: Doubles, weights: Doubles) -> Doubles:
         """The distances of keys a|x-y|^2, given the weights of the queries."""
@@ -201,7 +201,7 @@ class Ball(Index):
             "seed": self.seed, "report": self.report,
         }  # fmt: skip
         arrays: Arrays = {"starts": self._starts}
-        for name, points in (("points", self._points), ("centres", self._centres)):
+        for name, points in (("points", self._points), ("centers", self._centers)):
             arrays |= {f"{name}.{key}": array for key, array in points._asdict().items()}
         return Parts(values, arrays)
 
@@ -211,8 +211,8 @@ class Ball(Index):
         index, values, arrays = cls.__new__(cls), found.values, found.arrays
         index.geometry, index.clusters, index.seed = values["geometry"], values["clusters"], values["seed"]
         index._asked_probes = values["probes"]
-        index._points, index._centres = (
-            Points(*(arrays[f"{name}.{key}"] for key in Points._fields)) for name in ("points", "centres")
+        index._points, index._centers = (
+            Points(*(arrays[f"{name}.{key}"] for key in Points._fields)) for name in ("points", "centers")
         )
         index._starts = arrays["starts"]
         Index.__init__(index, "ball", "float32", index._points.blocks.shape[1])

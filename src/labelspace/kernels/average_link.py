@@ -1,4 +1,4 @@
-"""Average-link clustering of a sparse graph by chains of nearest neighbours.
+"""Average-link clustering of a sparse graph by chains of nearest neighbors.
 
 Two clusters are as similar as their labels are on average: the sum of the similarities between them over the product
 of their sizes. A merged cluster is no closer to a third than the nearer of its two parts was, so two clusters that are

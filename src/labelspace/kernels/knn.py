@@ -1,11 +1,11 @@
-"""Exact nearest neighbours among sparse rows by an inverted index, and their vote on labels."""
+"""Exact nearest neighbors among sparse rows by an inverted index, and their vote on labels."""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from labelspace.kernels.products import dot
+from labelspace.kernels.inner_products import dot
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 

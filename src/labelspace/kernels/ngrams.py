@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from labelspace.kernels.words import Hashes, Ids, Offsets, mixed
+from labelspace.kernels.tokenize import Hashes, Ids, Offsets, mixed
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xC2B2AE3D27D4EB4F)

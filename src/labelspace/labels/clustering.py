@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.features.scaling import unit_rows
-from labelspace.kernels.cluster import bisect, kmeans
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.kmeans import bisect, kmeans
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
@@ -55,7 +55,7 @@ def balanced_levels(Z: Csr, branching: int, max_leaf: int, seed: int) -> tuple[I
 
 
 def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int) -> tuple[Ints, list[Longs]]:
-    """Part the rows of Z by k-means with ``branching`` centres, ``max_depth`` times or until a part has ``max_leaf``.
+    """Part the rows of Z by k-means with ``branching`` centers, ``max_depth`` times or until a part has ``max_leaf``.
 
     Returns what ``balanced_tree`` does. Parts are as large as they fall; rows that are all alike are not parted.
     """

@@ -1,7 +1,7 @@
 """Labels as short codes: D digits of K values each, so that labels which are alike begin alike.
 
 Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018): the
-vector v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantised to K
+vector v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantized to K
 values. Beside the paper's scheme stand two that cut every prefix anew, where labels get codes of their own as long as
 there are codes enough.
 """
@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.labels.parting import clustered, projected
+from labelspace.labels.quantization import clustered, projected
 from labelspace.labels.tree import Nodes
 from labelspace.types import Floats, Ints, Longs
 
 SCHEMES = ("projection", "tree", "clusters")
-QUANTISERS = ("ordinal", "uniform")
+QUANTIZERS = ("ordinal", "uniform")
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ class Codes:
         return int(self.digits.shape[1])
 
 
-def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser: str, seed: int) -> Codes:
+def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantizer: str, seed: int) -> Codes:
     """Codes of labels with these vectors (n_labels, P); labels with vectors that are near begin with the same digits.
 
-    ``projection`` is the paper's: a random direction a digit, along which all labels are quantised. ``tree`` draws a
-    direction for every prefix and quantises only the labels that begin so; as many labels as digits, or fewer, get one
+    ``projection`` is the paper's: a random direction a digit, along which all labels are quantized. ``tree`` draws a
+    direction for every prefix and quantizes only the labels that begin so; as many labels as digits, or fewer, get one
     each. ``clusters`` parts the labels of a prefix by balanced 2-means, halved until there are ``width`` parts.
 
     ``ordinal`` cuts the ranks into equal parts, equals in the order of their ids; ``uniform`` cuts the range from the
@@ -72,11 +72,11 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
     ``width ** digits``. Below a prefix of one label, digits are 0.
 
     >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
-    >>> first = make_codes(vectors, width=2, digits=2, scheme="clusters", quantiser="ordinal", seed=0).digits[:, 0]
+    >>> first = make_codes(vectors, width=2, digits=2, scheme="clusters", quantizer="ordinal", seed=0).digits[:, 0]
     >>> bool(first[0] == first[2]), bool(first[1] == first[3]), bool(first[0] == first[1])
     (True, True, False)
     """
-    _check(vectors, width, digits, scheme, quantiser)
+    _check(vectors, width, digits, scheme, quantizer)
     rng = np.random.default_rng(seed)
     if scheme == "clusters":
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -87,7 +87,7 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
         if scheme == "clusters":
             digit = clustered(vectors, order, bounds, width, (seed * 1_000_003 + place * len(vectors)) % 2**62)
         else:
-            order, digit = projected(vectors, order, bounds, width, quantiser, scheme == "tree", rng)
+            order, digit = projected(vectors, order, bounds, width, quantizer, scheme == "tree", rng)
         found[order, place] = digit
         if scheme == "projection":
             continue
@@ -97,11 +97,11 @@ def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantiser:
     return Codes(found, width)
 
 
-def _check(vectors: Floats, width: int, digits: int, scheme: str, quantiser: str) -> None:
+def _check(vectors: Floats, width: int, digits: int, scheme: str, quantizer: str) -> None:
     for name, value, least in (("width", width, 2), ("digits", digits, 1)):
         if value < least:
             raise ParameterError(f"{name} must be at least {least}, but is {value}; ask for {least} or more")
-    for name, given, known in (("scheme", scheme, SCHEMES), ("quantiser", quantiser, QUANTISERS)):
+    for name, given, known in (("scheme", scheme, SCHEMES), ("quantizer", quantizer, QUANTIZERS)):
         if given not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
     if vectors.ndim != 2 or not len(vectors):

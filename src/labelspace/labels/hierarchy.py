@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labelspace.errors import DataError
-from labelspace.kernels.closing import close_rows
+from labelspace.kernels.ancestor_closure import close_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Hierarchy, TopK
 

@@ -8,7 +8,7 @@ from math import log2
 
 import numpy as np
 
-from labelspace.kernels.agglomerate import levels
+from labelspace.kernels.complete_link import levels
 from labelspace.types import Floats, Hierarchy, Ints, Longs
 
 CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much again, is called a chain
@@ -18,7 +18,7 @@ CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much aga
 class Nodes:
     """A tree over labels in the numbering that training and searching use, each node with any number of children.
 
-    Node 0 is the root; the children of a node are neighbours, have larger numbers than it, and stand in the order of
+    Node 0 is the root; the children of a node are neighbors, have larger numbers than it, and stand in the order of
     their parents.
 
     >>> nodes = Nodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
@@ -92,7 +92,7 @@ def is_chain(n_labels: int, height: int) -> bool:
 class Tree:
     """A tree made of nested partitions: the labels in the order of the leaves, and for each depth where parts begin.
 
-    Node 0 is the root. The children of a node are neighbours, have larger numbers than the node, and stand in the order
+    Node 0 is the root. The children of a node are neighbors, have larger numbers than the node, and stand in the order
     of their parents. A part that a depth leaves whole is no node of its own; a part of one label is a leaf, and so is
     each label of a part that is cut no more.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.metrics.hits import Judged
 from labelspace.metrics.inputs import checked_k
-from labelspace.metrics.judged import Judged
 from labelspace.types import Csr, TopK
 
 BINS = 15
@@ -27,9 +27,9 @@ def expected_calibration_error(Y: Csr, topk: TopK, k: int, bins: int = BINS) -> 
         raise ParameterError(f"bins must be at least 1, but is {bins}; give more")
     k = checked_k(k)
     judged = Judged.of(Y, topk, k)
-    labelled = np.diff(Y.indptr) > 0
+    labeled = np.diff(Y.indptr) > 0
     hits = np.zeros((len(topk), k))
-    hits[labelled] = judged.hits
+    hits[labeled] = judged.hits
     listed = topk.labels[:, :k] >= 0
     scores, right = topk.scores[:, :k][listed].astype(np.float64), hits[listed]
     if not scores.size:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.inputs import checked_k, checked_matrix, labelled_rows
-from labelspace.metrics.judged import checked_places
+from labelspace.metrics.hits import checked_places
+from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Longs, TopK
 
 
@@ -63,8 +63,8 @@ class Tally:
     def of(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> Tally:
         """Count over the documents that have labels."""
         true, guess = checked_matrix(Y), predicted_set(predicted, k, Y.shape)
-        labelled = labelled_rows(true)
-        true, guess = true[labelled], guess[labelled]
+        labeled = labeled_rows(true)
+        true, guess = true[labeled], guess[labeled]
         listed = (true.multiply(guess).tocsr().indices, guess.indices, true.indices)
         return Tally(*(np.bincount(labels, minlength=Y.shape[1]) for labels in listed))
 

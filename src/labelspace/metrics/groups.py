@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.metrics.f1 import Tally, ratio
-from labelspace.metrics.inputs import checked_counts, checked_k, checked_matrix, labelled_rows
-from labelspace.metrics.judged import Judged, checked_places
+from labelspace.metrics.hits import Judged, checked_places
+from labelspace.metrics.inputs import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, TopK
 
 NO_GROUP = -1
@@ -55,19 +55,19 @@ def by_group(
 
     >>> import scipy.sparse as sp
     >>> Y, topk = sp.csr_matrix([[1, 0, 1], [0, 1, 0]]), TopK.from_scores([[0.1, 0.9, 0.5], [0.2, 0.7, 0.1]], k=3)
-    >>> figures = by_group(Y, topk, {"brand": [0, 1], "colour": [2]}, counts=[9, 9, 9], least=0.4)
-    >>> figures["brand"]["accuracy"], figures["colour"]["accuracy"], figures["colour"]["accuracy_with_na"]
+    >>> figures = by_group(Y, topk, {"brand": [0, 1], "color": [2]}, counts=[9, 9, 9], least=0.4)
+    >>> figures["brand"]["accuracy"], figures["color"]["accuracy"], figures["color"]["accuracy_with_na"]
     (0.5, 1.0, 1.0)
     """
     true = checked_matrix(Y)
     checked_places(topk, checked_k(topk.k), Y.shape)
-    labelled = labelled_rows(true)
+    labeled = labeled_rows(true)
     if not unlabelled:
-        true, topk, labelled = true[labelled], TopK(topk.labels[labelled], topk.scores[labelled]), labelled[labelled]
+        true, topk, labeled = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled]), labeled[labeled]
     group_of = _group_of(groups, Y.shape[1])
     labels, sure = _answers(topk, group_of, len(groups), least)
     right, asked = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
-    right[labelled] = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
+    right[labeled] = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
     found = (labels[right], labels[asked & (labels >= 0)], true.indices)
     tally = Tally(*(np.bincount(ids, minlength=Y.shape[1]) for ids in found))
     rare = checked_counts(counts, Y.shape[1]) <= tail

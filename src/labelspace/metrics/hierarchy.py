@@ -8,8 +8,8 @@ import numpy.typing as npt
 from labelspace.errors import DataError
 from labelspace.metrics.f1 import Tally, predicted_set
 from labelspace.metrics.groups import by_group, first_answer
-from labelspace.metrics.inputs import checked_k, checked_matrix, labelled_rows
-from labelspace.metrics.judged import Judged, checked_places
+from labelspace.metrics.hits import Judged, checked_places
+from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Csr, Hierarchy, TopK
 
 
@@ -132,8 +132,8 @@ def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
     _check_width(hierarchy, Y)
     true = checked_matrix(Y)
     checked_places(topk, checked_k(topk.k), Y.shape)
-    labelled = labelled_rows(true)
-    true, listed = true[labelled], TopK(topk.labels[labelled], topk.scores[labelled])
+    labeled = labeled_rows(true)
+    true, listed = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled])
     deepest = np.maximum.reduceat(hierarchy.levels[true.indices], true.indptr[:-1])  # (n,)
     places = np.append(hierarchy.levels, -1)[listed.labels]  # (n, places)
     answers = first_answer(listed, places == deepest[:, None])

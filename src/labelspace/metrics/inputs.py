@@ -44,20 +44,20 @@ def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
     return csr
 
 
-def labelled_rows(Y: Csr) -> Bools:
+def labeled_rows(Y: Csr) -> Bools:
     """Which documents of a checked matrix have labels; none at all is an error. Shape (n,).
 
     >>> import scipy.sparse as sp
-    >>> labelled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
+    >>> labeled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
     [True, False]
     """
-    labelled = np.asarray(np.diff(Y.indptr) > 0)
-    if not labelled.any():
+    labeled = np.asarray(np.diff(Y.indptr) > 0)
+    if not labeled.any():
         raise DataError(
-            f"at least one document must have a label, but none of the {labelled.size} has; "
+            f"at least one document must have a label, but none of the {labeled.size} has; "
             "evaluate on documents whose labels are known"
         )
-    return labelled
+    return labeled
 
 
 def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:

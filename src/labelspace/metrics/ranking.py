@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.metrics.judged import Doubles, Judged
+from labelspace.metrics.hits import Doubles, Judged
 from labelspace.types import Csr, TopK
 
 

@@ -107,7 +107,7 @@ class Model(Estimator):
         if Y.shape[0] == 0:
             raise DataError("fit needs at least one document, but got 0; give some training data")
         if Y.nnz == 0:
-            raise DataError("fit needs at least one label on a document, but Y has none; give labelled documents")
+            raise DataError("fit needs at least one label on a document, but Y has none; give labeled documents")
         if labels is not None and not isinstance(labels, LabelSpace):
             raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
         if labels is None and self.needs_names:

@@ -30,15 +30,15 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.estimator import above, at_least, one_of, optional, whole
-from labelspace.features.scaling import unit_rows
-from labelspace.kernels.beam import advance, beam_search
-from labelspace.kernels.scaling import unit_values
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.beam_search import advance, beam_search
+from labelspace.kernels.normalize import unit_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree import reached, train_children
+from labelspace.kernels.tree_classifiers import reached, train_children
 from labelspace.labels.clustering import balanced_levels, instance_features, kmeans_tree
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Aids, Model
-from labelspace.training.weights import by_features, short_numbers
+from labelspace.training.linear_weights import by_features, short_numbers
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents a task

@@ -5,7 +5,7 @@ With unit rows x, features' vectors E, and z = W relu(E'x + c) + b, a label's sc
 1. Begin with random E and W, c = 0, and b at the log-odds of each label's frequency.
 2. Where the number of epochs is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
 3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
-4. Minimise the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``rate``, the vectors of the
+4. Minimize the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``rate``, the vectors of the
    batch's features by row-wise Adagrad at ``feature_rate``. Both rates fall to 0 in a straight line.
 5. Store E and W in 8 bits, with one scale a feature and one a label.
 6. Rank the labels of a document by z.
@@ -27,16 +27,16 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import above, optional, share, whole
-from labelspace.features.scaling import unit_rows
-from labelspace.kernels.layers import network_topk, subtract_labels
-from labelspace.kernels.rounding import Bytes, in_bytes
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.sparse_layers import network_topk, subtract_labels
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
-from labelspace.training.layers import Batch, SparseLayer, some_rows
-from labelspace.training.loop import batches, portions
+from labelspace.training.early_stopping import batches, portions
 from labelspace.training.losses import log_odds, sigmoid, to_chances
 from labelspace.training.optimizers import Moving
-from labelspace.training.output import OutputLayer
+from labelspace.training.output_layer import OutputLayer
+from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn

@@ -1,7 +1,7 @@
 """One-vs-rest linear machines, pruned: DiSMEC (Babbar and Schölkopf, WSDM 2017) on one machine.
 
 1. For every label l, the documents that carry it are positive, all others negative.
-2. Minimise |w|^2 / 2 + C sum_i max(0, 1 - y_i (w.x_i + b))^2 by dual coordinate descent.
+2. Minimize |w|^2 / 2 + C sum_i max(0, 1 - y_i (w.x_i + b))^2 by dual coordinate descent.
 3. Set weights below ``threshold`` in size to zero: they carry little but most of the memory.
 4. Score a document by w_l.x + b_l, and rank the labels.
 
@@ -22,13 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator import above, at_least, one_of, whole
-from labelspace.features.scaling import unit_rows
-from labelspace.kernels.dual import descend, squared_norms
-from labelspace.kernels.linear import linear_topk
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.dual_cd import descend, squared_norms
+from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Aids, Model
+from labelspace.training.linear_weights import NOTHING, by_features
 from labelspace.training.losses import sigmoid
-from labelspace.training.weights import NOTHING, by_features
 from labelspace.types import Csr, Floats, TopK
 
 LABEL_BLOCK = 2  # labels a task: few, so that an interrupt does not have to wait

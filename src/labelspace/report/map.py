@@ -1,7 +1,7 @@
 """All labels of a model on the Poincaré disk, as one HTML page that opens offline.
 
 The folder ``disk`` has the page, its look and its scripts, which are put into one. Labels come as polar coordinates:
-the hyperbolic distance from the centre can be rounded, while a norm near 1 would be rounded to the rim.
+the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the rim.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.labels.correlation import spearman
+from labelspace.labels.rank_correlation import spearman
 from labelspace.types import Bools, Doubles, LabelSpace
 
 # In the order in which one needs another.
-SCRIPTS = ("geometry", "pixels", "labels", "looks", "drawing", "moving", "telling", "search", "chart", "hands")
+SCRIPTS = ("geometry", "pixels", "labels", "theme", "drawing", "navigation", "info_panel", "search", "chart", "events")
 ANGLE_DIGITS = 7  # behind the point
 DISTANCE_DIGITS = 5
 LARGEST_NORM = 1 - 2**-24  # the largest float32 below 1
@@ -48,7 +48,7 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
 
 
 def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
-    """What the page draws: for each label its name, angle, distance from the centre and training documents; edges."""
+    """What the page draws: for each label its name, angle, distance from the center and training documents; edges."""
     table = checked_points(points, labels)
     placed = has_place(table)
     x, y = on_disk(table[placed]).T
@@ -69,7 +69,7 @@ def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
 def on_disk(points: npt.ArrayLike) -> Doubles:
     """Points of the Poincaré ball (n, dimension) on its disk (n, 2); every norm stays exactly what it is.
 
-    Points of two dimensions stay as they are. Of more, each is taken to the tangent space of the centre, and its
+    Points of two dimensions stay as they are. Of more, each is taken to the tangent space of the center, and its
     direction is that of its part along the two principal axes there.
 
     >>> on_disk([[0.0, 0.6, 0.0], [0.0, -0.6, 0.0]]).round(6).tolist()
@@ -130,8 +130,8 @@ def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
 
 def _principal_axes(tangents: Doubles) -> Doubles:
     """The two axes along which the vectors differ most, as columns; the largest part of each is positive."""
-    centred = tangents - tangents.mean(axis=0) if len(tangents) else tangents
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, :-3:-1]  # (dimension, 2), the longest first
+    centered = tangents - tangents.mean(axis=0) if len(tangents) else tangents
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]  # (dimension, 2), the longest first
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None, :], axis=0)
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0))
 
@@ -144,7 +144,7 @@ def _summary(labels: LabelSpace, placed: Bools, dimension: int) -> str:
         words.append(f"{left_out:,} without a training document {'has' if left_out == 1 else 'have'} no place here.")
     if dimension > 2:
         words.append(
-            f"The model has {dimension} dimensions: distances from the centre are exact, directions are those along "
+            f"The model has {dimension} dimensions: distances from the center are exact, directions are those along "
             "its two principal axes."
         )
     return " ".join(words)

@@ -14,7 +14,7 @@ COSTS = {
     "latency_ms_p50": "ms a document",
     "model_mb": "MB",
 }
-COLOURS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
+COLOrS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #98a3b0; --line: #39424e; --ground: #171b21; } }
@@ -39,7 +39,7 @@ def comparison_page(results: Mapping[str, Any]) -> str:
     """
     rows = [row for row in results["rows"] if "error" not in row]
     failed = [row for row in results["rows"] if "error" in row]
-    colour = {row["method"]: COLOURS[i % len(COLOURS)] for i, row in enumerate(rows)}
+    color = {row["method"]: COLOrS[i % len(COLOrS)] for i, row in enumerate(rows)}
     title = f"labelspace: methods compared on {results['data']}"
     sizes = (
         f"{results['n_train']:,} training and {results['n_test']:,} test documents ({results['test']}), "
@@ -48,9 +48,9 @@ def comparison_page(results: Mapping[str, Any]) -> str:
     parts = [f"<h1>{escape(title)}</h1><p>{escape(sizes)}</p>", _table(rows)]
     parts += [f"<p>{escape(row['method'])} failed: {escape(row['error'])}</p>" for row in failed]
     if rows:
-        parts.append(f"<h2>Accuracy</h2><div class='charts'>{_bars_of(rows, colour)}</div>")
-        parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, colour)}")
-        parts.append(_by_frequency(rows, colour))
+        parts.append(f"<h2>Accuracy</h2><div class='charts'>{_bars_of(rows, color)}</div>")
+        parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, color)}")
+        parts.append(_by_frequency(rows, color))
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"
@@ -75,13 +75,13 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"<div class='wide'><table><tr><th>method</th>{head}</tr>{body}</table></div>"
 
 
-def _bars_of(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+def _bars_of(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
     shown = [key for key in rows[0] if key.split("@")[0] in ("P", "nDCG", "PSP") and "@" in key]
     keys = [shown[0], *(key for key in shown[1:] if key.split("@")[1] == shown[-1].split("@")[1])]
-    return "".join(_bars(key, {row["method"]: row[key] for row in rows}, colour) for key in keys)
+    return "".join(_bars(key, {row["method"]: row[key] for row in rows}, color) for key in keys)
 
 
-def _bars(title: str, values: Mapping[str, float], colour: Mapping[str, str]) -> str:
+def _bars(title: str, values: Mapping[str, float], color: Mapping[str, str]) -> str:
     """Horizontal bars on one scale from 0 to 100."""
     height = 30 + 24 * len(values)
     bars = ""
@@ -89,7 +89,7 @@ def _bars(title: str, values: Mapping[str, float], colour: Mapping[str, str]) ->
         y, width = 28 + 24 * i, 2.4 * max(value, 0.0)
         bars += (
             f"<text x='112' y='{y + 13}' text-anchor='end'>{escape(name)}</text>"
-            f"<rect x='120' y='{y}' width='{width:.1f}' height='18' rx='2' fill='{colour[name]}'/>"
+            f"<rect x='120' y='{y}' width='{width:.1f}' height='18' rx='2' fill='{color[name]}'/>"
             f"<text class='soft' x='{126 + width:.1f}' y='{y + 13}'>{value:.2f}</text>"
         )
     return (
@@ -98,7 +98,7 @@ def _bars(title: str, values: Mapping[str, float], colour: Mapping[str, str]) ->
     )
 
 
-def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+def _scatter(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
     """Precision against training CPU seconds, the latter on a scale of powers of ten."""
     metric = next(key for key in rows[0] if key.startswith("P@"))
     points = [(row["method"], max(row["train_cpu_seconds"], 1e-3), row[metric]) for row in rows]
@@ -115,7 +115,7 @@ def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> st
         marks += f"<text class='soft' x='52' y='{y + 4}' text-anchor='end'>{percent}</text>"
     for name, cost, value in points:
         x, y = 60 + 520 * (log10(cost) - low) / max(high - low, 1), 240 - 2.2 * value
-        marks += f"<circle cx='{x:.1f}' cy='{y:.1f}' r='6' fill='{colour[name]}'/>"
+        marks += f"<circle cx='{x:.1f}' cy='{y:.1f}' r='6' fill='{color[name]}'/>"
         marks += f"<text x='{x + 10:.1f}' y='{y + 4:.1f}'>{escape(name)}</text>"
     return (
         "<svg role='img' aria-label='accuracy against training time' width='680' height='285' viewBox='0 0 680 285'>"
@@ -124,14 +124,14 @@ def _scatter(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> st
     )
 
 
-def _by_frequency(rows: Sequence[Mapping[str, Any]], colour: Mapping[str, str]) -> str:
+def _by_frequency(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
     """Recall of the labels with many, some and few training documents."""
     told = [row for row in rows if "by_frequency" in row]
     if not told:
         return ""
     names = {"head": "over 100 documents", "torso": "26 to 100", "tail": "25 or fewer"}
     charts = "".join(
-        _bars(f"{group}: {words}", {row["method"]: row["by_frequency"][group]["recall"] for row in told}, colour)
+        _bars(f"{group}: {words}", {row["method"]: row["by_frequency"][group]["recall"] for row in told}, color)
         for group, words in names.items()
         if all(group in row["by_frequency"] for row in told)
     )

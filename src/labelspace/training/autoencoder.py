@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.layers import drawn_errors, embed_rows
-from labelspace.kernels.rounding import Bytes
+from labelspace.kernels.quantize import Bytes
+from labelspace.kernels.sparse_layers import drawn_errors, embed_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.training.dense import Chain, Stack, activated, slopes, through
-from labelspace.training.layers import ROW_BLOCK, Batch, SparseLayer
+from labelspace.training.dense_layers import Chain, Stack, activated, slopes, through
 from labelspace.training.optimizers import Moving
+from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
 DECODER_SHARE = 0.1  # of the dense rate: at all of it a decoder overshoots, and its error spoils the codes

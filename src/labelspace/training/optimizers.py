@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.layers import adam
+from labelspace.kernels.sparse_layers import adam
 from labelspace.types import Floats, Ints
 
 

@@ -74,17 +74,17 @@ function paintDots() {
   }
 }
 
-function ring(i, radius, colour) {
+function ring(i, radius, color) {
   names.beginPath();
   names.arc(sx[i], sy[i], size[i] + radius, 0, 7);
-  names.strokeStyle = colour;
+  names.strokeStyle = color;
   names.lineWidth = 2;
   names.stroke();
 }
 
 const circle = new Float64Array(3);
 
-function link(i, j, colour) {
+function link(i, j, color) {
   const { cx, cy, scale } = view;
   names.beginPath();
   names.moveTo(sx[i], sy[i]);
@@ -95,7 +95,7 @@ function link(i, j, colour) {
   } else {
     names.lineTo(sx[j], sy[j]);
   }
-  names.strokeStyle = colour;
+  names.strokeStyle = color;
   names.lineWidth = 1.3;
   names.globalAlpha = 0.75;
   names.stroke();

@@ -3,7 +3,7 @@
 const Disk = {
   still: [1, 0, 0, 0],
 
-  // The motion that takes the centre to (x, y) along a straight line.
+  // The motion that takes the center to (x, y) along a straight line.
   translation(x, y) {
     const s = 1 / Math.sqrt(Math.max(1 - x * x - y * y, 1e-14));
     return [s, 0, x * s, y * s];

@@ -20,7 +20,7 @@ const lowest = counts.reduce((least, one) => Math.min(least, Math.max(one, 1)), 
 const span = Math.log(highest / lowest);
 const shareOf = (count) => (span > 0 ? Math.log(Math.max(count, 1) / lowest) / span : 0.5);
 const share = counts.map(shareOf);
-// Frequent labels come first where there is no room for all; where frequency is unknown, those near the centre.
+// Frequent labels come first where there is no room for all; where frequency is unknown, those near the center.
 const order = Uint32Array.from({ length: n }, (_, i) => i);
 order.sort((i, j) => counts[j] - counts[i] || norm[i] - norm[j]);
 const child = Uint32Array.from(data.children), parent = Uint32Array.from(data.parents);

@@ -9,7 +9,7 @@ class Pixels {
     this.circle = new Float64Array(3);
   }
 
-  // Colours are [red, green, blue]; a pixel has red in its lowest byte.
+  // Colors are [red, green, blue]; a pixel has red in its lowest byte.
   static packed([r, g, b]) {
     return 0xff000000 | (b << 16) | (g << 8) | r;
   }
@@ -28,15 +28,15 @@ class Pixels {
     }
   }
 
-  // Mix a colour into one pixel, weight from 0 to 256; red and blue are mixed in one go, having room between them.
-  mix(at, colour, weight) {
+  // Mix a color into one pixel, weight from 0 to 256; red and blue are mixed in one go, having room between them.
+  mix(at, color, weight) {
     const was = this.data[at], rest = 256 - weight;
-    const redBlue = (Math.imul(was & 0xff00ff, rest) + Math.imul(colour & 0xff00ff, weight)) >>> 8;
-    const green = (Math.imul(was & 0xff00, rest) + Math.imul(colour & 0xff00, weight)) >>> 8;
+    const redBlue = (Math.imul(was & 0xff00ff, rest) + Math.imul(color & 0xff00ff, weight)) >>> 8;
+    const green = (Math.imul(was & 0xff00, rest) + Math.imul(color & 0xff00, weight)) >>> 8;
     this.data[at] = 0xff000000 | (redBlue & 0xff00ff) | (green & 0xff00);
   }
 
-  dot(x, y, radius, colour, weight) {
+  dot(x, y, radius, color, weight) {
     const { width, height } = this, outer = radius + 0.5, inner = Math.max(radius - 0.5, 0);
     const x0 = Math.max(0, Math.floor(x - outer)), x1 = Math.min(width - 1, Math.floor(x + outer));
     const y0 = Math.max(0, Math.floor(y - outer)), y1 = Math.min(height - 1, Math.floor(y + outer));
@@ -46,13 +46,13 @@ class Pixels {
         const dx = i + 0.5 - x, square = dx * dx + dy * dy;
         if (square >= outer * outer) continue;
         const cover = square <= inner * inner ? 1 : outer - Math.sqrt(square);
-        this.mix(j * width + i, colour, (cover * weight) | 0);
+        this.mix(j * width + i, color, (cover * weight) | 0);
       }
     }
   }
 
   // A line one pixel wide, its last pixel left to the next one. Numbers are 1/65536 of a pixel, to stay whole.
-  line(x0, y0, x1, y1, colour, weight) {
+  line(x0, y0, x1, y1, color, weight) {
     const { width, height } = this;
     const dx = x1 - x0, dy = y1 - y0, steep = Math.abs(dy) > Math.abs(dx);
     const n = Math.ceil(Math.max(Math.abs(dx), Math.abs(dy)));
@@ -66,13 +66,13 @@ class Pixels {
       const low = off >> 16, place = along >> 16;
       if (low < 0 || low >= breadth || place < 0 || place >= length) continue;
       const at = place * stride + low * across, far = ((off & 65535) * weight) >> 16;
-      this.mix(at, colour, weight - far);
-      this.mix(at + across, colour, far);
+      this.mix(at, color, weight - far);
+      this.mix(at + across, color, far);
     }
   }
 
-  // The geodesic between two points of the disk whose centre and radius in pixels are given; its length is returned.
-  geodesic(x, y, u, v, cx, cy, scale, colour, weight) {
+  // The geodesic between two points of the disk whose center and radius in pixels are given; its length is returned.
+  geodesic(x, y, u, v, cx, cy, scale, color, weight) {
     const chord = Math.sqrt((u - x) * (u - x) + (v - y) * (v - y)), circle = this.circle;
     let steps = 1, turn = 0;
     if (chord * scale > 6 && Disk.circle(x, y, u, v, circle)) {
@@ -80,7 +80,7 @@ class Pixels {
       steps = Math.min(32, Math.ceil(Math.abs(turn) * Math.sqrt((circle[2] * scale) / 2)));
     }
     if (steps < 2) {
-      this.line(cx + x * scale, cy + y * scale, cx + u * scale, cy + v * scale, colour, weight);
+      this.line(cx + x * scale, cy + y * scale, cx + u * scale, cy + v * scale, color, weight);
       return chord * scale;
     }
     const cos = Math.cos(turn / steps), sin = Math.sin(turn / steps);
@@ -91,7 +91,7 @@ class Pixels {
       ry = rx * sin + ry * cos;
       rx = next;
       const qx = cx + (gx + rx) * scale, qy = cy + (gy + ry) * scale;
-      this.line(px, py, qx, qy, colour, weight);
+      this.line(px, py, qx, qy, color, weight);
       px = qx;
       py = qy;
     }

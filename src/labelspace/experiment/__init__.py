@@ -1,0 +1,3 @@
+"""Train, evaluate, compare."""
+
+from labelspace.experiment.core import *  # noqa: F403

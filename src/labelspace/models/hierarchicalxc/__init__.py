@@ -1,0 +1,5 @@
+"""HierarchicalXC (Srinivasan, Rao and Agarwal)."""
+
+from labelspace.models.hierarchicalxc.model import HierarchicalXC
+
+__all__ = ["HierarchicalXC"]

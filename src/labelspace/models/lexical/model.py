@@ -1,0 +1,213 @@
+"""Lexical: label names and synonyms found in the text.
+
+1. Every name, every synonym, and their parts (brackets left out, between commas, without a leading code) are phrases of
+   stems: lower case, punctuation and hyphens as spaces, endings of plural, ing and ed cut. All go into one trie.
+2. One pass over a document finds every phrase in it. Phrases of which only some words are there are found by the rarer
+   of their words. The cost does not depend on the number of labels.
+3. What is found of a label is graded: name, synonym or part; how many words; free or inside a longer phrase; exact or
+   by stem; how often; how early. Each combination is a bucket (``kernels.phrase_matching``).
+4. Of each bucket, count over all labels how often it was right in training: its prior chance. Where counts are few it
+   leans on a logistic model of the grades, and that on weights measured on other data.
+5. Of each label, at each of five levels of evidence, count found and right, and compare with what the buckets promise:
+   the label's log-odds are shifted by as much. Where it was never found there is no shift.
+6. The score of a label is the chance of its bucket, shifted: a probability.
+
+Without training documents, steps 4 and 5 leave the measured weights as they are: zero-shot tagging.
+
+Where we differ from Maui, MLLM and STWFSA, and why: they learn one classifier over all labels from the features of a
+match, so a label whose name misleads stays misjudged. Step 5 gives each label its own record, yet a label never seen
+keeps the prior, so new labels are suggested from their names.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.estimator import above, one_of
+from labelspace.features.tokenizer import in_blocks
+from labelspace.kernels.phrase_matching import (
+    N_BUCKETS,
+    N_LEVELS,
+    N_WHOLE,
+    ONE,
+    SOME,
+    WHOLE,
+    Phrases,
+    best_matches,
+    count_matches,
+    find_stems,
+    grades,
+    scratch,
+)
+from labelspace.models.base import Aids, Model
+from labelspace.models.lexical.phrases import index_phrases, read_stems
+from labelspace.training.losses import sigmoid
+from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
+
+Weights = npt.NDArray[np.float64]
+
+SAMPLE = 5000  # documents on which the chances of buckets are counted
+RIDGE = 3.0  # how firmly the grades' weights hold to the measured ones
+BUCKET_STRENGTH = 20.0  # documents that the grades' weights count for in a bucket
+NEWTON_STEPS = 20
+
+# Weights of one logistic model over the training documents of CookingSE, EURLEX57K, WordNetHyper and YSO-Finna-EN, each
+# set with a base of its own and the same say; the base here is the mean of theirs (docs/methods/lexical.md).
+WHOLE_WEIGHTS = np.array(
+    [
+        *(-2.7,),  # base
+        *(0.5, -0.4, -0.2),  # name, synonym, part
+        *(-0.8, 0.3, 0.4),  # 1, 2, 3 or more words
+        *(-0.5, 0.4),  # inside a longer phrase, free
+        *(-0.9, 0.8),  # by stems, exact
+        *(-0.5, 0.1, 0.4, -0.1),  # once, twice, 3 to 5 times, more
+        *(0.6, 0.5, 0.1, -1.2),  # first among words 1 to 4, to 12, to 32, beyond
+    ]
+)
+SOME_WEIGHTS = np.array(
+    [
+        *(-4.0,),  # base
+        *(-2.2, -1.1, 1.0, 2.1),  # share of the phrase's weight up to 0.45, 0.6, 0.8, 1
+        *(0.0, -0.2),  # last word missing, there
+        *(0.3, -0.5),  # one word, more
+        *(-0.3, -0.1, 0.2, 0.0),  # as above
+        *(0.5, 0.3, 0.0, -0.9),
+    ]
+)
+
+
+class Lexical(Model):
+    """Tags a text with the labels whose names or synonyms stand in it.
+
+    >>> labels = LabelSpace(["gluten-free", "bread"], [[], ["loaf"]])
+    >>> top = Lexical.from_labels(labels).predict_topk(["Two loaves, gluten free"], k=2)
+    >>> [labels.names[label] for label in top.labels[0]]
+    ['gluten-free', 'bread']
+    """
+
+    name = "lexical"
+    title = "label names and synonyms found in the text"
+    choose_when = "labels have telling names: new and rare labels, or no training documents at all"
+    reads_text = True
+    needs_names = True
+    rules = {"strength": above(0), "stemming": one_of("english", "none")}
+    state = (*(f"{part}_" for part in Phrases._fields), "log_odds_", "shift_")
+
+    log_odds_: Floats  # (n_buckets,) of a bucket being right
+    shift_: Floats  # (n_labels, n_levels)
+
+    def __init__(self, strength: float = 3.0, stemming: str = "english") -> None:
+        self.strength = strength
+        self.stemming = stemming
+
+    @classmethod
+    def from_labels(cls, labels: LabelSpace) -> Self:
+        """Ready to tag without training documents, from the names and synonyms alone."""
+        return cls().fit_labels(labels)
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        assert aids.labels is not None  # needs_names
+        texts: Sequence[str] = X
+        phrases = self._index(aids.labels)  # step 1
+        sample = np.arange(0, len(texts), -(-len(texts) // SAMPLE))
+        some = [texts[i] for i in sample.tolist()]
+        by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
+        promised = chances(by_bucket)  # step 4
+        self.log_odds_ = _log_odds(promised).astype(np.float32)
+        _, by_label = self._count(phrases, texts, Y, promised, self.n_labels_)
+        self.shift_ = _shift(by_label, float(self.strength))  # step 5
+
+    def _fit_labels(self, labels: LabelSpace) -> None:
+        self._index(labels)
+        self.log_odds_ = _log_odds(chances(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
+        self.shift_ = np.zeros((len(labels), N_LEVELS), np.float32)
+
+    def _index(self, labels: LabelSpace) -> Phrases:
+        phrases = index_phrases(labels, self.stemming == "english")
+        for part, value in phrases._asdict().items():
+            setattr(self, f"{part}_", value)
+        return phrases
+
+    def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, promised: Weights, n: int) -> tuple[Longs, Longs]:
+        """Found and right by bucket, and found, right and promised by label (n of them) and level."""
+        expected = np.round(ONE * promised).astype(np.int64)
+        tallies: dict[int, tuple[Longs, Longs]] = {}  # one a thread: whole numbers add up the same in any order
+        truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
+
+        def count(start: int, stop: int) -> None:
+            thread = threading.get_ident()
+            if thread not in tallies:
+                tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
+            stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
+            count_matches(
+                find_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
+                scratch(phrases, Y.shape[1]), expected, *tallies[thread],
+            )  # fmt: skip
+
+        in_blocks(count, list(map(len, texts)))
+        by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
+        return by_bucket, by_label
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        texts: Sequence[str] = X
+        phrases = Phrases(*(getattr(self, f"{part}_") for part in Phrases._fields))
+        out = TopK.empty(len(texts), k)
+
+        def find(start: int, stop: int) -> None:
+            stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
+            best_matches(
+                find_stems(stems, phrases), forms, ends, phrases, scratch(phrases, self.n_labels_), self.log_odds_,
+                self.shift_, out.labels[start:stop], out.scores[start:stop],
+            )  # fmt: skip
+
+        in_blocks(find, list(map(len, texts)))
+        return out
+
+
+def chances(by_bucket: npt.NDArray[np.generic]) -> Weights:
+    """How often each bucket is right (step 4), from how often it was found and was right. Shape (n_buckets,)."""
+    found, right = np.asarray(by_bucket, np.float64).T
+    promised = np.concatenate(
+        [
+            _graded(found[:N_WHOLE], right[:N_WHOLE], WHOLE, WHOLE_WEIGHTS),
+            _graded(found[N_WHOLE:], right[N_WHOLE:], SOME, SOME_WEIGHTS),
+        ]
+    )
+    return np.asarray((right + BUCKET_STRENGTH * promised) / (found + BUCKET_STRENGTH))
+
+
+def _graded(found: Weights, right: Weights, sizes: tuple[int, ...], measured: Weights) -> Weights:
+    """A logistic model of the grades by Newton's method, its weights drawn to the measured ones."""
+    A = indicators(sizes)  # (n_buckets, 1 + n_grades)
+    w = measured.copy()
+    for _ in range(NEWTON_STEPS):
+        p = sigmoid(A @ w)
+        slope = A.T @ (right - found * p) - RIDGE * (w - measured)
+        curve = (A * (found * p * (1 - p))[:, None]).T @ A + RIDGE * np.eye(w.size)
+        w = w + np.clip(np.linalg.solve(curve, slope), -1, 1)  # a long step may overshoot
+    return sigmoid(A @ w)
+
+
+def indicators(sizes: tuple[int, ...]) -> Weights:
+    """A one, and a one for each grade that a bucket has. Shape (n_buckets, 1 + n_grades)."""
+    table = grades(np.arange(np.prod(sizes)), sizes)
+    return np.hstack([np.ones((len(table), 1)), *(np.eye(size)[table[:, i]] for i, size in enumerate(sizes))])
+
+
+def _log_odds(p: Weights) -> Weights:
+    p = np.clip(p, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(p) - np.log1p(-p))
+
+
+def _shift(by_label: Longs, strength: float) -> Floats:
+    """How far each label's log-odds are, level by level, from those promised. Shape (n_labels, n_levels)."""
+    found, right, promised = np.moveaxis(by_label, -1, 0).astype(np.float64)
+    expected = promised / ONE / np.maximum(found, 1)
+    smoothed = (right + strength * expected) / (found + strength)
+    shift = np.where(found > 0, _log_odds(smoothed) - _log_odds(expected), 0)
+    return shift.astype(np.float32)

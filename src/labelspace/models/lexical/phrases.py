@@ -1,0 +1,138 @@
+"""The phrases by which labels are known: names, synonyms and their parts, indexed for one pass over a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+
+import numpy as np
+
+from labelspace.features.tokenizer import Analyzer
+from labelspace.kernels.ngrams import index_keys
+from labelspace.kernels.phrase_matching import Phrases, hash_stems
+from labelspace.types import Ints, LabelSpace, Longs
+
+ANALYZER = Analyzer("word", shortest=1)  # the C of "vitamin C" counts
+NAME, SYNONYM, PART = 0, 1, 2
+MOST_SHARING = 20  # labels of one phrase: what more labels share tells none of them
+MOST_POSTS = 128  # phrases of one word, for matches of some words: likewise
+CODED = 0.9  # share of names that begin with a code, from which on these are codes
+UNIT = 100  # weights of words are whole numbers, a logarithm of one being so many
+
+_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]")
+_HYPHENED = re.compile(r"\w+-\w+")
+_PARTS = re.compile(r"[,;:/]|\s-\s")
+
+
+def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
+    """Every phrase of every label as (text, label, kind).
+
+    >>> list(phrases_of(LabelSpace(["bank (finance)"], [["credit institution, lender"]])))[1:]
+    [('bank', 0, 0), ('credit institution, lender', 0, 1), ('credit institution', 0, 2), (' lender', 0, 2)]
+    """
+    heads = [name.partition(" ") for name in labels.names]
+    coded = sum(bool(rest) and _has_digit(code) for code, _, rest in heads) >= CODED * max(len(heads), 1)
+    synonyms: Iterable[Sequence[str]] = repeat(()) if labels.synonyms is None else labels.synonyms
+    for label, ((code, space, rest), known) in enumerate(zip(heads, synonyms, strict=False)):
+        name = code + space + rest
+        if coded and rest:
+            yield code, label, SYNONYM
+            name = rest
+        yield from _variants(name, label, NAME)
+        for synonym in known:
+            yield from _variants(synonym, label, SYNONYM)
+            if synonym.startswith(name + " "):
+                yield from _variants(synonym[len(name) + 1 :], label, SYNONYM)
+
+
+def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]]:
+    """The text; two words with a hyphen as one; without what stands in brackets; its parts between commas."""
+    text = text.replace("_", " ")
+    yield text, label, kind
+    if _HYPHENED.fullmatch(text):
+        yield text.replace("-", ""), label, kind
+    if "(" in text or "[" in text:
+        text = _ASIDE.sub("", text)
+        yield text, label, kind
+    parts = _PARTS.split(text)
+    if len(parts) > 1:
+        for part in parts:
+            yield part, label, PART
+
+
+def _has_digit(text: str) -> bool:
+    return any(letter.isdigit() for letter in text)
+
+
+def read_stems(texts: Sequence[str], stemmed: bool) -> tuple[Longs, Longs, Longs]:
+    """Hashes of the stem and of the form of each word of some texts, and the words up to the end of each text."""
+    spans = ANALYZER.spans(texts)
+    return *hash_stems(spans.text, spans.starts, spans.stops, stemmed), spans.ends
+
+
+def index_phrases(labels: LabelSpace, stemmed: bool) -> Phrases:
+    """All phrases of the labels, each once a label, less those without words and those that too many labels share."""
+    texts, label, kind = zip(*phrases_of(labels), strict=True)
+    stems, forms, ends = read_stems(texts, stemmed)
+    known = np.unique(stems)
+    words = np.searchsorted(known, stems)
+    begins = np.append(0, ends[:-1])
+    node, edges = _trie(words, begins, ends, known.size)
+    kept = _kept(node, np.array(label), np.array(kind), edges.size + 1)
+    node, begins, lengths = node[kept], begins[kept], (ends - begins)[kept]
+    phrase_ends = np.append(0, np.cumsum(lengths))
+    at = np.arange(phrase_ends[-1]) - np.repeat(phrase_ends[:-1] - begins, lengths)
+    node_ends = np.append(0, np.cumsum(np.bincount(node, minlength=edges.size + 1)))
+    return Phrases(
+        index_keys(known, np.arange(known.size, dtype=np.int32)),
+        index_keys(edges, np.arange(1, edges.size + 1, dtype=np.int32)),
+        node_ends,
+        np.argsort(node, kind="stable").astype(np.int32),
+        np.array(label, np.int32)[kept],
+        np.array(kind, np.int32)[kept],
+        phrase_ends,
+        words[at].astype(np.int32),
+        forms[at],
+        *_postings(words[at], phrase_ends, known.size),
+    )
+
+
+def _trie(words: Longs, begins: Longs, ends: Longs, n_words: int) -> tuple[Longs, Longs]:
+    """The node at which each phrase ends, 0 for a phrase without words, and the key of the edge to node 1, 2, ..."""
+    node, levels, n_nodes = np.zeros(ends.size, np.int64), [np.empty(0, np.int64)], 1
+    alive = np.flatnonzero(ends > begins)
+    depth = 0
+    while alive.size:
+        keys, place = np.unique(node[alive] * n_words + words[begins[alive] + depth] + 1, return_inverse=True)
+        node[alive] = n_nodes + place
+        levels.append(keys)
+        n_nodes, depth = n_nodes + keys.size, depth + 1
+        alive = alive[ends[alive] > begins[alive] + depth]
+    return node, np.concatenate(levels)
+
+
+def _kept(node: Longs, label: Longs, kind: Longs, n_nodes: int) -> Longs:
+    """The phrases to keep, in order of their labels; of equal ones of a label the best kind."""
+    order = np.lexsort((kind, node, label))
+    first = np.ones(order.size, bool)
+    first[1:] = (np.diff(label[order]) != 0) | (np.diff(node[order]) != 0)
+    order = order[first & (node[order] > 0)]
+    sharing = np.bincount(node[order], minlength=n_nodes)
+    return order[sharing[node[order]] <= MOST_SHARING]
+
+
+def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Ints, Ints]:
+    """Weight of each phrase; ends and phrases of the words' postings; weight of each word."""
+    n_phrases, lengths = ends.size - 1, np.diff(ends)
+    phrase = np.repeat(np.arange(n_phrases), lengths)
+    order = np.lexsort((phrase, words))
+    first = np.ones(order.size, bool)
+    first[1:] = (np.diff(words[order]) != 0) | (np.diff(phrase[order]) != 0)
+    posts = order[first]  # each word once a phrase
+    df = np.bincount(words[posts], minlength=n_words)
+    weights = (UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
+    totals = np.bincount(phrase, weights=weights[words], minlength=n_phrases).astype(np.int32)
+    posts = posts[(df[words[posts]] <= MOST_POSTS) & (lengths[phrase[posts]] > 1)]
+    post_ends = np.append(0, np.cumsum(np.bincount(words[posts], minlength=n_words)))
+    return totals, post_ends, phrase[posts].astype(np.int32), weights

@@ -1,0 +1,138 @@
+"""Neighbors: exact k-nearest-neighbor tagging on sparse features.
+
+1. Divide every training document by its length (cosine), and store the matrix by columns: an inverted index. Features
+   that most documents share are kept apart, as dense rows.
+2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
+   all others, and keep the pair that ranks their labels best.
+3. For a document, find the m training documents of largest inner product.
+4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
+
+Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
+thirty remote relatives do, but by how much depends on the data (step 2). The search is exact, nothing is hashed or
+pruned: the features that most documents share are read only for documents that can still be among the best
+(``kernels.knn``).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from labelspace.estimator import at_least, optional, whole
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.knn import nearest_rows
+from labelspace.kernels.threads import run_blocks
+from labelspace.labels.voting import gain, tally
+from labelspace.models.base import Aids, Model
+from labelspace.types import Csr, Floats, Ints, Progress, TopK
+
+COMMON_SHARE = 0.25  # features in more documents than this are stored densely
+BLOCK = 128  # documents a task
+SAMPLE = 1000  # training documents tagged from the others to choose m and p
+NEIGHBORS = (10, 20, 50, 100)
+POWERS = (1.0, 2.0, 4.0, 8.0)
+PLACES = 5  # ranks that count in the choice
+
+
+class Neighbors(Model):
+    """Tags a document like the training documents most similar to it.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = Neighbors().fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "neighbors"
+    title = "k nearest neighbors (cosine)"
+    choose_when = "training must be instant, labels are very many, or near duplicates are common"
+    text_features = {"ngrams": 1}
+    rules = {"neighbors": optional(whole(1)), "power": optional(at_least(0)), "seed": whole(0)}
+    state = ("values_", "holders_", "starts_", "place_", "common_", "reach_", "Y_", "neighbors_", "power_")
+
+    values_: Floats  # the rare features of rows of length 1, feature after feature
+    holders_: Ints  # the document of each value, in 16 bits where they suffice
+    starts_: Ints  # (n_features + 1,) where each feature begins
+    place_: Ints  # (n_features,) the column of a common feature in common_, or -1
+    common_: Floats  # (n_documents, n_common)
+    reach_: Floats  # (n_documents,) length of a row of common_
+    Y_: Csr  # (n_documents, n_labels)
+    neighbors_: int  # m
+    power_: float  # p
+
+    def __init__(self, neighbors: int | None = None, power: float | None = None, seed: int = 0) -> None:
+        self.neighbors = neighbors
+        self.power = power
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        X = unit_rows(X)
+        self._store(X)  # step 1
+        self.Y_ = Y.copy()  # the caller may go on using theirs
+        numbers = NEIGHBORS if self.neighbors is None else (self.neighbors,)
+        powers = POWERS if self.power is None else (self.power,)
+        choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
+        if len(choices) > 1:
+            choices = self._best_first(choices, X, aids.progress)  # step 2
+        self.neighbors_, self.power_ = choices[0]
+
+    def _store(self, X: Csr) -> None:
+        frequent = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) > COMMON_SHARE * X.shape[0])
+        self.place_ = np.full(X.shape[1], -1, np.int32)
+        self.place_[frequent] = np.arange(len(frequent), dtype=np.int32)
+        self.common_ = np.ascontiguousarray(X[:, frequent].toarray())
+        self.reach_ = np.sqrt(np.square(self.common_, dtype=np.float64).sum(axis=1)).astype(np.float32)
+        rare = X.copy()
+        rare.data[self.place_[rare.indices] >= 0] = 0.0
+        rare.eliminate_zeros()
+        index = rare.tocsc()
+        self.values_, self.starts_ = index.data, index.indptr
+        self.holders_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
+
+    def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
+        """The choices by how well they rank the labels of a sample of the training documents, each left out itself."""
+        rows = np.sort(np.random.default_rng(self.seed).permutation(X.shape[0])[:SAMPLE])
+        near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
+        itself = near == rows[:, None]
+        similarity[itself] = -np.inf
+        order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
+        near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
+        similarity = np.take_along_axis(similarity, order, axis=1)
+        truth = self.Y_[rows]
+        gains = []
+        for m, p in choices:
+            top = self._vote(near, similarity, m, p, min(PLACES, self.n_labels_))
+            gains.append(gain(top, truth))
+        return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        near, similarity = self._nearest(unit_rows(X), self.neighbors_)  # step 3
+        return self._vote(near, similarity, self.neighbors_, self.power_, k)  # step 4
+
+    def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
+        """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
+        m = min(m, self.Y_.shape[0])
+        near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
+
+        def find(start: int, stop: int) -> None:
+            nearest_rows(
+                Q.data, Q.indices, Q.indptr, start, stop, self.values_, self.holders_, self.starts_,
+                self.place_, self.common_, self.reach_, near[start:stop], similarity[start:stop],
+            )  # fmt: skip
+
+        report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
+        run_blocks(find, Q.shape[0], BLOCK, report)
+        return near, similarity
+
+    def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
+        near, similarity = near[:, :m], similarity[:, :m]
+        # Relative to the nearest, so that a high power does not turn all votes to zero.
+        weights = np.divide(similarity, similarity[:, :1], out=np.zeros_like(similarity), where=near >= 0)
+        np.power(weights, np.float32(p), out=weights, where=near >= 0)
+        top = tally(near, weights, self.Y_, k)
+        np.divide(top.scores, np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30)), out=top.scores)
+        return top

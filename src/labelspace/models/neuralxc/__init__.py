@@ -1,0 +1,5 @@
+"""NeuralXC (Srinivasan, Rao and Agarwal)."""
+
+from labelspace.models.neuralxc.model import NeuralXC
+
+__all__ = ["NeuralXC"]

@@ -1,0 +1,337 @@
+"""NeuralXC: documents and label sets as codes of autoencoders, with a regressor from the one code to the other.
+
+Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 3). With the encoders phi_i and phi_o,
+the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1) is
+
+    alpha |psi_i(phi_i(x)) - x|^2 + beta |psi_o(phi_o(y)) - y|^2 + BCE(psi_o(f(phi_i(x))), y)
+
+1. Begin with random weights, and the bias of each label at the log-odds of its frequency.
+2. ``training="staged"``: first minimize the two reconstruction terms alone, then move f alone by the third;
+   ``"pretrained"``: the same beginning, then all terms and all weights; ``"joint"``: all from the start.
+3. For each batch of documents x and label sets y, leave some features out (``input_dropout``) and drop some units of
+   phi_i's first layer (``dropout``).
+4. The code f(phi_i(x)) and the code phi_o(y) go through psi_o together; the errors of both move its weights.
+5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``drawn`` others.
+6. Dense weights move by Adam at ``rate``, an encoder's vectors of features by row-wise Adagrad at ``feature_rate``, or
+   at ``rate`` while there is nothing but codes to learn, those of psi_i at a tenth of ``rate``. All rates fall to 0.
+7. Of what was learned only phi_i, f and psi_o are kept, the two largest tables in 8 bits; labels are ranked by their
+   score psi_o(f(phi_i(x))).
+
+| paper | here |
+|---|---|
+| d_x, d_y | n_features, n_labels |
+| phi_i, ld_x | ``input_layers``: widths from the features to the code, the last of which is ld_x |
+| phi_o, ld_y | ``output_layers``: widths from the labels to the code, the last of which is ld_y |
+| psi_i, psi_o | the same widths backwards |
+| f | ``regressor``: widths between the two codes |
+| alpha, beta | ``alpha``, ``beta`` |
+
+Where we differ, and why: losses are summed over features and labels, as eq. 1 has them; the authors' programs take the
+mean. Biases at the labels' frequency and codes that do not saturate are what keeps it from collapsing to the labels'
+frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch learns on its own and ``negatives`` drawn
+ones; above ``drawn`` features the reconstruction is sampled: both estimate the same sums without a table of all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace.estimator import above, at_least, listed_widths, one_of, optional, share, whole, widths
+from labelspace.features.normalize import unit_rows
+from labelspace.kernels.losses import subtract_at
+from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.sparse_layers import output_topk, subtract_labels
+from labelspace.kernels.threads import run_blocks
+from labelspace.models.base import Aids, Inputs, Model
+from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
+from labelspace.training.dense_layers import ACTIVATIONS, Chain, Stack, chain_of, flattened
+from labelspace.training.early_stopping import batches, portions
+from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
+from labelspace.training.negative_sampling import ALL_LABELS, Chosen, choose, labels_seen
+from labelspace.training.output_layer import OutputLayer, SampledOutput
+from labelspace.training.sparse_layers import some_rows
+from labelspace.types import Csr, Floats, Ints, TopK
+
+STEPS = 500  # batches that suffice to learn
+EPOCHS = (6, 15)  # fewest and most that are chosen
+ROW_BLOCK = 64  # documents a task
+MANY_DOCUMENTS = 30_000  # above, fewer units need be dropped: there is less to overfit
+DROPOUT = (0.5, 0.1)  # up to so many documents, and above
+
+
+class NeuralXC(Model):
+    """Two autoencoders and a regressor between their codes.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = NeuralXC().fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "neuralxc"
+    title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
+    choose_when = "you compare with the paper, or need codes of documents beside their labels"
+    text_features = {"ngrams": 1}
+    rules = {
+        "input_layers": widths(),
+        "output_layers": widths(),
+        "regressor": widths(0),
+        "activation": one_of(*ACTIVATIONS),
+        "input_code": one_of(*ACTIVATIONS),
+        "output_code": one_of(*ACTIVATIONS),
+        "alpha": at_least(0),
+        "beta": at_least(0),
+        "training": one_of("joint", "staged", "pretrained"),
+        "reduction": one_of("sum", "mean"),
+        "prior": one_of(True, False),
+        "epochs": optional(whole(1)),
+        "batch": whole(1),
+        "rate": above(0),
+        "feature_rate": above(0),
+        "dropout": optional(share),
+        "input_dropout": share,
+        "drawn": whole(1),
+        "negatives": whole(1),
+        "seed": whole(0),
+    }
+    state = (
+        "vectors_",
+        "vector_scales_",
+        "offset_",
+        "dense_",
+        "weights_",
+        "weight_scales_",
+        "bias_",
+        "seen_",
+        "error_",
+    )
+
+    vectors_: Bytes  # (n_features, width)
+    vector_scales_: Floats  # (n_features,)
+    offset_: Floats  # (width,)
+    dense_: Floats  # the dense layers of phi_i, f and psi_o, one after another: for each its weights (inputs, units)
+    weights_: Bytes  # (last width, n_labels)
+    weight_scales_: Floats  # (n_labels,)
+    bias_: Floats  # (n_labels,)
+    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+    error_: float | None  # of the reconstruction of a document, whose length is 1; None with alpha at 0
+
+    def __init__(
+        self,
+        input_layers: int | str = 512,
+        output_layers: int | str = 512,
+        regressor: int | str = "",
+        activation: str = "relu",
+        input_code: str = "relu",
+        output_code: str = "linear",
+        alpha: float = 0.1,
+        beta: float = 0.1,
+        training: str = "joint",
+        reduction: str = "sum",
+        prior: bool = True,
+        epochs: int | None = None,
+        batch: int = 256,
+        rate: float = 0.003,
+        feature_rate: float = 0.1,
+        dropout: float | None = None,
+        input_dropout: float = 0.0,
+        drawn: int = 2048,
+        negatives: int = 2048,
+        seed: int = 0,
+    ) -> None:
+        self.input_layers = input_layers
+        self.output_layers = output_layers
+        self.regressor = regressor
+        self.activation = activation
+        self.input_code = input_code
+        self.output_code = output_code
+        self.alpha = alpha
+        self.beta = beta
+        self.training = training
+        self.reduction = reduction
+        self.prior = prior
+        self.epochs = epochs
+        self.batch = batch
+        self.rate = rate
+        self.feature_rate = feature_rate
+        self.dropout = dropout
+        self.input_dropout = input_dropout
+        self.drawn = drawn
+        self.negatives = negatives
+        self.seed = seed
+
+    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+        X = unit_rows(X)
+        rng = np.random.default_rng(self.seed)
+        net = self._begin(X, Y, rng)  # step 1
+        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)
+        plan, seen = phases(self.training, self.alpha, self.beta), labels_seen(Y)  # step 2
+        with threadpool_limits(1, user_api="blas"):
+            for number, phase in enumerate(plan):
+                for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress, number, len(plan)):
+                    self._step(net, phase, X, Y, rows, seen, left, rng)
+        self._keep(net, Y)  # step 7
+
+    def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
+        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        hidden = self.activation
+        bias = log_odds(Y) if self.prior else np.zeros(Y.shape[1], np.float32)
+        last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutput).random(bias, outputs[0], rng)
+        return Net(
+            phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
+            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.drawn, rng),
+            f=Stack.random([inputs[-1], *listed_widths(self.regressor), outputs[-1]], hidden, self.output_code, rng),
+            phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
+            psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
+            output=last,
+        )
+
+    def _step(
+        self, net: Net, phase: Phase, X: Csr, Y: Csr, rows: Ints, seen: Ints, left: float, rng: np.random.Generator
+    ) -> None:
+        """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
+        net.number += 1
+        net.classified += phase.classify
+        of_features = self.feature_rate if phase.classify else self.rate  # a code alone needs no more
+        own = Rates(self.rate * left, of_features * left, net.number)
+        others = own.none() if phase.codes_rest else own
+        trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
+        by_code = np.zeros_like(trace.code)
+        true = Y[rows]
+        regressed = net.f.forward(trace.code) if phase.classify else []
+        of_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
+        codes = [*regressed[-1:], *([] if of_labels is None else [of_labels.code])]
+        if codes:
+            chosen = choose(true, seen, self.negatives, rng) if isinstance(net.output, SampledOutput) else None
+            gradients = self._decode(net, np.concatenate(codes), Lesson(Y, rows, true, chosen, phase), others)  # step 4
+            if of_labels is not None:
+                net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
+            if regressed:
+                by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, net.classified)
+        if phase.alpha:
+            weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
+            target = some_rows(X, rows, 0.0, rng)
+            by_code += net.psi_i.descend(trace.code, target, weight, others, rng)  # step 5
+        if not phase.codes_rest:
+            net.phi_i.backward(trace, by_code, others)
+
+    def _dropout(self, X: Csr) -> float:
+        return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
+
+    def _decode(self, net: Net, codes: Floats, lesson: Lesson, rates: Rates) -> Floats:
+        """Move psi_o on the codes of documents and of label sets, in this order; the gradient by them is returned."""
+        values = net.psi_o.forward(codes)
+        scale = 1 / len(lesson.rows) / (lesson.Y.shape[1] if self.reduction == "mean" else 1)
+
+        def to_errors(scores: Floats, start: int) -> None:
+            lesson.to_errors(scores, start)
+            scores *= np.float32(scale)
+
+        if isinstance(net.output, SampledOutput):
+            ids = np.zeros(0, np.int32) if lesson.chosen is None else lesson.chosen.ids
+            gradient = net.output.descend(values[-1], ids, to_errors, rates.sparse)
+        else:
+            gradient = net.output.descend(values[-1], to_errors, rates.dense, rates.number)
+        return net.psi_o.backward(values, gradient, rates.dense, rates.number)
+
+    def _keep(self, net: Net, Y: Csr) -> None:
+        self.vectors_, self.vector_scales_ = in_bytes(net.phi_i.features.vectors)
+        self.offset_ = net.phi_i.offset.value
+        self.dense_ = flattened([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
+        self.weights_, self.weight_scales_ = net.output.by_units()
+        self.bias_ = net.output.bias_values
+        self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+        self.error_ = net.psi_i.error()
+
+    def report(self) -> dict[str, Any]:
+        """How well a document can be told from its code."""
+        self.check_fitted()
+        return {"reconstruction_error": self.error_}
+
+    def _chain(self) -> Chain:
+        """Every layer from the features' sum to psi_o's last but one."""
+        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        return [
+            *chain_of(inputs, self.activation, self.input_code),
+            *chain_of([*listed_widths(self.regressor), outputs[-1]], self.activation, self.output_code),
+            *((width, self.activation) for width in outputs[-2::-1]),
+        ]
+
+    def _stored(self, chain: Chain) -> StoredEncoder:
+        return StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
+
+    def encode(self, X: Inputs) -> Floats:
+        """The codes phi_i(x) of documents: (n, code)."""
+        self.check_fitted()
+        X = self._checked_inputs(X)
+        self._check_columns(X)
+        inputs = listed_widths(self.input_layers)
+        return self._stored(chain_of(inputs, self.activation, self.input_code)).rows(unit_rows(X))
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        X = unit_rows(X)
+        out = TopK.empty(X.shape[0], k)
+        encode = self._stored(self._chain())
+
+        def score(start: int, stop: int) -> None:
+            output_topk(
+                encode(X, start, stop), 0, stop - start, self.weights_, self.weight_scales_, self.bias_, self.seen_,
+                out.labels[start:stop], out.scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(score, X.shape[0], ROW_BLOCK)
+        listed = out.labels >= 0
+        out.scores[listed] = sigmoid(out.scores[listed])
+        return out
+
+
+@dataclass
+class Net:
+    """The parts of eq. 1 while they learn."""
+
+    phi_i: SparseEncoder
+    psi_i: SparseDecoder
+    f: Stack
+    phi_o: SparseEncoder
+    psi_o: Stack  # up to the last layer
+    output: OutputLayer | SampledOutput
+    number: int = 0  # steps begun
+    classified: int = 0  # of these, those that move f: Adam counts the steps of what it moves
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The labels of a batch, for the errors of psi_o."""
+
+    Y: Csr
+    rows: Ints
+    true: Csr  # Y[rows]
+    chosen: Chosen | None  # the labels to learn on; None for all
+    phase: Phase
+
+    def to_errors(self, scores: Floats, start: int) -> None:
+        """The gradient of eq. 1's last two terms by scores, in place: documents first, then label sets."""
+        first = len(self.rows) if self.phase.classify else 0
+        to_chances(scores)
+        chances = scores[first:].copy()
+        for part in (scores[:first], scores[first:]):
+            if len(part):
+                self._subtract_truth(part, start)
+        squared_errors(chances, scores[first:])
+        scores[first:] *= np.float32(2 * self.phase.beta)
+        if self.chosen is not None and self.chosen.weights is not None:
+            scores *= self.chosen.weights
+
+    def _subtract_truth(self, part: Floats, start: int) -> None:
+        if self.chosen is None:
+            subtract_labels(self.Y.indices, self.Y.indptr, self.rows, start, part)
+        else:
+            subtract_at(self.chosen.columns, self.chosen.ends, 0, False, part)

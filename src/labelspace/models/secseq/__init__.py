@@ -1,0 +1,6 @@
+"""SeCSeq (Chang et al., 2018) and its one-digit setting mlc2seq (Nam et al., 2017)."""
+
+from labelspace.models.secseq.mlc2seq import Mlc2Seq
+from labelspace.models.secseq.model import SeCSeq
+
+__all__ = ["Mlc2Seq", "SeCSeq"]

@@ -1,0 +1,131 @@
+"""The first layer of a network on sparse rows: a vector a feature; a step touches those of the batch's features."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.kernels.sparse_layers import (
+    by_feature,
+    descend_features,
+    embed_rows,
+    entry_products,
+    feature_gradients,
+    take_rows,
+)
+from labelspace.kernels.threads import run_blocks
+from labelspace.training.optimizers import RowAdagrad
+from labelspace.types import Csr, Floats, Ints
+
+ROW_BLOCK = 64  # documents a task
+FEATURE_BLOCK = 2048  # features a task
+SPREAD = 0.1  # of the features' vectors at the start
+
+NONE: Ints = np.zeros(0, np.int32)
+
+Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
+
+
+def some_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
+    """Some rows of X; each value is left out by chance, and what stays is enlarged to the same sum on average."""
+    chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
+    batch: Batch = take_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))
+    return batch
+
+
+class SparseLayer:
+    """E'x + c for sparse rows x, moved by row-wise Adagrad: one number of memory a feature.
+
+    With ``normalized`` the vector of each unit, a column of E, counts by its direction alone: the sum of its squares is
+    kept up to date with the rows that a step moves.
+    """
+
+    vectors: Floats  # E (n_features, width)
+
+    def __init__(self, vectors: Floats, normalized: bool = False) -> None:
+        n_features, width = vectors.shape
+        self.vectors, self.memory, self.normalized = vectors, RowAdagrad(n_features), normalized
+        self.lengths = np.zeros(width if normalized else 0)  # of the units' vectors, squared
+        if normalized:
+            for start in range(0, n_features, FEATURE_BLOCK):
+                self.lengths += np.square(vectors[start : start + FEATURE_BLOCK], dtype=np.float64).sum(axis=0)
+        self._ones, self._workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
+
+    @classmethod
+    def random(
+        cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, spread: float = SPREAD
+    ) -> SparseLayer:
+        """Random vectors; 0 for a feature without documents."""
+        vectors = rng.standard_normal((X.shape[1], width), np.float32)
+        vectors *= np.float32(spread)
+        vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
+        return cls(vectors, normalized)
+
+    @property
+    def squares(self) -> Floats:
+        """What Adagrad remembers of each vector. Shape (n_features,)."""
+        return self.memory.squares
+
+    @property
+    def unit_scales(self) -> Floats:
+        """What a unit's output is multiplied by: 1 over the length of its vector, as a share of that at the start."""
+        usual = SPREAD * np.sqrt(max(len(self.vectors), 1))
+        scales: Floats = (usual / np.sqrt(np.maximum(self.lengths, 1e-12))).astype(np.float32)
+        return scales
+
+    def embed(self, batch: Batch, bias: Floats) -> Floats:
+        """E'x + c for each row x: (batch, width)."""
+        out = np.empty((len(batch[2]) - 1, self.vectors.shape[1]), np.float32)
+        first = np.zeros_like(bias) if self.normalized else bias
+
+        def embed(start: int, stop: int) -> None:
+            embed_rows(*batch, start, stop, self.vectors, self._ones, first, out)
+
+        run_blocks(embed, len(out), ROW_BLOCK)
+        if self.normalized:
+            out *= self.unit_scales
+            out += bias
+        return out
+
+    def at(self, batch: Batch, hidden: Floats, skipped: Ints = NONE) -> Floats:
+        """At each entry of a batch, the product of its feature's vector and its row of ``hidden`` (batch, width).
+
+        Entries of features with ``skipped`` (n_features,) at 0 or more are left out, and 0.
+        """
+        out = np.zeros(len(batch[1]), np.float32)
+
+        def multiply(start: int, stop: int) -> None:
+            entry_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
+
+        run_blocks(multiply, len(hidden), ROW_BLOCK)
+        return out
+
+    def descend_rows(self, ids: Ints, gradient: Floats, rate: float) -> None:
+        """Move the vectors of some features, each named once, whose gradient (n, width) this is."""
+        self.vectors[ids] += self.memory.steps(ids, gradient, rate)
+
+    def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
+        """A batch's features, and the gradient by the vector of each. Shapes (m,) and (m, width)."""
+        features, ends, rows, values = by_feature(*batch, self._workspace)
+        out = np.empty((len(features), gradient.shape[1]), np.float32)
+        feature_gradients(values, rows, ends, gradient, out)
+        return features, out
+
+    def descend(self, batch: Batch, gradient: Floats, rate: float) -> None:
+        """Move the vectors of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
+
+        Of a normalized unit's gradient the term that makes it orthogonal to the unit's vector is left out: it would
+        touch every feature, and change the vector's length alone.
+        """
+        if self.normalized:
+            gradient = gradient * self.unit_scales
+        features, ends, rows, values = by_feature(*batch, self._workspace)
+        changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.lengths)))
+
+        def descend(start: int, stop: int) -> None:
+            descend_features(
+                values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
+                changes[start // FEATURE_BLOCK],
+            )  # fmt: skip
+
+        run_blocks(descend, len(features), FEATURE_BLOCK)
+        self.lengths += changes.sum(axis=0)  # in one order, whatever the threads did

@@ -1,0 +1,372 @@
+"""The command line as a user meets it: what it prints, where, and its exit codes."""
+
+import functools
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.source import write_dataset
+from labelspace.data.synthetic import planted
+from labelspace.features import Tfidf
+from labelspace.tagger import Tagger
+from labelspace.types import Dataset, LabelSpace
+
+KEYS = (
+    "P@1 P@3 P@5 nDCG@1 nDCG@3 nDCG@5 PSP@1 PSP@3 PSP@5 PSnDCG@1 PSnDCG@3 PSnDCG@5 R@5 RP@5 coverage@5 "
+    "n n_labels predict_seconds latency_ms_p50 latency_ms_p99 model_mb"
+).split()
+
+
+@pytest.fixture
+def texts(data, tmp_path):
+    folder = tmp_path / "texts"
+    for name, part in zip(("train", "test"), data, strict=True):
+        ids = [f"{name}-{i}" for i in range(len(part))]
+        write_dataset(Dataset(part.Y, part.labels, texts=part.texts, ids=ids), folder / f"{name}.jsonl.gz")
+    write_labels(folder / "labels.jsonl", LabelSpace(data[0].labels.names, [[f"about {n}"] for n in range(40)]))
+    write_hierarchy(folder / "hierarchy.tsv", data[0].labels)
+    return folder
+
+
+@pytest.fixture
+def features(data, tmp_path):
+    folder = tmp_path / "features"
+    for name, part in zip(("train", "test"), data, strict=True):
+        write_dataset(Dataset(part.Y, part.labels, X=part.X), folder / f"{name}.txt")
+    return folder
+
+
+@pytest.fixture
+def model(run, texts):
+    assert run("train", texts, "--method", "one_vs_rest", "--out", "model")[0] == 0
+    return "model"
+
+
+def one_line(err):
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    return err
+
+
+def test_train_says_what_it_did_and_shows_progress_on_stderr(run, texts):
+    code, out, err = run("train", texts, "--method", "one_vs_rest", "--out", "m", "--set", "C=2", "--seed", "3")
+    assert code == 0
+    assert "700 documents and 40 labels" in out
+    assert "saved: m (" in out
+    assert "labels: 40 of 40" in err
+    saved = json.loads(Path("m/model.json").read_text())
+    assert saved["model"]["params"]["C"] == 2
+    assert saved["model"]["params"]["seed"] == 3
+
+
+@pytest.mark.slow
+def test_train_has_a_default_method_and_place(run, texts):
+    code, out, _ = run("train", texts, "--json")
+    assert code == 0
+    assert json.loads(out)["model"] == "runs/texts-blend"
+
+
+def test_settings_reach_the_features(run, texts):
+    by = ("--method", "neighbors", "--out", "m")
+    assert run("train", texts, *by, "--set", "features.ngrams=2", "--set", "features.max_features=none")[0] == 0
+    assert json.loads(Path("m/model.json").read_text())["features"]["params"]["ngrams"] == 2
+    assert run("train", texts, *by, "--features", "hashing", "--set", "features.bits=12")[0] == 0
+    assert json.loads(Path("m/model.json").read_text())["features"]["name"] == "hashing"
+
+
+def test_evaluate_json_is_one_object_with_the_declared_keys(run, texts, model):
+    code, out, err = run("evaluate", model, texts, "--json")
+    assert code == 0
+    assert err == ""
+    figures = json.loads(out)
+    assert [key for key in figures if key in KEYS] == KEYS
+    assert figures["P@1"] > 85
+    assert figures["n"] == 200
+    assert figures["model_mb"] > 0
+    assert "by_level" in figures
+
+
+def test_evaluate_needs_the_test_file_only(run, texts, model):
+    (texts / "train.jsonl.gz").unlink()
+    assert json.loads(run("evaluate", model, texts, "--json")[1])["n"] == 200
+
+
+def test_evaluate_prints_a_table_and_takes_other_ks(run, texts, model):
+    code, out, _ = run("evaluate", model, texts / "test.jsonl.gz", "--k", "1,10")
+    assert code == 0
+    assert "200 documents, 40 labels" in out
+    assert "@10" in out
+    assert "at most 25" in out
+
+
+def test_a_blend_gives_probabilities_and_abstains_where_they_are_low(run, texts, model):
+    members = "members=neighbors,label_tree"
+    assert run("train", texts, "--set", members, "--set", "folds=2", "--out", "blend")[0] == 0
+    assert 0 <= json.loads(run("evaluate", "blend", texts, "--json")[1])["ECE@5"] < 20
+    text = "w1 w2 w3"
+    every = json.loads(run("predict", "blend", text, "--json")[1])["results"][0]["labels"]
+    bound = every[1]["score"] - 1e-6  # what is printed is rounded
+    least = ("--min-probability", str(bound))
+    some = json.loads(run("predict", "blend", text, *least, "--json")[1])["results"][0]["labels"]
+    assert some == [tag for tag in every if tag["score"] >= bound]
+    Path("lines.txt").write_text(text + "\n")
+    streamed = json.loads(run("predict", "blend", "--input", "lines.txt", *least)[1])
+    assert streamed["labels"] == some
+    wrong = one_line(run("predict", "blend", text, "--min-probability", "1.5")[2])
+    assert "between 0 and 1, but min_probability is 1.5" in wrong
+    assert (
+        "no label is right with a probability of 1 or more"
+        in run("predict", "blend", text, "--min-probability", "1")[1]
+    )
+    assert "but one_vs_rest does not; train blend" in one_line(
+        run("predict", model, text, "--min-probability", "0.5")[2]
+    )
+
+
+def test_compare_tells_no_features_to_a_method_that_reads_texts(run, texts):
+    settings = ("--set", "features.ngrams=2", "--set", "blend.members=neighbors", "--set", "blend.folds=1")
+    rows = json.loads(run("compare", texts, "--methods", "popular,blend", *settings, "--json")[1])["rows"]
+    assert all("error" not in row for row in rows)
+
+
+def test_predict_prints_names_synonyms_and_scores(run, data, model):
+    text = data[1].texts[0]
+    code, out, _ = run("predict", model, text, "--k", "2")
+    assert code == 0
+    assert "label " in out
+    assert "about " in out
+    assert len(json.loads(run("predict", model, text, "--k", "100000000", "--json")[1])["results"][0]["labels"]) == 40
+    code, out, _ = run("predict", model, text, "", "--k", "2", "--json")
+    results = json.loads(out)["results"]
+    assert [r["text"] for r in results] == [text, ""]
+    assert len(results[0]["labels"]) == 2
+    assert 0 < results[0]["labels"][0]["score"] < 1
+
+
+@pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.parquet", "in.jsonl.gz"])
+def test_predict_streams_files_and_keeps_ids(run, data, model, name, monkeypatch):
+    monkeypatch.setattr("labelspace.experiment.BATCH", 7)
+    part = data[1].rows(range(20))
+    ids = [f"doc {i}" for i in range(20)]
+    write_dataset(Dataset(part.Y, part.labels, texts=part.texts, ids=ids), name)
+    code, out, _ = run("predict", model, "--input", name, "--k", "3")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert [line["id"] for line in lines] == ids
+    assert all(len(line["labels"]) == 3 for line in lines)
+
+
+def test_predict_takes_plain_lines_and_stdin(run, data, model, monkeypatch):
+    Path("in.txt").write_text("\n".join(data[1].texts[:3]) + "\n")
+    _, from_file, _ = run("predict", model, "--input", "in.txt")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("in.txt").read_bytes())))
+    _, from_stdin, _ = run("predict", model, "--input", "-")
+    assert from_file == from_stdin
+    assert [json.loads(line)["id"] for line in from_file.splitlines()] == ["0", "1", "2"]
+
+
+def test_ready_made_features_go_all_the_way(run, features):
+    assert run("train", features, "--method", "one_vs_rest", "--out", "m")[0] == 0
+    figures = json.loads(run("evaluate", "m", features, "--json")[1])
+    assert figures["P@1"] > 85
+    code, out, _ = run("predict", "m", "--input", features / "test.txt", "--k", "1")
+    assert code == 0
+    assert len(out.splitlines()) == 200
+    code, _, err = run("predict", "m", "a text")
+    assert code == 2
+    assert "trained on 600 ready-made features, but was given texts" in one_line(err)
+
+
+def test_compare_prints_a_table_and_survives_a_failure(run, texts):
+    code, out, _ = run("compare", texts, "--methods", "popular,one_vs_rest,neighbors", "--set", "one_vs_rest.C=-1")
+    assert code == 0
+    assert "one_vs_rest failed: C of one_vs_rest must be above 0, but is -1" in out
+    rows = json.loads(Path("runs/texts-compare/results.json").read_text())["rows"]
+    assert [row["method"] for row in rows] == ["popular", "one_vs_rest", "neighbors"]
+    assert run("predict", "runs/texts-compare/models/neighbors", "w1 w2")[0] == 0
+    assert run("compare", texts, "--methods", "nonsense", "--json")[0] == 2
+
+
+def test_compare_at_another_k(run, texts):
+    code, out, _ = run("compare", texts, "--methods", "popular,neighbors", "--k", "7")
+    assert code == 0
+    assert "P@7" in out
+    assert "P@7" in Path("runs/texts-compare/report.html").read_text()
+
+
+def test_json_lines_are_known_without_their_ending(run, data, model, monkeypatch):
+    line = json.dumps({"id": "x7", "text": data[1].texts[0]}) + "\n"
+    Path("in.ndjson").write_text(line)
+    code, out, _ = run("predict", model, "--input", "in.ndjson", "--k", "1")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+    assert run("predict", model, "--input", "-", "--k", "1")[:2] == (code, out)
+    assert json.loads(out)["id"] == "x7"
+
+
+@pytest.mark.slow
+def test_features_of_a_test_file_may_be_narrower(run, data):
+    train, test = data
+    for name, part in (("train", train), ("test", test.rows(range(3)))):
+        write_dataset(Dataset(part.Y, part.labels, X=part.X), f"narrow/{name}.jsonl")
+    assert run("train", "narrow", "--out", "m")[0] == 0
+    assert json.loads(run("evaluate", "m", "narrow", "--json")[1])["n"] == 3
+
+
+def test_convert_keeps_the_labels_of_the_target_folder(run, tmp_path):
+    for folder, names in (("src", "ba"), ("dst", "ac")):
+        Path(folder).mkdir()
+        rows = [{"label": name, **({"alt": ["feline"]} if name == "a" else {})} for name in names]
+        Path(folder, "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("src/n.jsonl").write_text('{"text": "x", "labels": [0]}\n{"text": "y", "labels": [1]}\n')
+    assert run("data", "convert", "src/n.jsonl", "dst/n.csv")[0] == 0
+    kept = [json.loads(line) for line in Path("dst/labels.jsonl").read_text().splitlines()]
+    assert kept == [{"label": "a", "alt": ["feline"]}, {"label": "c"}, {"label": "b"}]
+    assert Path("dst/n.csv").read_text().split()[1:] == ["0,x,b", "1,y,a"]
+
+
+def test_the_version_is_told(run):
+    assert run("--version")[1].startswith("labelspace 0.")
+
+
+def test_methods_lists_every_method(run):
+    code, out, _ = run("methods")
+    assert code == 0
+    assert "blend (default)" in out
+    listed = json.loads(run("methods", "--json")[1])
+    assert {m["name"] for m in listed["methods"]} >= {"popular", "random", "neighbors", "one_vs_rest"}
+    assert next(m for m in listed["methods"] if m["name"] == "one_vs_rest")["defaults"]["C"] == 0.5
+
+
+def test_data_stats_counts(run, texts, features):
+    code, out, _ = run("data", "stats", texts)
+    assert code == 0
+    assert "hierarchy depth" in out
+    parts = json.loads(run("data", "stats", features, "--json")[1])["parts"]
+    assert parts["train"]["documents"] == 700
+    assert parts["test"]["features"] == 600
+
+
+def test_data_convert_round_trip(run, texts, features):
+    assert run("data", "convert", features / "train.txt", "there.csv.gz")[0] == 0
+    assert run("data", "convert", "there.csv.gz", "back.txt")[0] == 0
+    body = Path("back.txt").read_text().split("\n", 1)[1]
+    assert body == (features / "train.txt").read_text().split("\n", 1)[1]
+
+
+def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
+    code, out, _ = run("data", "convert", texts, "out", "--to", "txt.gz")
+    assert code == 0
+    assert "out/train.txt.gz: 700 documents" in out
+    assert run("train", "out", "--method", "one_vs_rest", "--out", "m")[0] == 0
+    assert json.loads(run("evaluate", "m", "out", "--json")[1])["P@1"] > 85
+    assert "--to jsonl.gz" in one_line(run("data", "convert", texts, "out2")[2])
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("train", "nowhere"), "nowhere does not exist"),
+        (("train", "texts", "--method", "magic"), "there is no method 'magic'"),
+        (("train", "texts", "--set", "color=1"), "blend has no parameter 'color'"),
+        (("train", "texts", "--set", "color"), "--set must be KEY=VALUE"),
+        (("train", "texts", "--set", "features.ngrams=1"), "blend reads texts itself, but features.ngrams is set"),
+        (("train", "texts", "--method", "popular", "--set", "features.color=1"), "tfidf has no parameter 'color'"),
+        (("train", "texts", "--method", "popular", "--features", "magic"), "one of tfidf, hashing"),
+        (("train", "texts", "--out", "texts"), "holds other files"),
+        (("train", "--bogus"), "No such option: --bogus"),
+        (("train",), "Missing argument 'DATA'"),
+        (("evaluate", "nowhere", "texts"), "does not exist; give the folder"),
+        (("evaluate", "model", "texts", "--k", "1,x"), "--k must be whole numbers"),
+        (("evaluate", "model", "texts", "--k", "1,5000"), "k must be at most the number of labels, but is 5000"),
+        (("evaluate", "model", "features"), "reads texts, but the data holds ready-made features"),
+        (("evaluate", "model", "only"), "must hold a test file, but has none"),
+        (("train", "texts", "--method", "popular", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
+        (("predict", "model"), "texts or --input FILE, one of the two"),
+        (("predict", "model", "x", "--input", "y"), "one of the two"),
+        (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),
+        (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
+        (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
+        (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),
+        (("compare", "texts", "--methods", ","), "must name at least one method"),
+        (("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"), "folders writable, but bad.jsonl is not"),
+        (("data", "convert", "texts/train.jsonl.gz", "x.xml"), "must end with .txt"),
+        (("wibble",), "No such command 'wibble'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run, texts, features, model, tmp_path, args, message):
+    (tmp_path / "bad.jsonl").write_text('{"text": "fine"}\nnot json\n')
+    (tmp_path / "unlabelled.csv").write_text("text,tags\na b,x\n")
+    (tmp_path / "only").mkdir()
+    (tmp_path / "only" / "train.jsonl").write_text('{"text": "a b", "labels": ["x"]}\n')
+    code, _, err = run(*args)
+    assert code == 2
+    assert message in one_line(err)
+
+
+def test_no_command_shows_the_help(run):
+    code, out, err = run()
+    assert code == 0
+    assert "train" in out
+    assert err == ""
+
+
+def test_the_demo_goes_from_data_to_tags(run, monkeypatch, data):
+    train, test = data
+    named = LabelSpace(train.labels.names, [[f"description {n}"] for n in range(40)], hierarchy=train.labels.hierarchy)
+    parts = tuple(Dataset(part.Y, named, texts=part.texts) for part in (train, test))
+    monkeypatch.setattr("labelspace.data.icd10.icd10", lambda seed: parts)
+    monkeypatch.setattr("labelspace.cli.demo.DEMO_TEXTS", test.texts[:3])
+    code, out, _ = run("demo")
+    assert code == 0
+    assert "saved to runs/demo" in out
+    assert out.count("score") == 3
+    assert "description" in out
+    assert "Next, try:" in out
+
+
+def python(*args, **kwargs):
+    return subprocess.run([sys.executable, *args], capture_output=True, text=True, timeout=120, check=False, **kwargs)
+
+
+def test_importing_and_help_load_nothing_heavy():
+    heavy = "{'numpy', 'scipy', 'numba', 'sklearn', 'pyarrow', 'torch'}"
+    done = python("-c", f"import sys, labelspace; print(sorted({heavy} & set(sys.modules)))")
+    assert done.stdout.strip() == "[]", done.stderr
+    done = python("-c", f"import sys, labelspace.cli; print(sorted({heavy} & set(sys.modules)))")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.slow
+def test_the_module_runs_and_a_closed_pipe_is_no_error(tmp_path):
+    assert python("-m", "labelspace", "methods").returncode == 0
+    (tmp_path / "many.txt").write_text("a line\n" * 20_000)
+    Tagger(features=Tfidf(min_df=1)).fit(["a line"], [["x"]]).save(tmp_path / "m")
+    command = f"{sys.executable} -m labelspace predict {tmp_path}/m --input {tmp_path}/many.txt | head -1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=120)
+    assert json.loads(done.stdout)["id"] == "0"
+    assert done.stderr == ""
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
+    data = planted(n=400, d=200, l=30, texts=True, seed=1)
+    write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
+    command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "poincare", "--out", "m"]
+    command += ["--set", "epochs=1000000", "--set", "learners=3"]  # would not end by itself
+    pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # deaf to it in the background of a shell
+    with subprocess.Popen(command, cwd=tmp_path, preexec_fn=heard, **pipes) as process:
+        while not process.stderr.readline().startswith("batches: "):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "error: stopped before it was done; no model was saved"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]

@@ -1,0 +1,281 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.kernels.beam_search import (
+    advance,
+    beam_search,
+    dense_beam_search,
+    first_at_least,
+    log_step,
+    log_step_at_best,
+    sort_by_node,
+)
+from labelspace.types import TopK
+
+
+def test_first_at_least_is_searchsorted():
+    values = np.array([1, 3, 3, 8], np.int32)
+    assert [first_at_least(values, 0, 4, goal) for goal in range(10)] == np.searchsorted(values, range(10)).tolist()
+
+
+def test_a_larger_margin_is_always_a_better_step():
+    margins = np.linspace(-30, 8, 400)
+    steps = [log_step(np.float32(m), 3.0) for m in margins]
+    assert (np.diff(steps) > 0).all()
+    assert steps == pytest.approx(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3), rel=1e-5)
+
+
+def test_a_beam_is_sorted_by_node_with_its_scores():
+    nodes, scores = np.array([5, 2, 9, 1, 0], np.int32), np.array([0.5, 0.2, 0.9, 0.1, 7.0], np.float32)
+    sort_by_node(nodes, scores, 4)
+    assert nodes.tolist() == [1, 2, 5, 9, 0]
+    assert scores == pytest.approx([0.1, 0.2, 0.5, 0.9, 7.0])
+
+
+def forest(rng, trees, fan, n_features):
+    """Random trees of two levels: a root, ``fan`` nodes, ``fan`` leaves below each."""
+    first, last, label, roots = [], [], [], []
+    for _ in range(trees):
+        root = len(first)
+        roots.append(root)
+        inner = root + 1 + np.arange(fan)
+        leaves = root + 1 + fan + np.arange(fan * fan)
+        first += [inner[0], *(leaves[i * fan] for i in range(fan)), *([0] * fan * fan)]
+        last += [inner[-1] + 1, *(leaves[i * fan] + fan for i in range(fan)), *([0] * fan * fan)]
+        label += [-1] * (fan + 1) + rng.permutation(fan * fan).tolist()
+    W = sp.random(n_features, len(first), 0.4, "csr", np.float32, rng=rng)
+    bias = rng.standard_normal(len(first)).astype(np.float32)
+    return W, bias, *(np.array(a, np.int32) for a in (first, last, label, roots))
+
+
+def exhaustive(X, W, bias, first, last, label, roots, power):
+    """The NumPy twin: the mean over trees of the product along every path, no beam."""
+    margins = X.toarray() @ W.toarray() + bias
+    steps = np.exp(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** power))
+    scores = np.zeros((X.shape[0], label.max() + 1))
+    for root in roots:
+        for inner in range(first[root], last[root]):
+            for leaf in range(first[inner], last[inner]):
+                scores[:, label[leaf]] += steps[:, inner] * steps[:, leaf] / len(roots)
+    return scores
+
+
+def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
+    rng = np.random.default_rng(4)
+    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
+    parts = forest(rng, trees=3, fan=4, n_features=30)
+    W, *rest = parts
+    out = TopK.empty(20, 16)
+    beam_search(
+        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, *rest, 16, 3.0, -np.inf, out.labels, out.scores
+    )
+    scores = exhaustive(X, *parts, 3.0)
+    assert np.allclose(np.sort(out.scores)[:, ::-1], np.sort(scores)[:, ::-1], atol=1e-5)
+    assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
+
+
+def test_a_narrow_beam_follows_the_best_node_only():
+    rng = np.random.default_rng(5)
+    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
+    W, bias, first, last, label, roots = forest(rng, trees=1, fan=4, n_features=30)
+    out = TopK.empty(20, 2)
+    beam_search(
+        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, bias, first, last, label, roots,
+        1, 3.0, -np.inf, out.labels, out.scores,
+    )  # fmt: skip
+    margins = X.toarray() @ W.toarray() + bias
+    best = 1 + margins[:, 1:5].argmax(axis=1)
+    for row in range(20):
+        below = label[first[best[row]] : last[best[row]]]
+        assert set(out.labels[row]) <= set(below)
+
+
+def test_leaves_may_lie_at_any_depth():
+    """Root 0 has a leaf (label 0) and a node with two leaves: the search finds all three with a beam of one."""
+    rng = np.random.default_rng(6)
+    X = sp.random(15, 10, 0.5, "csr", np.float32, rng=rng)
+    W = sp.random(10, 5, 0.8, "csr", np.float32, rng=rng)
+    bias = rng.standard_normal(5).astype(np.float32)
+    first, last, label = (np.array(a, np.int32) for a in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 0, -1, 1, 2]))
+    for power in (3.0, 0.0):
+        out = TopK.empty(15, 3)
+        beam_search(
+            X.data, X.indices, X.indptr, 0, 15, W.data, W.indices, W.indptr, bias, first, last, label,
+            np.zeros(1, np.int32), 1, power, -np.inf, out.labels, out.scores,
+        )  # fmt: skip
+        margins = X.toarray() @ W.toarray() + bias
+        gaps = np.logaddexp(0, 2 - 2 * margins) / 2
+        steps = np.exp(-(gaps**3)) if power else 1 / (1 + np.exp(-margins))
+        scores = np.stack([steps[:, 1], steps[:, 2] * steps[:, 3], steps[:, 2] * steps[:, 4]], axis=1)
+        assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
+        assert (np.diff(out.scores) <= 0).all()
+
+
+def test_the_cheap_bound_of_a_step_is_one():
+    for power in (0.0, 1.0, 3.0):
+        for margin in np.linspace(-25, 5, 121):
+            assert log_step_at_best(np.float32(margin), power) >= log_step(np.float32(margin), power) - 1e-6
+
+
+def test_advance_moves_every_beam_one_level_down():
+    rng = np.random.default_rng(7)
+    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
+    W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
+    beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
+    beams[:, 0], scores[:, 0] = roots[1], 0.0
+    rest = (W.data, W.indices, W.indptr, bias, first, last, label, 3.0, beams, scores)
+    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
+    margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
+    best = np.argsort(-margins, axis=1)[:, :3]
+    assert np.array_equal(beams, best + first[roots[1]])
+    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
+    assert (beams == -1).all(), "below are leaves only"
+
+
+def binary(rng, n, width):
+    """A random binary tree over n labels with leaves at all depths, and a row of weights a node."""
+    sizes, first, last = [n], [], []
+    for size in sizes:  # grows on the way: breadth first
+        inner = size > 1
+        first.append(len(sizes) if inner else 0)
+        if inner:
+            part = int(rng.integers(1, size))
+            sizes += [part, size - part]
+        last.append(len(sizes) if inner else 0)
+    label = np.where(np.array(sizes) > 1, -1, 0).astype(np.int32)
+    label[label == 0] = rng.permutation(n)
+    weights = rng.standard_normal((len(label), width)).astype(np.float32)
+    return weights, np.array(first, np.int32), np.array(last, np.int32), label
+
+
+def paths(first, last, label):
+    """Label -> the nodes on the way to its leaf, without the root."""
+    out, stack = {}, [(0, ())]
+    while stack:
+        node, way = stack.pop()
+        if label[node] >= 0:
+            out[int(label[node])] = list(way)
+        stack += [(child, (*way, child)) for child in range(first[node], last[node])]
+    return out
+
+
+def products(codes, weights, first, last, label, follow=0.0):
+    """The NumPy twin: the product of chances along every path; 0 where a step has a chance below ``follow``."""
+    chances = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
+    chances[chances < follow] = 0
+    ways = paths(first, last, label)
+    return np.stack([chances[:, ways[name]].prod(axis=1) for name in sorted(ways)], axis=1)
+
+
+@pytest.fixture(name="planted_tree")
+def a_tree():
+    rng = np.random.default_rng(10)
+    codes = rng.standard_normal((25, 6)).astype(np.float32)
+    codes[:, -1] = 1  # what the bias is multiplied by
+    return codes, *binary(rng, 14, 6)
+
+
+def dense_search(codes, weights, first, last, label, k, beam, least=-np.inf):
+    out = TopK.empty(len(codes), k)
+    scales = np.full(len(weights), 0.5, np.float32)
+    dense_beam_search(
+        codes[:, :-1].copy(), 2 * weights[:, :-1], scales, weights[:, -1] * codes[0, -1], first, last, label, beam, 0.0,
+        least, out.labels, out.scores,
+    )  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("k", [3, 14, 20])
+def test_a_beam_as_wide_as_the_tree_finds_every_product(planted_tree, k):
+    assert len({len(way) for way in paths(*planted_tree[2:]).values()}) > 2, "leaves at all depths"
+    out, expected = dense_search(*planted_tree, k, beam=14), products(*planted_tree)
+    best = TopK.from_scores(expected, min(k, 14))
+    assert np.array_equal(out.labels[:, :14], best.labels)
+    assert np.allclose(out.scores[:, :14], best.scores, rtol=1e-5)
+    assert (out.labels[:, 14:] == -1).all()
+    assert np.isneginf(out.scores[:, 14:]).all()
+
+
+@pytest.mark.parametrize("follow", [0.3, 0.5, 0.9])
+def test_steps_of_too_small_a_chance_are_not_taken(planted_tree, follow):
+    out = dense_search(*planted_tree, 14, beam=14, least=float(np.log(follow)))
+    expected = products(*planted_tree, follow)
+    for row in range(25):
+        found = out.labels[row][out.labels[row] >= 0]
+        assert sorted(found) == np.flatnonzero(expected[row] > 0).tolist()
+        assert np.allclose(out.scores[row][: len(found)], expected[row, found], rtol=1e-5)
+    assert 0 < (out.labels >= 0).mean() < 1
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_a_narrow_beam_keeps_the_best_nodes_of_each_level(planted_tree, beam):
+    codes, weights, first, last, label = planted_tree
+    out = dense_search(*planted_tree, 14, beam)
+    chances = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
+    for row in range(25):
+        now, found = [(1.0, 0)], {}
+        while now:
+            below = [(score * chances[row, c], c) for score, node in now for c in range(first[node], last[node])]
+            found.update({int(label[c]): score for score, c in below if label[c] >= 0})
+            now = sorted(((score, c) for score, c in below if label[c] < 0), reverse=True)[:beam]
+        listed = out.labels[row] >= 0
+        assert set(out.labels[row][listed]) == found.keys()
+        assert np.allclose([found[name] for name in out.labels[row][listed]], out.scores[row][listed], rtol=1e-5)
+        assert (np.diff(out.scores[row][listed]) <= 0).all()
+
+
+def test_dense_rows_are_searched_as_sparse_ones(planted_tree):
+    codes, weights, first, last, label = planted_tree
+    X, W = sp.csr_matrix(codes), sp.csr_matrix(weights.T)
+    for beam, least in ((3, -np.inf), (14, float(np.log(0.4)))):
+        out = TopK.empty(25, 8)
+        beam_search(
+            X.data, X.indices, X.indptr, 0, 25, W.data, W.indices, W.indptr, np.zeros(len(label), np.float32),
+            first, last, label, np.zeros(1, np.int32), beam, 0.0, least, out.labels, out.scores,
+        )  # fmt: skip
+        dense = dense_search(*planted_tree, 8, beam, least)
+        assert np.array_equal(dense.labels, out.labels)
+        assert np.allclose(dense.scores, out.scores, rtol=1e-5)
+    single = dense_search(codes[7:8], *planted_tree[1:], 8, 14, least)
+    assert np.array_equal(single.scores[0], dense.scores[7]), "a row does not depend on the others"
+
+
+def test_a_node_of_many_children_needs_more_room_than_was_foreseen():
+    rng = np.random.default_rng(11)
+    n = 1500
+    first, last, label = np.zeros((3, n + 1), np.int32)
+    first[0], last[0], label[0], label[1:] = 1, n + 1, -1, np.arange(n)
+    codes = rng.standard_normal((2, 3)).astype(np.float32)
+    codes[:, -1] = 1  # what the bias is multiplied by
+    weights = rng.standard_normal((n + 1, 3)).astype(np.float32)
+    out = dense_search(codes, weights, first, last, label, 5, beam=1)
+    assert np.array_equal(out.labels, np.argsort(-(codes @ weights[1:].T), axis=1)[:, :5])
+
+
+@pytest.mark.parametrize("size", [1e-7, 60.0])
+def test_fewer_labels_are_the_first_of_more_even_where_scores_round_to_the_same(size):
+    """Scores near 1, or too small for a float, must not lose the order that their logarithms have."""
+    rng = np.random.default_rng(12)
+    weights, first, last, label = binary(rng, 40, 1)
+    weights[:, 0] = (12 if size < 1 else -size) + size * rng.random(len(label))
+    W, ones = sp.csr_matrix(weights.T), sp.csr_matrix(np.ones((1, 1), np.float32))
+    for k in range(1, 40):
+        whole, cut = (dense_search(np.ones((1, 1), np.float32), weights, first, last, label, n, 40) for n in (40, k))
+        assert np.array_equal(whole.labels[:, :k], cut.labels)
+        found = []
+        for places in (40, k):
+            out = TopK.empty(1, places)
+            beam_search(
+                ones.data, ones.indices, ones.indptr, 0, 1, W.data, W.indices, W.indptr,
+                np.zeros(len(label), np.float32), first, last, label, np.zeros(1, np.int32), 40, 0.0, -np.inf,
+                out.labels, out.scores,
+            )  # fmt: skip
+            found.append(out)
+        assert np.array_equal(found[0].labels[:, :k], found[1].labels)
+
+
+def test_the_logistic_step_is_the_logarithm_of_a_chance():
+    margins = np.linspace(-40, 40, 321).astype(np.float32)
+    steps = [log_step(margin, 0.0) for margin in margins]
+    assert np.allclose(steps, -np.logaddexp(0, -margins.astype(np.float64)), rtol=1e-6, atol=1e-12)

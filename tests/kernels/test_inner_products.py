@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again, whole_product
+from labelspace.kernels.quantize import in_bytes, in_words
+from labelspace.types import TopK
+
+
+def twin(queries, vectors, ids, k):
+    """Every product, sorted: by score, then by the smaller id."""
+    products = queries.astype(np.float64) @ vectors.astype(np.float64).T
+    out = TopK.empty(len(queries), k)
+    for i, row in enumerate(products):
+        order = np.lexsort([ids, -row])[:k]
+        out.labels[i, : len(order)], out.scores[i, : len(order)] = ids[order], row[order]
+    return out
+
+
+def floats(queries, vectors, ids, k):
+    out = TopK.empty(len(queries), k)
+    best_products(queries, vectors, ids, out.labels, out.scores)
+    return out
+
+
+def wholes(queries, vectors, ids, k):
+    out = TopK.empty(len(queries), k)
+    best_whole_products(*in_words(queries), *in_bytes(vectors), ids, out.labels, out.scores)
+    return out
+
+
+@given(st.integers(0, 150), st.integers(1, 9), st.integers(1, 12), st.integers(0, 999))
+def test_the_best_products_are_those_of_numpy_ties_to_the_smaller_id(n, d, k, seed):
+    rng = np.random.default_rng(seed)
+    vectors = rng.integers(-2, 3, (n, d)).astype(np.float32)  # few values: many ties, and sums without rounding
+    queries = rng.integers(-2, 3, (3, d)).astype(np.float32)
+    ids = rng.permutation(2 * n)[:n].astype(np.int32)
+    found, expected = floats(queries, vectors, ids, k), twin(queries, vectors, ids, k)
+    assert np.array_equal(found.labels, expected.labels)
+    assert np.array_equal(found.scores, expected.scores)
+
+
+def test_whole_products_are_exact():
+    rng = np.random.default_rng(1)
+    words, bytes_ = rng.integers(-4000, 4000, 500).astype(np.int16), rng.integers(-127, 128, 500).astype(np.int8)
+    assert whole_product(words, bytes_) == words.astype(np.int64) @ bytes_.astype(np.int64)
+
+
+def test_whole_products_rank_as_the_rounded_tables_do():
+    rng = np.random.default_rng(1)
+    queries, vectors = (rng.standard_normal((m, 40)).astype(np.float32) for m in (9, 300))
+    ids = rng.permutation(300).astype(np.int32)
+    found = wholes(queries, vectors, ids, 6)
+    (q, q_scales), (v, v_scales) = in_words(queries), in_bytes(vectors)
+    expected = twin(q * q_scales[:, None], v * v_scales[:, None], ids, 6)
+    assert np.array_equal(found.labels, expected.labels)
+    assert np.allclose(found.scores, expected.scores, rtol=1e-5)
+
+
+def test_a_shortlist_is_ranked_as_if_nothing_else_was_there():
+    rng = np.random.default_rng(1)
+    queries, vectors = (rng.standard_normal((m, 8)).astype(np.float32) for m in (4, 50))
+    ids = rng.permutation(90)[:50].astype(np.int32)
+    places, out = np.stack([rng.permutation(50)[:9] for _ in range(4)]), TopK.empty(4, 6)
+    places[:, 7] = -1
+    rank_again(queries, vectors, ids, places, out.labels, out.scores)
+    for i in range(4):
+        listed = places[i][places[i] >= 0]
+        expected = twin(queries[i : i + 1], vectors[listed], ids[listed], 6)
+        assert np.array_equal(out.labels[i], expected.labels[0])
+        assert np.allclose(out.scores[i], expected.scores[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("best", [floats, wholes])
+def test_a_query_alone_gets_the_answer_it_gets_among_others(best):
+    rng = np.random.default_rng(2)
+    queries, vectors = (rng.standard_normal((m, 37)).astype(np.float32) for m in (20, 500))
+    ids = np.arange(500, dtype=np.int32)
+    together = best(queries, vectors, ids, 5)
+    for i in range(20):
+        alone = best(queries[i : i + 1], vectors, ids, 5)
+        assert np.array_equal(alone.labels[0], together.labels[i])
+        assert np.array_equal(alone.scores[0], together.scores[i])

@@ -1,0 +1,138 @@
+"""Words in bytes against Python's own: ``re`` finds them, a dict numbers them."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.feature_extraction.text import CountVectorizer
+from tests.kernels.hash_twin import hash_word
+
+from labelspace.kernels.tokenize import find_words, first_words, index_words, number_words, scan_chars, scan_words
+
+IS_WORD = np.array([bool(re.match(r"\w", chr(i))) for i in range(0x110000)])
+IS_DIGIT = np.array([bool(re.match(r"\d", chr(i))) for i in range(0x110000)])
+NUMBER_OR_WORD = re.compile(r"(\d+(?!\w)(?:[.,:/-]\d+(?!\w))*)|\w+")
+ANY = st.text(st.characters(exclude_categories=()))  # surrogates too
+TEXTS = st.lists(ANY | st.text("ab_1é٣日𐐀\u0301 -\t\n"), max_size=6)
+
+
+def encoded(texts):
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return np.frombuffer(bytearray().join(parts), np.uint8), np.cumsum([len(part) for part in parts], dtype=np.int64)
+
+
+def by_document(text, starts, stops, ends):
+    whole = text.tobytes()
+    words = [whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, stops, strict=True)]
+    return [words[a:b] for a, b in pairwise([0, *ends])]
+
+
+def spans_of(words):
+    text, stops = encoded(words)
+    starts = np.append(0, stops[:-1]) if len(words) else stops
+    hashes = np.array([hash_word(word) for word in words], np.uint64)
+    return text, starts, stops, hashes
+
+
+def small_table():
+    return np.zeros(4, np.uint64), np.empty(1, np.uint64), np.empty(1, np.uint8), np.zeros(2, np.int64), 0
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_words_are_those_of_the_regular_expression(texts):
+    text, text_ends = encoded(texts)
+    starts, stops, hashes, ends = scan_words(text, text_ends, IS_WORD, 2)
+    found = by_document(text, starts, stops, ends)
+    assert found == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
+    words = [word for words in found for word in words]
+    assert hashes.tolist() == [hash_word(word) for word in words]
+
+
+def test_ascii_text_needs_the_first_128_characters_only():
+    text, text_ends = encoded(["a word_2 - x yz", "", "zz"])
+    starts, stops, _, ends = scan_words(text, text_ends, IS_WORD[:128].copy(), 2)
+    assert by_document(text, starts, stops, ends) == [["word_2", "yz"], [], ["zz"]]
+
+
+@settings(deadline=None)
+@given(st.lists(ANY | st.text("a1٣é .,:/-;"), max_size=6), st.integers(1, 5))
+def test_first_words_are_those_of_the_regular_expression(texts, length):
+    text, text_ends = encoded(texts)
+    spans = scan_words(text, text_ends, IS_WORD, 1)
+    text = np.append(text, np.uint8(ord("0")))
+    starts, stops, hashes, ends = first_words(text, *spans, IS_DIGIT, length)
+    expected = [["0" if match[1] else match[0] for match in NUMBER_OR_WORD.finditer(text)][:length] for text in texts]
+    assert by_document(text, starts, stops, ends) == expected
+    assert hashes.tolist() == [hash_word(word) for words in expected for word in words]
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(1, 4), st.integers(0, 3))
+def test_characters_are_those_of_scikit_learn(texts, min_n, more):
+    texts = [re.sub(r"\s\s+", " ", text) for text in texts]
+    text, text_ends = encoded(texts)
+    starts, stops, hashes, ends = scan_chars(text, text_ends, min_n, min_n + more, False)
+    found = by_document(text, starts, stops, ends)
+    analyze = CountVectorizer(analyzer="char", ngram_range=(min_n, min_n + more), lowercase=False).build_analyzer()
+    assert [sorted(grams) for grams in found] == [sorted(analyze(text)) for text in texts]
+    grams = [gram for grams in found for gram in grams]
+    assert hashes.tolist() == [hash_word(gram) for gram in grams]
+
+
+@settings(deadline=None)
+@given(TEXTS, st.integers(1, 6), st.integers(0, 3))
+def test_characters_within_words_are_those_of_scikit_learn(texts, min_n, more):
+    padded = [" ".join(["", *text.split(), ""]) for text in texts]
+    text, text_ends = encoded(padded)
+    starts, stops, _, ends = scan_chars(text, text_ends, min_n, min_n + more, True)
+    analyze = CountVectorizer(analyzer="char_wb", ngram_range=(min_n, min_n + more), lowercase=False).build_analyzer()
+    found = by_document(text, starts, stops, ends)
+    assert [sorted(grams) for grams in found] == [sorted(analyze(text)) for text in texts]
+
+
+@settings(deadline=None)
+@given(st.lists(ANY, max_size=40), st.lists(ANY, max_size=10))
+def test_words_are_numbered_as_they_come(words, more):
+    text, starts, stops, hashes = spans_of(words)
+    ids, table = number_words(text, starts, stops, hashes, small_table())
+    known = {}
+    assert ids.tolist() == [known.setdefault(word, len(known)) for word in words]
+    ids, table = number_words(*spans_of(more), table)
+    assert ids.tolist() == [known.setdefault(word, len(known)) for word in more]
+    _, _, word_bytes, offsets, n = table
+    listed = [word_bytes[offsets[i] : offsets[i + 1]].tobytes().decode("utf-8", "surrogatepass") for i in range(n)]
+    assert listed == list(known)
+
+
+@settings(deadline=None)
+@given(st.lists(ANY, unique=True, max_size=40), st.lists(ANY, max_size=10))
+def test_words_are_found_again(words, others):
+    text, _, stops, _ = spans_of(words)
+    offsets = np.append(0, stops).astype(np.int64)
+    slots = index_words(text, offsets)
+    ids = find_words(*spans_of(words + others), slots, text, offsets)
+    place = {word: i for i, word in enumerate(words)}
+    assert ids.tolist() == [place.get(word, -1) for word in words + others]
+
+
+def test_the_table_grows():
+    words = [f"word{i % 5000}" for i in range(12000)]
+    ids, table = number_words(*spans_of(words), small_table())
+    assert ids.tolist() == [i % 5000 for i in range(12000)]
+    assert table[4] == 5000
+
+
+@pytest.mark.parametrize("same", [0, 2**64 - 1, 5 << 32])
+def test_words_of_one_hash_are_told_apart(same):
+    words = ["aa", "bb", "aaa", "aa", "bb", "ab"]
+    text, starts, stops, hashes = spans_of(words)
+    hashes[:] = same
+    ids, table = number_words(text, starts, stops, hashes, small_table())
+    assert ids.tolist() == [0, 1, 2, 0, 1, 3]
+    slots, _, word_bytes, offsets, n = table
+    found = find_words(text, starts, stops, hashes, slots, word_bytes, offsets[: n + 1])
+    assert found.tolist() == [0, 1, 2, 0, 1, 3]
