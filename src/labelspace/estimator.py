@@ -1,4 +1,8 @@
-"""What models and features share: parameters by scikit-learn's protocol, and a declared learned state.
+"""What models, features and other learned parts share: parameters and learned state, each declared once.
+
+A parameter is one line in the class body: name, type, default, constraint and meaning. The signature, scikit-learn's
+``get_params``, the saved settings, error messages, ``labelspace methods NAME`` and the tables in the docs are read from
+it. What is learned is declared in the same way and ends in ``_``; saving and loading need nothing else.
 
 scikit-learn itself is not imported here (it takes over a second): its ``clone`` and ``Pipeline`` ask for the protocol.
 """
@@ -7,111 +11,140 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, dataclass_transform
 
+from labelspace.constraints import Constraint
 from labelspace.errors import NotFittedError, ParameterError
-
-LARGEST = 1e30  # of a parameter: float32 ends at 3e38
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What a parameter must satisfy, and the words for it."""
+class Param:
+    """A declared parameter."""
 
-    words: str
-    holds: Callable[[Any], bool]
+    default: Any
+    constraint: Constraint
+    meaning: str
+    type: str = ""
 
-
-def at_least(bound: float) -> Rule:
-    """A number no smaller than the bound."""
-    return Rule(f"at least {bound}", lambda value: _is_number(value) and value >= bound)
-
-
-def above(bound: float) -> Rule:
-    """A number larger than the bound."""
-    return Rule(f"above {bound}", lambda value: _is_number(value) and value > bound)
+    def with_default(self, default: Any) -> Any:  # noqa: ANN401 - parameters are of any type
+        """The same parameter with another default, for a subclass."""
+        return replace(self, default=default)
 
 
-def whole(bound: int) -> Rule:
-    """A whole number no smaller than the bound."""
-    return Rule(
-        f"a whole number of at least {bound} and below 2^31",
-        lambda value: isinstance(value, Integral) and _is_number(value) and bound <= int(value) < 2**31,
-    )
+@dataclass(frozen=True)
+class Learned:
+    """A declared attribute that ``fit`` sets; reading it before is an ``AttributeError``."""
+
+    part: type | Callable[[str], type] | None = None
+    saved: bool = True
+    name: str = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    def __get__(self, instance: object | None, owner: type) -> Learned:
+        if instance is None:
+            return self
+        raise AttributeError(f"{owner.__name__} has no {self.name} before it is fitted")
 
 
-def one_of(*choices: object) -> Rule:
-    """One of the listed values."""
-    return Rule("one of " + ", ".join(map(str, choices)), lambda value: value in choices)
+def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - parameters are of any type
+    """Declare a parameter of a class.
 
-
-def optional(rule: Rule) -> Rule:
-    """None, or what the rule asks for."""
-    return Rule(f"none, or {rule.words}", lambda value: value is None or rule.holds(value))
-
-
-def widths(fewest: int = 1) -> Rule:
-    """Widths of layers: a whole number, or several as text with commas between."""
-    words = "a whole number of at least 1 and below 2^20, or several with commas between, as in 512,256"
-    return Rule(words if fewest else f"{words}, or nothing at all", lambda value: _are_widths(value, fewest))
-
-
-def listed_widths(value: int | str) -> list[int]:
-    """What such a parameter says.
-
-    >>> listed_widths("512,256"), listed_widths(64), listed_widths("")
-    ([512, 256], [64], [])
+    As in ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``.
     """
-    return [int(width) for width in str(value).split(",") if width.strip()]
+    return Param(default, constraint, meaning)
 
 
-def _are_widths(value: Any, fewest: int) -> bool:  # noqa: ANN401 - whatever was given
-    if type(value) is bool or not isinstance(value, (Integral, str)):
-        return False
-    parts = [part.strip() for part in str(value).split(",")] if str(value).strip() else []
-    return len(parts) >= fewest and all(part.isdecimal() and 1 <= int(part) < 2**20 for part in parts)
+def learned(  # noqa: ANN401 - of any type
+    part: type | Callable[[str], type] | None = None, *, saved: bool = True, init: Literal[False] = False
+) -> Any:
+    """Declare a learned attribute: an array, a sparse matrix, a plain value, or a part with a state of its own.
+
+    ``part`` is the class of such a part, or of the parts in a list or dict; where there are several kinds, a function
+    from the saved ``name`` to the class. What is not ``saved`` is set again by whoever loads.
+    """
+    return Learned(part, saved)
 
 
-def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
-    """A finite number of a size that float32 can hold."""
-    return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < LARGEST
-
-
-share = Rule("at least 0 and below 1", lambda value: _is_number(value) and 0 <= value < 1)
-"""A part of a whole that leaves something."""
-
-
-class Estimator:
-    """Parameters are what ``__init__`` takes and only stores; what is learned ends in ``_``, named in ``state``."""
+@dataclass_transform(kw_only_default=True, field_specifiers=(param, learned))
+class Stateful:
+    """Something with a declared learned state, which ``labelspace.store`` saves and loads whatever it is."""
 
     name: ClassVar[str] = ""
-    rules: ClassVar[Mapping[str, Rule]] = {}
-    state: ClassVar[tuple[str, ...]] = ()
+    params: ClassVar[Mapping[str, Param]] = {}
+    state: ClassVar[Mapping[str, Learned]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
+        types = {key: kind for base in reversed(cls.__mro__) for key, kind in base.__dict__.get("__annotations__", {}).items()}  # fmt: skip  # noqa: E501
+        cls.params = {
+            key: replace(value, type=str(types.get(key, "")))
+            for key, value in declared.items()
+            if isinstance(value, Param)
+        }
+        cls.state = {key: value for key, value in declared.items() if isinstance(value, Learned) and value.saved}
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether everything that is learned is there."""
+        return all(key in self.__dict__ for key in self.state)
+
+    def check_fitted(self) -> None:
+        """Raise unless ``fit`` has been through."""
+        if not self.is_fitted:
+            raise NotFittedError(f"{self.name} must be fitted first, but has not been; call fit(...)")
+
+    def files(self) -> dict[str, Callable[[Path], None]]:
+        """Files of its own format that belong to the state, by their ending, with who writes them at a path."""
+        return {}
+
+    def read_files(self, path_of: Callable[[str], Path]) -> None:
+        """Take back what ``files`` wrote, once the rest of the state is there."""
+
+    def forget(self) -> None:
+        """Drop all that was learned, and what was derived from it; parameters stay."""
+        for key in [key for key in self.__dict__ if key not in self.params]:
+            del self.__dict__[key]
+
+
+class Estimator(Stateful):
+    """Parameters by scikit-learn's protocol: ``__init__`` takes and only stores them."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        cls.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what inspect and editors show
+            [inspect.Parameter(key, keyword, default=p.default, annotation=p.type) for key, p in cls.params.items()]
+        )
+
+    def __init__(self, **params: Any) -> None:  # noqa: ANN401 - parameters are of any type
+        self.reject_unknown(params)
+        for key, declared in self.params.items():
+            setattr(self, key, params.get(key, declared.default))
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
-        """Parameter -> default, read from the signature: the one place where a default is written."""
-        if cls.__init__ is object.__init__:
-            return {}
-        return {key: p.default for key, p in inspect.signature(cls.__init__).parameters.items() if key != "self"}
+        """Parameter -> default."""
+        return {key: declared.default for key, declared in cls.params.items()}
 
     @classmethod
     def reject_unknown(cls, keys: Mapping[str, Any]) -> None:
         """An unknown parameter is an error that lists the known ones."""
-        known = cls.defaults()
         for key in keys:
-            if key not in known:
-                close = get_close_matches(key, known, n=1)
+            if key not in cls.params:
+                close = get_close_matches(key, cls.params, n=1)
                 hint = f"did you mean {close[0]!r}? " if close else ""
-                listed = ", ".join(known) or "none"
-                raise ParameterError(f"{cls.name} has no parameter {key!r}; {hint}its parameters are: {listed}")
+                known = ", ".join(cls.params) or "none"
+                raise ParameterError(f"{cls.name} has no parameter {key!r}; {hint}its parameters are: {known}")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters as given; ``deep`` is there for scikit-learn and changes nothing."""
-        return {key: getattr(self, key) for key in self.defaults()}
+        return {key: getattr(self, key) for key in self.params}
 
     def set_params(self, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
         """Change parameters; an unknown one is an error."""
@@ -121,21 +154,9 @@ class Estimator:
         return self
 
     def check_params(self) -> None:
-        """Hold every parameter against its rule."""
-        for key, rule in self.rules.items():
-            value = getattr(self, key)
-            if not rule.holds(value):
-                raise ParameterError(f"{key} of {self.name} must be {rule.words}, but is {value!r}; set it so")
-
-    @property
-    def is_fitted(self) -> bool:
-        """Whether ``fit`` has been through."""
-        return all(hasattr(self, key) for key in self.state)
-
-    def check_fitted(self) -> None:
-        """Raise unless ``fit`` has been through."""
-        if not self.is_fitted:
-            raise NotFittedError(f"{self.name} must be fitted first, but has not been; call fit(...)")
+        """Check every parameter against its constraint."""
+        for key, declared in self.params.items():
+            declared.constraint.check(f"{key} of {self.name}", getattr(self, key))
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted

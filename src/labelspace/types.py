@@ -27,6 +27,10 @@ Progress = Callable[[str, int, int], None]
 """Called as ``progress(step, done, total)`` by long work."""
 
 
+def no_progress(step: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
 @dataclass(frozen=True)
 class TopK:
     """The best labels of each document, best first; places without a label hold -1 and -inf.

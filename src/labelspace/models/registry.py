@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+from labelspace import store
 from labelspace.errors import ParameterError
 from labelspace.models.base import Model
 
@@ -52,12 +55,17 @@ def method(name: str) -> type[Model]:
     return getattr(import_module(module), cls)  # type: ignore[no-any-return]
 
 
+def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> Model:
+    """The model of a folder with its labels."""
+    model: Model = store.load_part(folder, manifest, "model", method, verify)
+    model.attach_labels(store.read_labels(folder, manifest, verify))
+    return model
+
+
 def create(name: str, **params: Any) -> Model:  # noqa: ANN401 - parameters are of any type
     """A model by its registry name.
 
     >>> create("popular")
     Popular()
     """
-    cls = method(name)
-    cls.reject_unknown(params)
-    return cls(**params)
+    return method(name)(**params)

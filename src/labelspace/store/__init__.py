@@ -1,4 +1,38 @@
-"""Nested state to a folder and back: safetensors and JSON, never pickled."""
+"""Nested state to a folder and back: ``model.json``, ``*.safetensors``, ``labels.jsonl``; never pickled."""
 
-from labelspace.store.folder import *  # noqa: F403
-from labelspace.store.folder import _crc32  # noqa: F401
+from labelspace.store.folder import (
+    LABELS,
+    check_writable,
+    checked_path,
+    folder_bytes,
+    load_part,
+    read_arrays,
+    read_labels,
+    read_manifest,
+    save,
+    sealed,
+    write,
+)
+from labelspace.store.labels import write_names
+from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
+
+__all__ = [
+    "LABELS",
+    "Arrays",
+    "LoadedBundle",
+    "ModelBundle",
+    "Writer",
+    "check_writable",
+    "checked_path",
+    "folder_bytes",
+    "load_part",
+    "pack",
+    "read_arrays",
+    "read_labels",
+    "read_manifest",
+    "save",
+    "sealed",
+    "unpack",
+    "write",
+    "write_names",
+]

@@ -13,25 +13,25 @@ import platform
 import secrets
 import shutil
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
 from labelspace.errors import ModelError
-from labelspace.estimator import Estimator
-from labelspace.types import Hierarchy, LabelSpace
+from labelspace.estimator import Stateful
+from labelspace.store.labels import label_arrays, parse_labels, write_names
+from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Part, Writer, pack, unpack
+from labelspace.types import LabelSpace
 from labelspace.version import __version__
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
+LABEL_ARRAYS = "labels.safetensors"
 INDEX = "index.faiss"
 VERIFY_UP_TO = 256 * 2**20  # bytes; larger files are checked by size alone unless asked, so that loading stays quick
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors")
@@ -40,76 +40,27 @@ _DTYPES = {
     "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
 }  # fmt: skip
 
-Arrays = dict[str, npt.NDArray[Any]]
-Writer = Callable[[Path], None]
-"""Writes a file at a path; raises OSError where that fails."""
+
+def save(
+    folder: str | Path, about: Mapping[str, Any], parts: Mapping[str, Stateful], labels: LabelSpace | None
+) -> None:
+    """Write the state of some parts, each to arrays of its own, with the labels and what else ``model.json`` says."""
+    packed: dict[str, Any] = {}
+    files: dict[str, Arrays | Writer] = {}
+    for name, part in parts.items():
+        bundle = ModelBundle()
+        packed[name] = pack(part, bundle)
+        files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
+    write(folder, {**about, **packed}, files, labels)
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Something taken apart to be saved: plain values for ``model.json``, arrays, and files by name with who writes."""
-
-    values: dict[str, Any]
-    arrays: Arrays
-    files: dict[str, Writer] = field(default_factory=dict)
-
-    def join(self, name: str, inner: Parts) -> dict[str, Any]:
-        """Take in the arrays and files of something inside under a name of its own; its values are returned."""
-        self.arrays.update({f"{name}/{key}": value for key, value in inner.arrays.items()})
-        self.files.update({f"{name}.{key}": writer for key, writer in inner.files.items()})
-        return inner.values
-
-
-@dataclass(frozen=True)
-class Found:
-    """The same parts, found in a folder."""
-
-    values: dict[str, Any]
-    arrays: Arrays
-    path_of: Callable[[str], Path]
-    """Where a file of this name lies, checked."""
-
-    def below(self, name: str, values: dict[str, Any]) -> Found:
-        """The parts of something inside that ``Parts.join`` took in under this name."""
-        prefix = f"{name}/"
-        arrays = {key.removeprefix(prefix): value for key, value in self.arrays.items() if key.startswith(prefix)}
-        return Found(values, arrays, lambda file: self.path_of(f"{name}.{file}"))
-
-
-def pack(estimator: Estimator) -> tuple[dict[str, Any], Arrays]:
-    """Part an estimator into what goes to JSON and what goes to arrays; a sparse matrix becomes its three arrays."""
-    estimator.check_fitted()
-    values: dict[str, Any] = {}
-    sparse: dict[str, Any] = {}
-    arrays: Arrays = {}
-    for key in estimator.state:
-        value = getattr(estimator, key)
-        if sp.issparse(value):
-            sparse[key] = {"layout": value.format, "shape": list(value.shape)}
-            arrays |= {f"{key}.{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
-        elif isinstance(value, np.ndarray):
-            arrays[key] = value
-        else:
-            values[key] = value
-    given = estimator.get_params().items()
-    params = {key: value.item() if isinstance(value, np.generic) else value for key, value in given}
-    return {"name": estimator.name, "params": params, "values": values, "sparse": sparse}, arrays
-
-
-def unpack(estimator: Estimator, packed: Mapping[str, Any], arrays: Arrays) -> None:
-    """Give a fresh estimator the learned state that ``pack`` took."""
-    for key in estimator.state:
-        if key in packed["sparse"]:
-            what = packed["sparse"][key]
-            layout = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}[what["layout"]]
-            matrix = layout(tuple(what["shape"]), dtype=arrays[f"{key}.data"].dtype)
-            # Set, not passed: the constructor would read every index to check it, and so the whole mapped file.
-            matrix.data, matrix.indices, matrix.indptr = (arrays[f"{key}.{p}"] for p in ("data", "indices", "indptr"))
-            setattr(estimator, key, matrix)
-        elif key in arrays:
-            setattr(estimator, key, arrays[key])
-        else:
-            setattr(estimator, key, packed["values"][key])
+def load_part(
+    folder: str | Path, manifest: Mapping[str, Any], name: str, part: Part, verify: bool | None = None
+) -> Any:  # noqa: ANN401 - of the class of the part
+    """One of the parts that ``save`` wrote; its arrays are memory-mapped."""
+    arrays = read_arrays(folder, manifest, f"{name}.safetensors", verify)
+    bundle = LoadedBundle(arrays, lambda file: checked_path(folder, manifest, file, verify))
+    return unpack(manifest[name], bundle, part)
 
 
 def write(
@@ -122,7 +73,7 @@ def write(
         if labels is not None:
             ends = write_names(target / LABELS, labels)
             listed[LABELS] = _fingerprint(target / LABELS)
-            files = {**files, "labels.safetensors": {**_label_arrays(labels), "line_ends": ends}}
+            files = {**files, LABEL_ARRAYS: {**label_arrays(labels), "line_ends": ends}}
         for name, content in files.items():
             about = _write_file(target / name, content)
             (target / name).chmod(mode)  # safetensors leaves files to the owner alone
@@ -161,8 +112,13 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
         ) from error
     if number > FORMAT:
         raise ModelError(
-            f"{path} must be of format {FORMAT} or older, but is of format {number}, written by labelspace "
+            f"{path} must be of format {FORMAT}, but is of format {number}, written by labelspace "
             f"{manifest.get('versions', {}).get('labelspace', '?')}; upgrade: pip install -U labelspace"
+        )
+    if number < FORMAT:
+        raise ModelError(
+            f"{path} must be of format {FORMAT}, but is of format {number}, which this version no longer reads; "
+            "train it again"
         )
     if sealed(manifest) != manifest:
         raise ModelError(
@@ -216,77 +172,13 @@ def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | 
     """The label space of a model folder, or None where it was saved without."""
     if LABELS not in manifest["files"]:
         return None
-    path = Path(folder) / LABELS
-    _check_file(path, manifest, verify)
-    arrays = read_arrays(folder, manifest, "labels.safetensors", verify)
-    lines = path.read_bytes()
-    n, edges = len(arrays["line_ends"]), arrays["hierarchy"]
-    hierarchy = None
-    if len(edges):  # no cycle: that was checked before it was saved
-        ones = np.ones(len(edges), np.float32)
-        hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(n, n)))
-    return LabelSpace(
-        JsonColumn(lines, arrays["line_ends"], "label"),
-        JsonColumn(lines, arrays["line_ends"], "alt", []) if arrays["has_synonyms"][0] else None,
-        arrays.get("counts"),
-        int(arrays["n_documents"][0]),
-        hierarchy,
-    )
-
-
-class JsonColumn(Sequence[Any]):
-    r"""One field of all lines of a JSON-lines file, read when asked for: a million labels load in no time.
-
-    >>> JsonColumn(b'{"a": 1}\n{"a": 2}\n', np.array([9, 18]), "a")[1]
-    2
-    """
-
-    def __init__(self, lines: bytes, ends: npt.NDArray[np.int64], key: str, default: object = None) -> None:
-        self._lines = lines
-        self._ends = ends
-        self._key = key
-        self._default = default
-
-    def __len__(self) -> int:
-        return len(self._ends)
-
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as a list has it: a number or a slice
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        at = range(len(self))[place]
-        line = self._lines[self._ends[at - 1] if at else 0 : self._ends[at]]
-        return json.loads(line).get(self._key, self._default)
-
-    def __iter__(self) -> Iterator[Any]:
-        # One call for all lines: three times faster than one call a line.
-        rows = json.loads(b"[" + self._lines.rstrip(b"\n").replace(b"\n", b",") + b"]")
-        return (row.get(self._key, self._default) for row in rows)
+    lines = checked_path(folder, manifest, LABELS, verify).read_bytes()
+    return parse_labels(lines, read_arrays(folder, manifest, LABEL_ARRAYS, verify))
 
 
 def folder_bytes(folder: str | Path) -> int:
     """What a model weighs on disk."""
     return sum(path.stat().st_size for path in Path(folder).iterdir() if path.is_file())
-
-
-def _label_arrays(labels: LabelSpace) -> Arrays:
-    edges = np.zeros((0, 2), np.int32) if labels.hierarchy is None else labels.hierarchy.edges
-    arrays: Arrays = {"hierarchy": edges, "n_documents": np.array([labels.n_documents], np.int64)}
-    arrays["has_synonyms"] = np.array([labels.synonyms is not None])
-    return arrays if labels.counts is None else {**arrays, "counts": labels.counts}
-
-
-def write_names(path: Path, labels: LabelSpace) -> npt.NDArray[np.int64]:
-    """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids.
-
-    Returns where each line ends, in bytes. Shape (n_labels,).
-    """
-    synonyms = labels.synonyms or [[]] * len(labels)
-    lengths = np.zeros(len(labels), np.int64)
-    with path.open("wb") as file:
-        for i, (name, alt) in enumerate(zip(labels.names, synonyms, strict=True)):
-            row = {"label": name, "alt": list(alt)} if alt else {"label": name}
-            lengths[i] = file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    return np.cumsum(lengths)
 
 
 def _fingerprint(path: Path) -> dict[str, int]:
@@ -376,7 +268,7 @@ def check_writable(folder: str | Path) -> None:
 
 def _is_model_or_empty(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir() if not path.name.endswith(INDEX)}
-    if not names <= {MANIFEST, LABELS, "labels.safetensors", "model.safetensors", "features.safetensors"}:
+    if not names <= {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors"}:
         return False
     if not names:
         return True

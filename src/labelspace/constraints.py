@@ -1,0 +1,108 @@
+"""What a parameter must satisfy, with the words for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from labelspace.errors import ParameterError
+
+MAX_NUMBER = 1e30  # float32 ends at 3e38
+MAX_INTEGER = 2**31
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A condition on a value, and the words for it that follow "must be"."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+    def check(self, name: str, value: Any) -> None:  # noqa: ANN401 - whatever was given
+        """Raise a ``ParameterError`` unless the value satisfies the condition."""
+        if not self.holds(value):
+            raise ParameterError(f"{name} must be {self.text}, but is {value!r}; set it so")
+
+
+def real(
+    at_least: float | None = None, above: float | None = None, at_most: float | None = None, below: float | None = None
+) -> Constraint:
+    """A number within bounds.
+
+    >>> real(at_least=0, below=1).text
+    'at least 0 and below 1'
+    """
+    bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
+    text = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None) or "a number"
+
+    def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+        return (
+            _is_number(value)
+            and (at_least is None or value >= at_least)
+            and (above is None or value > above)
+            and (at_most is None or value <= at_most)
+            and (below is None or value < below)
+        )
+
+    return Constraint(text, holds)
+
+
+def integer(at_least: int, at_most: int | None = None) -> Constraint:
+    """A whole number within bounds.
+
+    >>> integer(1, at_most=16).text
+    'a whole number from 1 to 16'
+    """
+    largest = MAX_INTEGER - 1 if at_most is None else at_most
+    text = f"a whole number of at least {at_least} and below 2^31"
+    if at_most is not None:
+        text = f"a whole number from {at_least} to {at_most}"
+
+    def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+        return isinstance(value, Integral) and _is_number(value) and at_least <= int(value) <= largest
+
+    return Constraint(text, holds)
+
+
+def one_of(*choices: object) -> Constraint:
+    """One of the listed values."""
+    return Constraint("one of " + ", ".join(map(str, choices)), lambda value: value in choices)
+
+
+def boolean() -> Constraint:
+    """True or False."""
+    return one_of(True, False)
+
+
+def optional(constraint: Constraint) -> Constraint:
+    """None, or what the constraint asks for."""
+    return Constraint(f"none, or {constraint.text}", lambda value: value is None or constraint.holds(value))
+
+
+def layer_sizes(min_layers: int = 1) -> Constraint:
+    """Units of hidden layers: a whole number, or several as text with commas between."""
+    text = "a whole number of at least 1 and below 2^20, or several with commas between, as in 512,256"
+
+    def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+        if type(value) is bool or not isinstance(value, (Integral, str)):
+            return False
+        parts = [part.strip() for part in str(value).split(",")] if str(value).strip() else []
+        return len(parts) >= min_layers and all(part.isdecimal() and 1 <= int(part) < 2**20 for part in parts)
+
+    return Constraint(text if min_layers else f"{text}, or nothing at all", holds)
+
+
+def parse_layer_sizes(value: int | str) -> list[int]:
+    """The sizes that a parameter with the constraint ``layer_sizes`` stands for.
+
+    >>> parse_layer_sizes("512,256"), parse_layer_sizes(64), parse_layer_sizes("")
+    ([512, 256], [64], [])
+    """
+    return [int(size) for size in str(value).split(",") if size.strip()]
+
+
+def _is_number(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+    """A finite number of a size that float32 can hold."""
+    return type(value) is not bool and isinstance(value, Real) and abs(float(value)) < MAX_NUMBER

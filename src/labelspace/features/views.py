@@ -1,0 +1,217 @@
+"""Named views of documents: what a method reads of a text, each made once whoever asks for it.
+
+A method declares the views it needs (``Model.views``); the ``Tagger`` makes them of the texts with a
+``ViewTransformer``, saves that with the model, and hands the method ``Views``: the same documents under each name.
+Ready-made features (a sparse or dense matrix of the user's own) stand in for every view that is a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.estimator import Stateful, learned
+from labelspace.features.base import Features
+from labelspace.features.registry import FEATURES, create_features, features_class
+from labelspace.types import Csr, Progress, no_progress
+
+Table = Csr | npt.NDArray[Any] | Sequence[str]
+"""Documents under one view: a sparse or dense matrix, token ids, or texts; a row each."""
+RAW = "text"  # the features that leave texts as they are
+GIVEN = "given"  # the name of ready-made features
+
+
+@dataclass(frozen=True)
+class View:
+    """A named kind of features: which ones, and their settings.
+
+    >>> WORDS.create()
+    Tfidf(ngrams=1)
+    """
+
+    name: str
+    features: str = "tfidf"
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the view is the texts as they are."""
+        return self.features == RAW
+
+    def create(self) -> Features:
+        """Features that are not fitted yet."""
+        return create_features(self.features, **self.params)
+
+    def with_features(self, features: str | None, params: Mapping[str, Any]) -> View:
+        """The same view made by other features, or with other settings; settings that others do not have are dropped."""
+        if self.is_text:
+            return self
+        name = features or self.features
+        known = features_class(name).defaults()
+        kept = {key: value for key, value in self.params.items() if key in known}
+        return View(self.name, name, {**kept, **{key: value for key, value in params.items() if key in known}})
+
+
+WORDS = View("words", "tfidf", {"ngrams": 1})
+BIGRAMS = View("bigrams", "tfidf", {"ngrams": 2})
+CHARS = View("chars", "tfidf", {"analyzer": "char", "min_n": 3, "max_n": 5})
+HASHING = View("hashing", "hashing")
+EMBEDDINGS = View("embeddings", "embeddings")
+SEQUENCES = View("sequences", "sequences")
+TEXT = View("text", RAW)
+VIEWS = {view.name: view for view in (WORDS, BIGRAMS, CHARS, HASHING, EMBEDDINGS, SEQUENCES, TEXT)}
+"""The views by name."""
+
+
+def override(views: Iterable[View], features: str | None, params: Mapping[str, Any], method: str) -> list[View]:
+    """The views of a method made by the features, and with the settings, that a user asks for.
+
+    Each setting goes to every view whose features have it; one that none has is an error.
+    """
+    changed = [view.with_features(features, params) for view in views]
+    matrices = [view for view in changed if not view.is_text]
+    if not matrices and (features is not None or params):
+        given = next(iter(params), None)
+        raise ParameterError(
+            f"{method} reads texts itself, but {f'features.{given}' if given else 'features'} is set; "
+            "leave it out, or choose a method that is given features"
+        )
+    for key in params:
+        if not any(key in view.params for view in matrices):
+            features_class(matrices[0].features).reject_unknown({key: None})
+    return changed
+
+
+class Views:
+    """Documents under each of their views, with as many rows each.
+
+    >>> views = Views({"words": np.eye(3), "text": ["a", "b", "c"]})
+    >>> views.n, views.rows([2, 0])["text"]
+    (3, ['c', 'a'])
+    """
+
+    def __init__(self, tables: Mapping[str, Table], widths: Mapping[str, int] | None = None) -> None:
+        self.tables = dict(tables)
+        self.widths = {name: width_of(table) for name, table in self.tables.items()} | dict(widths or {})
+
+    @property
+    def n(self) -> int:
+        """The number of documents."""
+        return next((n_rows(table) for table in self.tables.values()), 0)
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
+        if name in self.tables:
+            return self.tables[name]
+        if name != TEXT.name and GIVEN in self.tables:
+            return self.tables[GIVEN]
+        if name == TEXT.name:
+            raise DataError("the method reads texts, but X holds features; give a list of texts")
+        raise DataError(
+            f"the method reads the view {name!r} of the documents, but X holds texts or other views "
+            f"({', '.join(self.tables)}); use labelspace.Tagger, which makes views of texts"
+        )
+
+    def width(self, name: str) -> int:
+        """The columns of a view, or the number of its token ids; 0 for texts."""
+        return self.widths[name if name in self.widths else GIVEN]
+
+    def rows(self, index: npt.ArrayLike | slice) -> Views:
+        """The documents with these row numbers, in this order."""
+        return Views({name: take_rows(table, index) for name, table in self.tables.items()}, self.widths)
+
+
+class FeatureCache:
+    """Fitted features and the tables of the training texts they were fitted on: equal features are fitted once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, tuple[Features, Table]] = {}
+
+    def get(self, features: Features, texts: Sequence[str], progress: Progress = no_progress) -> tuple[Features, Table]:
+        """The fitted features and what they make of the texts, which must be the same in each call."""
+        key = repr(features)
+        if key not in self._made:
+            progress("features", 0, len(texts))
+            self._made[key] = (features, features.fit_transform(texts))
+            progress("features", len(texts), len(texts))
+        return self._made[key]
+
+
+class ViewTransformer(Stateful):
+    """From texts to ``Views``: the fitted features of each view.
+
+    >>> texts = ["red apple", "green apple"]
+    >>> made = ViewTransformer([View("words", "tfidf", {"min_df": 1}), TEXT]).fit_transform(texts)
+    >>> made["words"].shape, made["text"]
+    ((2, 5), ['red apple', 'green apple'])
+    """
+
+    name = "views"
+
+    features_: dict[str, Features] = learned(features_class)
+    made_by_: dict[str, str] = learned()  # view -> which of the features; views with equal features share them
+
+    def __init__(self, views: Iterable[View]) -> None:
+        self._views = list(views)
+
+    def fit_transform(
+        self, texts: Sequence[str], y: object = None, cache: FeatureCache | None = None, progress: Progress = no_progress
+    ) -> Views:
+        """Fit the features of every view, and make the views of the same texts; ``cache`` may have some already."""
+        cache = cache or FeatureCache()
+        first: dict[int, str] = {}
+        self.features_, self.made_by_, tables = {}, {}, {}
+        for view in self._views:
+            features, table = cache.get(view.create(), texts, progress)
+            key = first.setdefault(id(features), view.name)
+            self.features_[key], self.made_by_[view.name], tables[key] = features, key, table
+        return self._named(tables)
+
+    def fit(self, texts: Sequence[str], y: object = None) -> ViewTransformer:
+        """Fit the features of every view."""
+        self.fit_transform(texts)
+        return self
+
+    def transform(self, texts: Sequence[str]) -> Views:
+        """The views of other texts."""
+        self.check_fitted()
+        return self._named({key: features.transform(texts) for key, features in self.features_.items()})
+
+    def _named(self, tables: Mapping[str, Table]) -> Views:
+        widths = {view: self.features_[key].n_features for view, key in self.made_by_.items()}
+        return Views({view: tables[key] for view, key in self.made_by_.items()}, widths)
+
+
+def n_rows(table: Table) -> int:
+    """The number of documents of a table."""
+    return len(table) if isinstance(table, Sequence) else int(table.shape[0])
+
+
+def width_of(table: Table) -> int:
+    """The columns of a matrix; 0 for texts."""
+    return 0 if isinstance(table, Sequence) else int(table.shape[1])
+
+
+def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 - a Table in, the same kind out
+    """Some rows of a table of any kind."""
+    if not isinstance(table, Sequence):
+        return table[index]
+    if isinstance(index, slice):
+        return table[index]
+    return [table[row] for row in np.asarray(index).tolist()]
+
+
+def is_matrix(X: object) -> bool:
+    """Whether X is a sparse or a two-dimensional dense matrix."""
+    return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
+
+
+__all__ = [
+    "BIGRAMS", "CHARS", "EMBEDDINGS", "FEATURES", "GIVEN", "HASHING", "SEQUENCES", "TEXT", "VIEWS", "WORDS",
+    "FeatureCache", "Table", "View", "ViewTransformer", "Views", "is_matrix", "n_rows", "override", "take_rows",
+]  # fmt: skip

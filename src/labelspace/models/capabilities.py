@@ -1,0 +1,113 @@
+"""What a method may be able to do beside ``fit`` and ``predict_topk``; ask with ``isinstance`` or ``require``."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+from labelspace.errors import ParameterError
+from labelspace.labels.codes import Codes
+from labelspace.labels.tree import Nodes
+from labelspace.types import Floats, LabelSpace, TopK
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """Scores become probabilities of being right, fitted on documents that were held out."""
+
+    def to_probabilities(self, top: TopK) -> TopK:
+        """The same labels with probabilities for scores."""
+
+
+@runtime_checkable
+class ProbabilitiesByColumn(Protocol):
+    """The scores of the labels of a table's column are probabilities that, with that of no label, add up to 1."""
+
+    probabilities_by_column: bool
+
+
+@runtime_checkable
+class AddsLabels(Protocol):
+    """Takes labels in, and gives them up, without training again."""
+
+    def add_label(self, name: str, examples: Any, share: float = ...) -> int:  # noqa: ANN401 - Inputs
+        """Place a label by documents that carry it; ``share`` of all documents are expected to. Returns its id."""
+
+    def remove_label(self, name: str) -> None:
+        """Never suggest a label again."""
+
+
+@runtime_checkable
+class HasLabelTree(Protocol):
+    """Arranges its labels in trees."""
+
+    def label_trees(self) -> list[Nodes]:
+        """The trees, each over label ids."""
+
+
+@runtime_checkable
+class HasLabelPoints(Protocol):
+    """Embeds its labels in the Poincaré ball."""
+
+    def label_points(self) -> Floats:
+        """The points (n_labels, dimension), of norm below 1; NaN for a label without training documents."""
+
+
+@runtime_checkable
+class HasLabelCodes(Protocol):
+    """Writes labels as codes."""
+
+    def label_codes(self) -> list[Codes]:
+        """The codes, one set per tree."""
+
+
+@runtime_checkable
+class ZeroShot(Protocol):
+    """Tags without training documents, from the names and synonyms of the labels alone."""
+
+    def fit_labels(self, labels: LabelSpace) -> Self:
+        """Get ready from the labels alone."""
+
+
+@runtime_checkable
+class Checkpoints(Protocol):
+    """Resumes a training that was cut off, to the same result."""
+
+    resumes_training: bool
+
+
+@runtime_checkable
+class UsesLabelText(Protocol):
+    """Learns from the labels' own texts too; ``label_text`` is their weight."""
+
+    label_text: float
+
+
+NEEDS = {
+    Calibrated: ("a probability needs a method that is calibrated", "is not"),
+    AddsLabels: ("adding and removing labels without training needs a method that places labels by examples", "does not"),  # fmt: skip  # noqa: E501
+    HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),
+    HasLabelPoints: ("a map needs a point in the Poincaré ball for each label", "has none"),
+    HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),
+    ZeroShot: ("training without documents needs a method that reads label names", "does not"),
+    Checkpoints: ("a checkpoint needs a method that can resume its training", "cannot"),
+}
+C = TypeVar("C")
+
+
+def require(model: Any, capability: type[C]) -> C:  # noqa: ANN401 - a Model
+    """The model, which must have the capability; else an error that names the methods that do."""
+    if isinstance(model, capability):
+        return model
+    need, lack = NEEDS[capability]
+    raise ParameterError(f"{need}, but {model.name} {lack}; train with --method {_listed(methods_with(capability))}")
+
+
+def methods_with(capability: type) -> list[str]:
+    """The registered methods that have a capability."""
+    from labelspace.models.registry import methods
+
+    return [name for name, method in methods().items() if isinstance(method(), capability)]
+
+
+def _listed(names: list[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

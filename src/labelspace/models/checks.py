@@ -1,0 +1,173 @@
+"""Inputs of ``fit`` and ``predict_topk``, checked once at the door: what is behind it may rely on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.features.base import check_texts
+from labelspace.features.views import GIVEN, SEQUENCES, TEXT, Table, Views, is_matrix, n_rows
+from labelspace.types import Csr, LabelSpace
+
+Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views
+"""Documents as a model takes them: a sparse or dense matrix, texts, or several views."""
+
+
+def check_k(k: object) -> None:
+    """Refuse what is no number of labels to return."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
+
+
+def check_inputs(X: Inputs) -> Views:
+    """Documents as views: matrices as csr float32, texts as a list of str; the caller's own stay as they are."""
+    if isinstance(X, Views):
+        tables = {name: _checked_table(name, table, X.widths[name]) for name, table in X.tables.items()}
+        sizes = {name: n_rows(table) for name, table in tables.items()}
+        if len(set(sizes.values())) > 1:
+            listed = ", ".join(f"{name}: {size}" for name, size in sizes.items())
+            raise DataError(f"views must have one row per document, but have {listed}; give the same documents")
+        return Views(tables, X.widths)
+    if is_matrix(X) or not _holds_texts(X):
+        return Views({GIVEN: check_features(X)})
+    return Views({TEXT.name: list(check_texts(X))})
+
+
+def _holds_texts(X: object) -> bool:
+    if isinstance(X, (str, bytes)):
+        return True
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "UO"
+    return isinstance(X, Sequence) and (not X or not isinstance(X[0], (Sequence, np.ndarray)) or isinstance(X[0], str))
+
+
+def _checked_table(name: str, table: Table, width: int) -> Table:
+    if name == TEXT.name:
+        return list(check_texts(table))
+    if name == SEQUENCES.name:
+        return check_token_ids(table, width)
+    return check_features(table)
+
+
+def check_token_ids(ids: Any, n_tokens: int) -> npt.NDArray[np.int32]:  # noqa: ANN401 - whatever the caller gave
+    """Token ids (n, longest) of 0 to n_tokens - 1: they are indices."""
+    ids = np.asarray(ids)
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise DataError(
+            f"token ids must be a table of whole numbers, but have shape {ids.shape} and type {ids.dtype}; "
+            "give what Sequences.transform returned"
+        )
+    if ids.size and not 0 <= ids.min() <= ids.max() < n_tokens:
+        raise DataError(
+            f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
+            "give what transform of the same Sequences returned"
+        )
+    return ids.astype(np.int32, copy=False)
+
+
+def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
+    """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
+    csr = _as_csr(_check_matrix(X, "X", "n_features", "give a matrix of numbers"))
+    if not np.isfinite(csr.data).all():
+        raise DataError("X must hold finite numbers, but has NaN or infinity; drop or fill those values")
+    return csr
+
+
+def check_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
+    """Y as csr float32 of ones; anything but 0 and 1 is an error."""
+    csr = _as_csr(_check_matrix(Y, "Y", "n_labels", "Tagger takes lists of names"))
+    if csr.nnz != np.count_nonzero(csr.data):
+        csr = csr.copy()  # the caller's matrix stays as it is
+        csr.eliminate_zeros()
+    wrong = csr.data != 1.0
+    if wrong.any():
+        raise DataError(
+            f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label of a document with 1"
+        )
+    if csr.shape[1] == 0:
+        raise DataError("Y must have at least one label, but has 0 columns; give some labels")
+    return csr
+
+
+def check_same_rows(n: int, Y: Csr, what: str = "X and Y") -> None:
+    """As many documents as rows of labels."""
+    if n != Y.shape[0]:
+        raise DataError(
+            f"{what} must have one row per document, but have {n} and {Y.shape[0]} rows; "
+            "give the labels of the same documents"
+        )
+
+
+def check_training(n: int, Y: Csr, labels: object) -> None:
+    """Something to learn from, and names for every label where there are names."""
+    check_same_rows(n, Y)
+    if Y.shape[0] == 0:
+        raise DataError("fit needs at least one document, but got 0; give some training data")
+    if Y.nnz == 0:
+        raise DataError("fit needs at least one label on a document, but Y has none; give labeled documents")
+    if labels is None:
+        return
+    if not isinstance(labels, LabelSpace):
+        raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
+    if len(labels) != Y.shape[1]:
+        raise DataError(
+            f"labels must name every column of Y, but there are {len(labels)} names for {Y.shape[1]} columns; "
+            "give the LabelSpace that Y was built with"
+        )
+
+
+def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> None:
+    """The views have the columns that the model was trained on."""
+    for name, width in views.widths.items():
+        trained = expected.get(name, expected.get(GIVEN) if name != TEXT.name else None)
+        if trained is not None and width != trained:
+            raise DataError(
+                f"{what} must have the {trained} features the model was trained on, but has {width}; "
+                "give features made in the same way"
+            )
+
+
+def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401 - whatever the caller gave
+    """The labels' own texts as features: a row per label and the columns of X."""
+    csr = check_features(X)
+    if csr.shape != shape:
+        raise DataError(
+            f"label_features must have one row per label and the columns of X, so {shape}, but "
+            f"have {csr.shape}; make them of the labels' texts as the documents' features were made"
+        )
+    return csr
+
+
+def _check_matrix(M: Any, name: str, columns: str, remedy: str) -> Any:  # noqa: ANN401 - sparse or dense
+    """A two-dimensional table of numbers, or an error that says what it is instead."""
+    if not sp.issparse(M):
+        try:
+            M = np.asarray(M)
+        except ValueError:  # rows of different lengths
+            raise DataError(f"{name} must be a table (n, {columns}), but its rows differ in length; {remedy}") from None
+    if M.ndim != 2:
+        raise DataError(f"{name} must be a table (n, {columns}), but has shape {M.shape}; {remedy}")
+    if M.dtype.kind not in "biuf":
+        raise DataError(f"{name} must be a table (n, {columns}) of numbers, but holds {M.dtype}; {remedy}")
+    return M
+
+
+def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
+    """As csr float32 with sorted unique indices; copied only where something has to change."""
+    ours = isinstance(M, (sp.csr_matrix, sp.csr_array)) and M.dtype == np.float32
+    csr = M if ours and isinstance(M, sp.csr_matrix) else sp.csr_matrix(M, dtype=np.float32)
+    if csr is M and not csr.has_canonical_format:
+        csr = csr.copy()
+    if csr.indices.dtype != np.int32 and csr.shape[1] < 2**31:
+        csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
+    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:  # kernels do not look again
+        raise DataError(
+            f"the indices of a matrix must be below its width {csr.shape[1]}, but one is {csr.indices.max()}; correct it"
+        )
+    csr.sum_duplicates()
+    return csr

@@ -1,0 +1,54 @@
+"""What ``fit`` may use beside the documents: labels, validation documents, progress, a checkpoint folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from labelspace.errors import DataError
+from labelspace.features.views import take_rows
+from labelspace.training.early_stopping import early_stopping_rows
+from labelspace.types import Csr, LabelSpace, Progress, no_progress
+
+Held = tuple[Any, Csr]
+"""Documents as the method reads them, and their labels, that are not trained on."""
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """Most methods use little of it; what nobody asks for is not computed."""
+
+    labels: LabelSpace | None = None
+    progress: Progress = no_progress
+    checkpoint: Path | None = None  # a folder to keep the state of the training in
+    label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
+    load_validation: Callable[[], Held | None] | None = None
+
+    @cached_property
+    def validation(self) -> Held | None:
+        """The validation documents that were given, read when first asked for; None where no document has a label."""
+        held = None if self.load_validation is None else self.load_validation()
+        return held if held is not None and held[1].nnz else None
+
+    def require_labels(self, method: str) -> LabelSpace:
+        """The labels, for a method that cannot do without their names."""
+        if self.labels is None:
+            raise DataError(
+                f"{method} must know the names of the labels, but labels is None; "
+                "give fit(..., labels=LabelSpace(names))"
+            )
+        return self.labels
+
+    def early_stopping_split(
+        self, X: Any, Y: Csr, patience: int | None, random_state: int  # noqa: ANN401 - as the method reads it
+    ) -> tuple[Any, Csr, Held | None]:
+        """X and Y to train on, and the documents to stop by: those given, or some held out; None without patience."""
+        if patience is None:
+            return X, Y, None
+        if self.validation is not None:
+            return X, Y, self.validation
+        train, held = early_stopping_rows(Y, random_state)
+        return take_rows(X, train), Y[train], (take_rows(X, held), Y[held])
