@@ -19,7 +19,7 @@ from labelspace.cli.options import parse_settings
 from labelspace.features.normalize import unit_rows
 from labelspace.models.base import silent
 from labelspace.models.poincare.model import Poincare
-from labelspace.training.early_stopping import hold_some
+from labelspace.training.early_stopping import hold_out_rows
 
 ROUTES = ("vote", "labels", "both")
 FAST: dict[str, Any] = {"alpha": 4.0, "feature_rate": 0.1}
@@ -39,7 +39,7 @@ ROWS: dict[str, dict[str, Any]] = {
 def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> list[float]:
     """P@1, P@3 and P@5 of each route, the norms, and Spearman's correlation of norm and frequency."""
     X, Y = train
-    parted = hold_some(Y, 0.05, 2000, seed=0)
+    parted = hold_out_rows(Y, 0.05, 2000, seed=0)
     assert parted is not None
     rest, held = parted
     model = Poincare(**settings).fit(X[rest], Y[rest], validation=(X[held], Y[held]))

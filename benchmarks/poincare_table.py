@@ -22,7 +22,7 @@ from labelspace.experiment import timed
 from labelspace.features.normalize import unit_rows
 from labelspace.models.base import silent
 from labelspace.models.poincare.model import Poincare
-from labelspace.training.early_stopping import hold_some
+from labelspace.training.early_stopping import hold_out_rows
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -30,7 +30,7 @@ SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 def rows(train: Split, unseen: Split, learners: list[int], each: bool, settings: dict[str, Any]) -> None:
     """Train once; print a row for each number of learners, or for each learner and route."""
     X, Y = train
-    parted = hold_some(Y, 0.05, 2000, seed=0)
+    parted = hold_out_rows(Y, 0.05, 2000, seed=0)
     assert parted is not None
     rest, held = parted
     with timed() as taken:

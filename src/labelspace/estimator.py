@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, dataclass_transform
+from typing import Any, ClassVar, Self
 
 from labelspace.constraints import Constraint
 from labelspace.errors import NotFittedError, ParameterError
@@ -59,9 +59,7 @@ def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: A
     return Param(default, constraint, meaning)
 
 
-def learned(  # noqa: ANN401 - of any type
-    part: type | Callable[[str], type] | None = None, *, saved: bool = True, init: Literal[False] = False
-) -> Any:
+def learned(part: type | Callable[[str], type] | None = None, *, saved: bool = True) -> Any:  # noqa: ANN401 - of any type
     """Declare a learned attribute: an array, a sparse matrix, a plain value, or a part with a state of its own.
 
     ``part`` is the class of such a part, or of the parts in a list or dict; where there are several kinds, a function
@@ -70,7 +68,6 @@ def learned(  # noqa: ANN401 - of any type
     return Learned(part, saved)
 
 
-@dataclass_transform(kw_only_default=True, field_specifiers=(param, learned))
 class Stateful:
     """Something with a declared learned state, which ``labelspace.store`` saves and loads whatever it is."""
 

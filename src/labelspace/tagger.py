@@ -1,11 +1,11 @@
-"""Text in, label names out: features, model and labels as one thing, saved and loaded as one folder."""
+"""Text in, label names out: views, model and labels as one thing, saved and loaded as one folder."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,19 +13,27 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.data.records import Record
+from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_text
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
-from labelspace.features import FEATURES, Features, create_features
-from labelspace.features.base import check_texts
-from labelspace.labels.hierarchy import consistent as closed_upwards
-from labelspace.models.base import Inputs, Model, check_places, silent
-from labelspace.models.registry import DEFAULT, create, method
-from labelspace.types import Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK
+from labelspace.estimator import Stateful
+from labelspace.features.base import Features, check_texts
+from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
+from labelspace.labels.hierarchy import consistent as with_ancestors
+from labelspace.models.base import Model
+from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
+from labelspace.models.checks import Inputs, check_k
+from labelspace.models.registry import DEFAULT, create, load_model
+from labelspace.types import Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
 
 Tags = list[tuple[str, float]]
 Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
-CLOSED_PLACES = 50  # at least so many answers are closed upwards before the cut at k
+Validation = Dataset | Callable[[], Dataset | None]
+"""Validation documents, or a function that reads them when the method asks."""
+CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
+STREAM_BATCH = 1024  # documents of a stream in memory at a time
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -34,7 +42,8 @@ class Tagger:
     """Tags texts with names.
 
     ``method`` is a registry name (``labelspace methods`` lists them) or a model; further parameters are the method's.
-    ``features`` is a registry name or a Features object; it stays unused where features come ready-made.
+    ``features`` replaces the features that the method would have made of texts: a registry name, or features with
+    settings of their own; ``feature_params`` are settings of either. They are unused where features come ready-made.
 
     >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
     >>> tagger = Tagger(method="neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
@@ -43,18 +52,32 @@ class Tagger:
     """
 
     model: Model
-    features: Features | None  # None once fitted on ready-made features, or with a method that reads text itself
+    features_: ViewTransformer | None  # None once fitted on ready-made features
     labels_: LabelSpace
     columns_: Columns | None = None  # of the table that it learned from
 
     def __init__(
         self,
         method: str | Model = DEFAULT,
-        features: str | Features = "tfidf",
+        features: str | Features | None = None,
+        feature_params: Mapping[str, Any] | None = None,
         **params: Any,  # noqa: ANN401 - parameters are of any type
     ) -> None:
         self.model = create(method, **params) if isinstance(method, str) else method.set_params(**params)
-        self.features = features_for(self.model, features) if isinstance(features, str) else features
+        given = features.get_params() if isinstance(features, Features) else {}
+        self.features = features.name if isinstance(features, Features) else features
+        self.feature_params = {**given, **(feature_params or {})}
+
+    def views(self, documents: Dataset) -> list[View]:
+        """The views that will be made of training documents with texts."""
+        return override(self.model.views(documents), self.features, self.feature_params, self.model.name)
+
+    def check_params(self) -> None:
+        """Check the parameters of the method and of the features, before any data are read."""
+        self.model.check_params()
+        if self.features is not None or self.feature_params:
+            for view in override((self.model.view,), self.features, self.feature_params, self.model.name):
+                view.create().check_params()
 
     def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
         """Learn from texts and, for each, the names of its labels."""
@@ -63,102 +86,117 @@ class Tagger:
     def fit_dataset(
         self,
         train: Dataset,
-        validation: Dataset | None = None,
+        validation: Validation | None = None,
         progress: Progress | None = None,
-        X: Csr | None = None,
         checkpoint: str | Path | None = None,
+        cache: FeatureCache | None = None,
     ) -> Self:
-        """Learn from a Dataset. ``X``, where given, is what the features, fitted before, made of the training texts.
+        """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
-        ``checkpoint`` is a folder where a training that is cut off leaves what it needs to go on.
+        ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume.
         """
-        progress = progress or silent
-        if train.X is not None or self.model.reads_text:
-            self.features, inputs = None, train.inputs
-        else:
-            inputs = self._fit_features(train.texts or [], progress) if X is None else X
-        held = None if validation is None else (self._inputs(validation.inputs), validation.Y)
-        of_labels = None
-        if self.model.label_text and self.features is not None:
-            of_labels = self.features.transform(train.labels.texts())
+        progress = progress or no_progress
+        self.columns_, self.features_ = train.columns, None
+        inputs: Inputs = train.inputs
+        if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
+            self.features_ = ViewTransformer(self.views(train))
+            inputs = self.features_.fit_transform(train.texts or [], cache=cache, progress=progress)
         self.model.fit(
-            inputs, train.Y, labels=train.labels, validation=held, progress=progress, label_features=of_labels,
-            checkpoint=checkpoint,
+            inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
+            label_features=self._label_features(train.labels), checkpoint=checkpoint,
         )  # fmt: skip
-        self.labels_, self.columns_ = train.labels.counted(train.Y), train.columns
+        self.labels_ = train.labels.counted(train.Y)
         return self
 
+    def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
+        if validation is None:
+            return None
+
+        def load() -> tuple[Inputs, Any] | None:
+            documents = validation() if callable(validation) else validation
+            return None if documents is None else (self._inputs(documents.inputs), documents.Y)
+
+        return load
+
+    def _label_features(self, labels: LabelSpace) -> Csr | None:
+        """The labels' own texts under the view that the method reads, where it learns from them."""
+        if self.features_ is None or not isinstance(self.model, UsesLabelText) or not self.model.label_text:
+            return None
+        features: Csr = self.features_.transform(labels.texts())[self.model.view.name]
+        return features
+
     def fit_labels(self, labels: LabelSpace) -> Self:
-        """Make ready from the names and synonyms of the labels alone, for a method that can: zero-shot tagging.
+        """Get ready from the names and synonyms of the labels alone, for a method that can: zero-shot tagging.
 
         >>> Tagger("lexical").fit_labels(LabelSpace(["sourdough", "fish"])).tag("A sourdough starter")[0][0]
         'sourdough'
         """
-        self.model.fit_labels(labels)
-        self.features, self.labels_, self.columns_ = None, self.model.labels_ or labels, None
+        require(self.model, ZeroShot).fit_labels(labels)
+        self.features_ = _raw_text()
+        self.labels_, self.columns_ = self.model.labels_ or labels, None
         return self
 
-    def add_label(self, name: str, texts: Inputs, **how: float) -> None:
+    def add_label(self, name: str, texts: Inputs, **params: float) -> None:
         """Take in a label by documents that carry it, without training again, where the method can.
 
         ``share`` says on what part of all documents it is expected, where that is known.
 
         >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"] * 10
-        >>> tagger = Tagger("glas", dimension=32).fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]] * 10)
+        >>> tagger = Tagger("glas", embedding_dim=32).fit(texts, [["baking"], ["baking"], ["fish"], ["fish"]] * 10)
         >>> tagger.add_label("grilling", ["grill the fish", "grill bread"])
         >>> "grilling" in [name for name, _ in tagger.tag("grill it", k=3)]
         True
         """
         self._check_fitted()
-        self.model.add_label(name, self._inputs(texts), **how)
+        require(self.model, AddsLabels).add_label(name, self._inputs(texts), **params)
         self.labels_ = self.model.labels_ or self.labels_
 
     def remove_label(self, name: str) -> None:
-        """Suggest a label no more, without training again, where the method can."""
+        """Never suggest a label again, without training again, where the method can."""
         self._check_fitted()
-        self.model.remove_label(name)
+        require(self.model, AddsLabels).remove_label(name)
         self.labels_ = self.model.labels_ or self.labels_
 
     def predict_topk(
-        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, consistent: bool = False
-    ) -> TopK:
-        """The k best label ids of each document; texts, or rows of features where the model was trained on those.
-
-        ``consistent=True`` closes the answers upwards in the hierarchy of the labels: no label before its ancestors.
-        """
-        self._check_fitted()
-        if not consistent:
-            return self.model.predict_topk(self._inputs(inputs), k, calibrated=calibrated)
-        check_places(k)
-        hierarchy = self._hierarchy()
-        deep = min(max(2 * k, CLOSED_PLACES), len(self.labels_))  # labels of one score may stand beyond k
-        return closed_upwards(self.model.predict_topk(self._inputs(inputs), deep, calibrated=calibrated), hierarchy, k)
-
-    def confident(
         self,
         inputs: Inputs | Sequence[Text],
         k: int = 5,
-        min_probability: float | None = None,
+        *,
+        calibrated: bool = False,
         consistent: bool = False,
+        min_probability: float | None = None,
     ) -> TopK:
-        """The k best label ids of each document, of those only that are right with this probability or more."""
-        if min_probability is None:
-            return self.predict_topk(inputs, k, consistent=consistent)
-        if not 0 <= min_probability <= 1:
+        """The k best label ids of each document; texts, or rows of features where the model was trained on those.
+
+        ``min_probability`` leaves out labels that are right with a lower probability. ``consistent=True`` includes
+        every label's ancestors in the hierarchy, ranked above it.
+        """
+        self._check_fitted()
+        check_k(k)
+        if min_probability is not None:
+            self._check_probability(min_probability)
+            calibrated = True
+        views = self._inputs(inputs)
+        if not consistent:
+            top = self.model.predict_topk(views, k, calibrated=calibrated)
+        else:
+            hierarchy = self._hierarchy()
+            deep = min(max(2 * k, CONSISTENT_K), len(self.labels_))  # labels of one score may be ranked beyond k
+            top = with_ancestors(self.model.predict_topk(views, deep, calibrated=calibrated), hierarchy, k)
+        return top if min_probability is None else top.at_least(min_probability)
+
+    def _check_probability(self, probability: float) -> None:
+        if not 0 <= probability <= 1:
             raise ParameterError(
-                f"a probability must lie between 0 and 1, but min_probability is {min_probability}; give such a number"
+                f"a probability must lie between 0 and 1, but min_probability is {probability}; give such a number"
             )
-        if not self.model.gives_probabilities:
-            raise ParameterError(
-                f"min_probability needs a method that gives probabilities, but {self.model.name} does not; train blend"
-            )
-        return self.predict_topk(inputs, k, calibrated=True, consistent=consistent).at_least(min_probability)
+        require(self.model, Calibrated)
 
     def tag(self, text: Text, k: int = 5, min_probability: float | None = None, consistent: bool = False) -> Tags:
         """The k best labels of one text as (name, score), best first; none of a lower probability than asked.
 
-        ``consistent=True`` gives no label before, nor without, those above it in the hierarchy of the labels. A tagger
-        that learned from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
+        ``consistent=True`` includes every label's ancestors in the hierarchy, ranked above it. A tagger that learned
+        from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
         >>> texts = ["bake rye bread", "rye bread dough", "grill the fish", "smoke a fish"]
         >>> tagger = Tagger("neighbors").fit(texts, [["food > bread"], ["food > bread"], ["food > fish"], ["food"]])
@@ -168,10 +206,38 @@ class Tagger:
         return self.tag_batch([text], k, min_probability, consistent)[0]
 
     def tag_batch(
-        self, texts: Sequence[Text], k: int = 5, min_probability: float | None = None, consistent: bool = False
+        self,
+        texts: Inputs | Sequence[Text],
+        k: int = 5,
+        min_probability: float | None = None,
+        consistent: bool = False,
     ) -> list[Tags]:
         """The k best labels of each text."""
-        return self.named(self.confident(texts, k, min_probability, consistent))
+        return self.named(self.predict_topk(texts, k, min_probability=min_probability, consistent=consistent))
+
+    def tag_stream(
+        self,
+        records: Iterable[Record],
+        k: int = 5,
+        min_probability: float | None = None,
+        consistent: bool = False,
+        source: str = "records",
+    ) -> Iterator[tuple[Record, Tags]]:
+        """Tag a stream of records of any size, a batch in memory at a time; ``source`` names it in messages.
+
+        >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
+        >>> [(record.id, tags[0][0]) for record, tags in tagger.tag_stream([Record("7", "fish")], k=1)]
+        [('7', 'fish')]
+        """
+        self._check_fitted()
+        stream = iter(records)
+        while batch := list(islice(stream, STREAM_BATCH)):
+            if self.ready_made:
+                rows = [_field(record, record.features, "features", source) for record in batch]
+                inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
+            else:
+                inputs = [_field(record, record.text, "text", source) for record in batch]
+            yield from zip(batch, self.tag_batch(inputs, k, min_probability, consistent), strict=True)
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
@@ -181,51 +247,83 @@ class Tagger:
             for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)
         ]
 
+    @property
+    def ready_made(self) -> bool:
+        """Whether the tagger was trained on ready-made features, and takes those in place of texts."""
+        return self.features_ is None
+
+    def inputs_of(self, documents: Dataset) -> Any:  # noqa: ANN401 - texts, or rows of features
+        """What of a data set the tagger reads: its texts, or its features, with as many columns as in training."""
+        if not self.ready_made:
+            if documents.texts is None:
+                raise DataError(
+                    "this model reads texts, but the data holds ready-made features; give a file with texts"
+                )
+            return documents.texts
+        X, n_features = documents.X, self.model.n_features_
+        if X is None or X.shape[1] >= n_features:
+            return documents.inputs
+        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+
     def save(self, folder: str | Path) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
         self._check_fitted()
-        parts = self.model.to_store()
-        files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
-        if self.features is not None:
-            parts.values["features"], files["features.safetensors"] = store.pack(self.features)
+        about: dict[str, Any] = {"method": self.model.name}
         if self.columns_ is not None:
-            parts.values["columns"] = asdict(self.columns_)
-        store.write(folder, {"kind": "tagger", **parts.values}, files, self.labels_)
+            about["columns"] = asdict(self.columns_)
+        parts: dict[str, Stateful] = {"model": self.model}
+        if self.features_ is not None:
+            parts["features"] = self.features_
+        store.save(folder, about, parts, self.labels_)
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
-        """Read what ``save`` wrote; arrays are memory-mapped. ``verify=True`` checks every byte of large files too."""
-        loaded = load(folder, verify)
-        if not isinstance(loaded, Tagger):
-            raise ModelError(f"{folder} must hold a tagger, but holds a bare model; read it with labelspace.load")
-        return loaded
+        """Read what ``save`` wrote, of a tagger or of a model; arrays are memory-mapped.
 
-    @property
-    def takes_texts(self) -> bool:
-        """Whether the fitted tagger reads texts; else it takes rows of features."""
-        return self.features is not None or self.model.takes_texts
+        ``verify=True`` checks every byte of large files too.
+        """
+        for tries_left in reversed(range(LOAD_TRIES)):
+            try:
+                return cls._assembled(folder, store.read_manifest(folder), verify)
+            except (ModelError, OSError):
+                if not tries_left:
+                    raise
+                time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
+            except LabelspaceError:
+                raise
+            except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+                raise ModelError(
+                    f"{folder} must hold a whole model, but its files do not fit together "
+                    f"({type(error).__name__}: {error}); copy it again, or train it again"
+                ) from error
+        raise AssertionError("the last try returns or raises")
 
-    def _fit_features(self, texts: Sequence[str], progress: Progress) -> Csr:
-        assert self.features is not None
-        progress("features", 0, len(texts))
-        X = self.features.fit_transform(texts)
-        progress("features", len(texts), len(texts))
-        return X
+    @classmethod
+    def _assembled(cls, folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger:
+        model = load_model(folder, manifest, verify)
+        tagger = cls(model)
+        tagger.labels_ = model.labels_ or LabelSpace.numbered(model.n_labels_)
+        tagger.features_ = None
+        if "columns" in manifest:
+            tagger.columns_ = Columns(**manifest["columns"])
+        if "features" in manifest:
+            tagger.features_ = store.load_part(folder, manifest, "features", ViewTransformer, verify)
+        elif list(model.widths_) == [TEXT.name]:  # saved without a tagger, by a model that reads texts itself
+            tagger.features_ = _raw_text()
+        return tagger
 
     def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:
-        """What the model takes: texts as they are, features as they are, or features made of texts."""
-        of_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
-        if sp.issparse(inputs) or (isinstance(inputs, np.ndarray) and not of_texts):
+        """What the model takes: features as they are, or the views of texts."""
+        is_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
+        if sp.issparse(inputs) or isinstance(inputs, Views) or (isinstance(inputs, np.ndarray) and not is_texts):
             return inputs
         texts = check_texts(_row_texts(inputs, self.columns_))
-        if self.model.reads_text and (not self.model.is_fitted or self.model.takes_texts):
-            return texts
-        if self.features is None:
+        if self.features_ is None:
             raise DataError(
                 f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
                 "give a feature matrix, or a file with features"
             )
-        return self.features.transform(texts)
+        return self.features_.transform(texts)
 
     def _hierarchy(self) -> Hierarchy:
         if self.labels_.hierarchy is None:
@@ -243,50 +341,22 @@ class Tagger:
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
 
 
-def features_for(model: Model, name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type
-    """Features by name, with the settings that suit the model unless others are given."""
-    known = FEATURES[name].defaults() if name in FEATURES else {}
-    suited = {key: value for key, value in model.text_features.items() if key in known}
-    return create_features(name, **{**suited, **params})
+def load(folder: str | Path, verify: bool | None = None) -> Tagger:
+    """Read a saved Tagger; a folder that a model alone was saved to gives a Tagger of that model."""
+    return Tagger.load(folder, verify)
 
 
-def load(folder: str | Path, verify: bool | None = None) -> Any:  # noqa: ANN401 - a Tagger or a Model
-    """Read a saved Tagger or model, whichever the folder holds."""
-    for tries_left in reversed(range(LOAD_TRIES)):
-        try:
-            return _assembled(folder, store.read_manifest(folder), verify)
-        except (ModelError, OSError):
-            if not tries_left:
-                raise
-            time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
-        except LabelspaceError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-            raise ModelError(
-                f"{folder} must hold a whole model, but its files do not fit together "
-                f"({type(error).__name__}: {error}); copy it again, or train it again"
-            ) from error
-    raise AssertionError("the last try returns or raises")
+def _raw_text() -> ViewTransformer:
+    """Texts as they are."""
+    return ViewTransformer([TEXT]).fit([""])
 
 
-def _assembled(folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger | Model:
-    labels = store.read_labels(folder, manifest, verify)
-    arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
-    found = store.Found(manifest, arrays, lambda name: store.checked_path(folder, manifest, name, verify))
-    model = method(manifest["method"]).from_store(found, labels)
-    if manifest["kind"] == "model":
-        return model
-    tagger = Tagger(model)
-    assert labels is not None  # a tagger is never saved without
-    tagger.labels_ = labels
-    tagger.features = None
-    if "columns" in manifest:
-        tagger.columns_ = Columns(**manifest["columns"])
-    if "features" in manifest:
-        packed = manifest["features"]
-        tagger.features = create_features(packed["name"], **packed["params"])
-        store.unpack(tagger.features, packed, store.read_arrays(folder, manifest, "features.safetensors", verify))
-    return tagger
+def _field(record: Record, value: str | None, field: str, source: str) -> str:
+    if value is None:
+        raise DataError(
+            f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
+        )
+    return value
 
 
 def _row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
@@ -316,7 +386,9 @@ def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Datase
     """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
     texts = check_texts(texts)
     if len(texts) != len(labels):
-        raise DataError(f"there must be one list of labels a text, but there are {len(labels)} for {len(texts)} texts")
+        raise DataError(
+            f"there must be one list of labels per text, but there are {len(labels)} for {len(texts)} texts; give one each"
+        )
     labels = [_checked_names(row, names) for row, names in enumerate(labels)]
     space = LabelSpace(sorted(set(chain.from_iterable(labels))))
     space = space.with_paths() if space.are_paths else space

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ModelError
-from labelspace.training.epochs import follow, rows_to_stop_by
+from labelspace.training.epochs import follow, early_stopping_rows
 
 WHAT = {"params": {"rate": 0.1}, "data": [1, 2]}
 
@@ -12,7 +12,7 @@ class Net:
     """Arrays that each epoch changes in a way of its own, in steps of three."""
 
     def __init__(self):
-        self.number, self.value, self.memory = 0, np.ones(4), np.zeros(2, np.float32)
+        self.n_steps, self.value, self.memory = 0, np.ones(4), np.zeros(2, np.float32)
         self.epochs = []
 
     def arrays(self):
@@ -21,8 +21,8 @@ class Net:
     def epoch(self, number):
         rng = np.random.default_rng([9, number])
         for _ in range(3):
-            self.number += 1
-            self.value += rng.random(4) / self.number
+            self.n_steps += 1
+            self.value += rng.random(4) / self.n_steps
             self.memory *= 0.5
             self.memory += self.value[:2]
         self.epochs.append(number)
@@ -56,7 +56,7 @@ def test_all_epochs_are_gone_through_in_their_order():
     assert net.run() == []
     assert net.epochs == list(range(6))
     assert same(net, after(6))
-    assert net.number == 18
+    assert net.n_steps == 18
 
 
 @pytest.mark.parametrize("accuracies", [None, [0.1, 0.4, 0.3, 0.2, 0.5, 0.1]])
@@ -69,7 +69,7 @@ def test_a_training_that_was_cut_off_anywhere_ends_in_the_same_arrays(tmp_path, 
     net = Net()
     assert net.run(accuracies=accuracies, folder=tmp_path) == course
     assert net.epochs == list(range(stop, 6)), "only what was left"
-    assert net.number == 18
+    assert net.n_steps == 18
     assert same(net, whole)
     again = Net()
     assert again.run(accuracies=accuracies, folder=tmp_path) == course
@@ -123,9 +123,9 @@ def test_the_checkpoint_of_another_training_is_refused(tmp_path):
 
 def test_rows_to_stop_by_are_some_of_train():
     Y = sp.csr_matrix((np.random.default_rng(0).random((200, 5)) < 0.5).astype(np.float32))
-    rest, held = rows_to_stop_by(Y, seed=1)
+    rest, held = early_stopping_rows(Y, seed=1)
     assert len(held) == 20
     assert sorted([*rest, *held]) == list(range(200))
-    assert not np.array_equal(held, rows_to_stop_by(Y, seed=2)[1])
+    assert not np.array_equal(held, early_stopping_rows(Y, seed=2)[1])
     with pytest.raises(DataError, match="early stopping needs some documents .* but there are 3 in all; give validat"):
-        rows_to_stop_by(Y[:3], seed=0)
+        early_stopping_rows(Y[:3], seed=0)

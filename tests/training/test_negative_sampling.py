@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.training.negative_sampling import choose, labels_seen
+from labelspace.training.negative_sampling import choose, seen_labels
 
 LABELS = np.array([0, 1, 3, 4, 6, 7, 9, 10, 12, 15], np.int32)  # some have no document
 
@@ -60,7 +60,7 @@ def test_where_the_batch_has_every_label_nothing_is_drawn():
 
 
 def test_labels_are_seen_where_a_document_carries_them(true):
-    seen = labels_seen(true)
+    seen = seen_labels(true)
     assert seen.tolist() == [0, 3, 9, 15]
     assert seen.dtype == np.int32
-    assert len(labels_seen(true[2])) == 0
+    assert len(seen_labels(true[2])) == 0

@@ -12,6 +12,12 @@ DataPath = Annotated[
 ]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder written by `labelspace train`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+FeaturesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--features", help="tfidf, hashing or embeddings, in place of the method's own choice; for texts only."
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn at random.")]
 Set = Annotated[
     list[str] | None,
@@ -33,10 +39,10 @@ OutputColumns = Annotated[
 ]
 Consistent = Annotated[
     bool,
-    typer.Option("--consistent", help="No label before those above it in the hierarchy of the labels, nor without."),
+    typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it."),
 ]
-Places = Annotated[int, typer.Option("--k", min=1, help="Labels a document.")]
-Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Places at which to measure.")]
+TopKOption = Annotated[int, typer.Option("--k", min=1, help="Labels per document.")]
+Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Ranks to measure at.")]
 
 
 def source_name(data: Path) -> str:

@@ -46,6 +46,7 @@ def convert(
     """
     from labelspace.data import conversion
     from labelspace.data.columns import parse_columns
+    from labelspace.features import Tfidf
 
-    for path, written in conversion.convert(source, target, to, parse_columns(inputs, outputs)).items():
+    for path, written in conversion.convert(source, target, Tfidf(), to, parse_columns(inputs, outputs)).items():
         say(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")

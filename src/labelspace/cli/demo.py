@@ -17,7 +17,7 @@ DEMO_TEXTS = (
     "burn of the right hand, second degree",
     "allergic to peanuts",
 )
-DEMO_MEMBERS = "members=neighbors:pieces,label_tree,lexical"  # medical words share pieces more often than forms
+DEMO_MEMBERS = "members=neighbors:chars,label_tree,lexical"  # medical words share parts more often than forms
 EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
 
 
@@ -35,8 +35,8 @@ def demo(
     say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
     train_set, test_set = icd10(seed)
     say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
-    recipe = make_recipe(None, [DEMO_MEMBERS], "tfidf", seed)
-    say(f"2. training: {recipe.method} of neighbors on pieces of words, a label tree on words, and label names")
+    recipe = make_recipe(None, [DEMO_MEMBERS], None, seed)
+    say(f"2. training: {recipe.method} of neighbors on character n-grams, a label tree on words, and label names")
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)

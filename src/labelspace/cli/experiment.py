@@ -11,6 +11,7 @@ import typer
 from labelspace.cli.arguments import (
     Consistent,
     DataPath,
+    FeaturesOption,
     InputColumns,
     Json,
     Ks,
@@ -27,9 +28,7 @@ def train(
     data: DataPath,
     method: Annotated[str | None, typer.Option("--method", help="See `labelspace methods`.")] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="MODEL", help="Default: runs/DATA-METHOD.")] = None,
-    features: Annotated[
-        str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
-    ] = "tfidf",
+    features: FeaturesOption = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,
     settings: Set = None,
@@ -38,7 +37,7 @@ def train(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where a training that is cut off goes on when it is run again (glas, secseq, mlc2seq, text2text).",
+            help="Keep checkpoints here: an interrupted training resumes when run again (glas, secseq, mlc2seq, text2text).",
         ),
     ] = None,
     as_json: Json = False,
@@ -77,9 +76,9 @@ def train(
     )
     for key, value in summary["report"].items():
         if isinstance(value, (int, float)):
-            told = f"{value:g}" if isinstance(value, float) else f"{value:,}"
-            told = {True: "yes", False: "no"}[value] if isinstance(value, bool) else told
-            say(f"  {key.replace('_', ' ')}: {told}")
+            shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
+            shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
+            say(f"  {key.replace('_', ' ')}: {shown}")
     say(f"saved: {out} ({size:.1f} MB)")
 
 
@@ -129,9 +128,7 @@ def compare(
     ],
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: runs/DATA-compare.")] = None,
     k: Ks = "1,3,5",
-    features: Annotated[
-        str, typer.Option("--features", help="tfidf, hashing or embeddings; for texts only.")
-    ] = "tfidf",
+    features: FeaturesOption = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,
     settings: Set = None,

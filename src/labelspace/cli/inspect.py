@@ -18,13 +18,12 @@ def draw_map(
 ) -> None:
     """Draw the labels of a hyperbolic model on the Poincaré disk: one page that opens offline."""
     from labelspace.data.files import writing_text
+    from labelspace.models.capabilities import HasLabelPoints, require
     from labelspace.report.map import map_page, map_summary
     from labelspace.tagger import load
-    from labelspace.types import LabelSpace
 
-    loaded = load(model)
-    points = getattr(loaded, "model", loaded).label_points()  # a tagger holds a model
-    labels = loaded.labels_ or LabelSpace.numbered(len(points))
+    tagger = load(model)
+    points, labels = require(tagger.model, HasLabelPoints).label_points(), tagger.labels_
     page = map_page(points, labels, f"Labels of {model.resolve().name}")
     with writing_text(out) as file:
         file.write(page)
@@ -50,16 +49,14 @@ def show_tree(
 ) -> None:
     """Show the tree of labels that a model learned, as text, Newick or JSON."""
     from labelspace.data.files import writing_text
+    from labelspace.models.capabilities import HasLabelTree, require
     from labelspace.report.tree import forest, heading, tree_summary
     from labelspace.tagger import load
-    from labelspace.types import LabelSpace
 
-    loaded = load(model)
-    learned = getattr(loaded, "model", loaded)  # a tagger holds a model
-    trees = learned.label_trees()
-    labels = loaded.labels_ or LabelSpace.numbered(learned.n_labels_)
+    tagger = load(model)
+    trees, labels = require(tagger.model, HasLabelTree).label_trees(), tagger.labels_
     remedies = {"balance": "balance=always", "hierarchy": "hierarchy=learned"}
-    remedy = next((remedies[name] for name in remedies if name in learned.rules), "tree=balanced")
+    remedy = next((remedies[name] for name in remedies if name in tagger.model.params), "tree=balanced")
     summaries = [tree_summary(nodes) for nodes in trees]
     heads = [heading(summary, place, len(trees), remedy) for place, summary in enumerate(summaries)]
     if out is not None:
@@ -95,14 +92,12 @@ def show_codes(
     """
     from labelspace.data.files import writing_text
     from labelspace.labels.codes import code_summary
+    from labelspace.models.capabilities import HasLabelCodes, require
     from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix
     from labelspace.tagger import load
-    from labelspace.types import LabelSpace
 
-    loaded = load(model)
-    learned = getattr(loaded, "model", loaded)  # a tagger holds a model
-    sets = learned.label_codes()
-    labels = loaded.labels_ or LabelSpace.numbered(learned.n_labels_)
+    tagger = load(model)
+    sets, labels = require(tagger.model, HasLabelCodes).label_codes(), tagger.labels_
     places, begin = chosen(tree, len(sets)), read_prefix(prefix, sets[0])
     summaries = {place: {"tree": place + 1, **code_summary(sets[place])} for place in places}
     heads = {place: heading(summaries[place], len(sets)) for place in places}
@@ -119,11 +114,24 @@ def show_codes(
         say("\n\n".join(f"{heads[place]}\n{codes_text(sets[place], labels, begin, limit)}" for place in places))
 
 
-def methods(as_json: Json = False) -> None:
-    """List the methods: name, paper, when to choose it."""
+def methods(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this method with its parameters.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the methods: name, paper, when to choose it; or one method with its parameters."""
     from labelspace.models import registry
+    from labelspace.report.parameters import method_json, parameters_table
     from labelspace.report.tables import methods_table
 
+    if name is not None:
+        method = registry.method(name)
+        if as_json:
+            print_json(method_json(method))
+            return
+        say(f"{name}: {method.title}")
+        say(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
+        console().print(parameters_table(method))
+        return
     known = registry.methods()
     if as_json:
         rows = [

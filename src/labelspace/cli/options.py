@@ -1,4 +1,4 @@
-"""What the command line's options say, as values the library takes."""
+"""What the options of the command line say, as values the library takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labelspace.experiment import Recipe
 from labelspace.models.registry import DEFAULT, METHODS, method
 
 
-def make_recipe(name: str | None, settings: list[str] | None, features: str, seed: int) -> Recipe:
+def make_recipe(name: str | None, settings: list[str] | None, features: str | None, seed: int) -> Recipe:
     """What the options ask to train."""
     given = parse_settings(settings or [])
     prefix = "features."
@@ -24,13 +24,13 @@ def make_recipe(name: str | None, settings: list[str] | None, features: str, see
     )
 
 
-def compared_recipes(names: list[str], settings: list[str] | None, features: str, seed: int) -> list[Recipe]:
-    """One recipe a method of `compare`; a method that reads texts itself is not told of the features of the others."""
+def compared_recipes(names: list[str], settings: list[str] | None, features: str | None, seed: int) -> list[Recipe]:
+    """One recipe per method of `compare`; a method that reads raw text is not given the features of the others."""
     recipes = []
     for name in names:
         recipe = make_recipe(name, settings_of(name, names, settings), features, seed)
-        itself = name in METHODS and method(name).reads_text
-        recipes.append(replace(recipe, features="tfidf", feature_params={}) if itself else recipe)
+        raw = name in METHODS and not method(name).view.is_matrix
+        recipes.append(replace(recipe, features=None, feature_params={}) if raw else recipe)
     return recipes
 
 

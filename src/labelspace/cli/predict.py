@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import Consistent, Json, ModelPath, Places
+from labelspace.cli.arguments import Consistent, Json, ModelPath, TopKOption
 from labelspace.cli.console import console, print_json
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
@@ -24,10 +24,12 @@ def predict(
             "--input", metavar="FILE", help="JSON lines, CSV, Parquet or plain lines (- for stdin); prints JSON lines."
         ),
     ] = None,
-    k: Places = 5,
-    least: Annotated[
+    k: TopKOption = 5,
+    min_probability: Annotated[
         float | None,
-        typer.Option("--min-probability", metavar="P", help="Leave labels out that are right less often than this."),
+        typer.Option(
+            "--min-probability", metavar="P", help="Leave out labels with a lower probability of being right."
+        ),
     ] = None,
     consistent: Consistent = False,
     as_json: Json = False,
@@ -40,27 +42,28 @@ def predict(
     if bool(texts) == bool(file):
         raise DataError("predict takes texts or --input FILE, one of the two; write: labelspace predict MODEL 'a text'")
     tagger = Tagger.load(model)
-    k = min(k, len(tagger.labels_))  # places beyond the labels would only be filled to be left out again
+    k = min(k, len(tagger.labels_))  # more would only be padded
     if file is not None:
-        predict_stream(tagger, file, k, least, consistent)
+        predict_stream(tagger, file, k, min_probability, consistent)
         return
-    top = tagger.confident(texts or [], k, least, consistent)
+    top = tagger.predict_topk(texts or [], k, min_probability=min_probability, consistent=consistent)
     if as_json:
         pairs = zip(texts or [], tagger.named(top), strict=True)
         print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
         return
-    why = {} if least is None else {"none": f"no label is right with a probability of {least:g} or more"}
+    why = {}
+    if min_probability is not None:
+        why["none"] = f"no label is right with a probability of {min_probability:g} or more"
     for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_, **why))
 
 
-def predict_stream(tagger: Tagger, file: str, k: int, least: float | None, consistent: bool) -> None:
-    """One JSON line a document, in order, a batch in memory at a time."""
+def predict_stream(tagger: Tagger, file: str, k: int, min_probability: float | None, consistent: bool) -> None:
+    """One JSON line per document, in order, a batch in memory at a time."""
     from labelspace.data.source import iter_records
-    from labelspace.experiment import predict_records
 
-    records = iter_records(file, ready_made=not tagger.takes_texts, columns=tagger.columns_)
-    for record, tags in predict_records(tagger, records, k, file, least, consistent):
+    records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
+    for record, tags in tagger.tag_stream(records, k, min_probability, consistent, file):
         sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
     sys.stdout.flush()
 

@@ -2,57 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol, Self
 
 from labelspace.data.labels import HIERARCHY, LABELS, labels_beside, write_hierarchy, write_labels
 from labelspace.data.listing import is_numbered
 from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError, ParameterError
-from labelspace.features import Features, Tfidf
-from labelspace.types import Columns, Dataset
+from labelspace.types import Columns, Csr, Dataset
 
 FEATURES_ONLY = ".txt"
 
 
+class Vectorizer(Protocol):
+    """What makes features of texts, such as ``features.Tfidf``."""
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        """Learn from texts."""
+
+    def transform(self, texts: Sequence[str]) -> Csr:
+        """The features of texts."""
+
+
 def convert(
-    source: str | Path, target: str | Path, to: str | None = None, columns: Columns | None = None
+    source: str | Path,
+    target: str | Path,
+    vectorizer: Vectorizer,
+    to: str | None = None,
+    columns: Columns | None = None,
 ) -> dict[Path, Dataset]:
     """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...); what was written.
 
-    Texts become tf-idf features where the target has no place for texts (.txt); in a folder they are fitted on train.
+    Texts become features by the ``vectorizer`` where the target format has no texts (.txt); it is fitted on train.
     With ``columns`` the source is a table, whose rows become texts and labels.
     """
     source, target = Path(source), Path(target)
     if not source.is_dir():
         if to is not None:
             raise ParameterError(f"--to is for folders, but {source} is a file; name the target's format by its ending")
-        return _convert_file(source, target, columns)
+        return _convert_file(source, target, vectorizer, columns)
     if to is None:
         raise ParameterError(
             f"a folder needs --to FORMAT, but it is missing for {source}; add for example --to jsonl.gz"
         )
-    return _convert_folder(source, target, to.removeprefix("."), columns)
+    return _convert_folder(source, target, vectorizer, to.removeprefix("."), columns)
 
 
-def _convert_file(source: Path, target: Path, columns: Columns | None) -> dict[Path, Dataset]:
+def _convert_file(source: Path, target: Path, vectorizer: Vectorizer, columns: Columns | None) -> dict[Path, Dataset]:
     known = labels_beside(target)
     # Read with the target's labels, so that the splits of one folder keep one numbering.
     documents = read_dataset(source, known, columns)
     if file_format(target) == FEATURES_ONLY and documents.X is None:
-        documents = _featured(documents, Tfidf().fit(documents.texts or []))
+        documents = _featured(documents, vectorizer.fit(documents.texts or []))
     write_dataset(documents, target)
     _write_label_files(documents, target.parent)
     return {target: documents}
 
 
-def _convert_folder(source: Path, target: Path, to: str, columns: Columns | None) -> dict[Path, Dataset]:
+def _convert_folder(
+    source: Path, target: Path, vectorizer: Vectorizer, to: str, columns: Columns | None
+) -> dict[Path, Dataset]:
     splits = open_source(source, columns)
     train = splits.train()
     parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
     features = None
     if file_format(f"x.{to}") == FEATURES_ONLY and train.X is None:
-        features = Tfidf().fit(train.texts or [])
+        features = vectorizer.fit(train.texts or [])
     written = {}
     widest = train.labels
     for name, part in parts.items():
@@ -72,7 +89,7 @@ def _widened(documents: Dataset, n_labels: int) -> object:
     return Y
 
 
-def _featured(documents: Dataset, features: Features) -> Dataset:
+def _featured(documents: Dataset, features: Vectorizer) -> Dataset:
     if documents.texts is None:
         raise DataError("every split must have texts, as train does, but one has none; convert it apart")
     return replace(documents, X=features.transform(documents.texts))

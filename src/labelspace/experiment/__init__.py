@@ -1,3 +1,8 @@
-"""Train, evaluate, compare."""
+"""The straight line: data -> train -> predict -> metrics -> numbers."""
 
-from labelspace.experiment.core import *  # noqa: F403
+from labelspace.experiment.compare import compare
+from labelspace.experiment.evaluate import evaluate, megabytes
+from labelspace.experiment.timing import timed
+from labelspace.experiment.train import Recipe, train
+
+__all__ = ["Recipe", "compare", "evaluate", "megabytes", "timed", "train"]

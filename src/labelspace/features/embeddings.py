@@ -9,8 +9,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from labelspace.errors import ParameterError, require
-from labelspace.estimator import whole
+from labelspace.constraints import integer
+from labelspace.errors import require
+from labelspace.estimator import param
 from labelspace.features.base import Features, Rows, check_texts, check_training_texts, stacked
 from labelspace.kernels.threads import n_threads
 from labelspace.types import Csr, Floats, Progress
@@ -33,10 +34,7 @@ class Embeddings(Features):
     """
 
     name: ClassVar[str] = "embeddings"
-    rules: ClassVar = {"batch": whole(1)}
-
-    def __init__(self, batch: int = 64) -> None:
-        self.batch = batch
+    batch_size: int = param(64, integer(1), "Texts encoded at once.")
 
     @property
     def n_features(self) -> int:
@@ -62,13 +60,13 @@ class Embeddings(Features):
     def transform(self, texts: Iterable[str]) -> Csr:
         """The rows of these texts. Shape (n, 384)."""
         self.check_params()
-        vectors = embed_texts(texts, self.batch)
+        vectors = embed_texts(texts, self.batch_size)
         columns = np.tile(np.arange(DIMENSION, dtype=np.int32), len(vectors))
         ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * DIMENSION
         return stacked([Rows(columns, vectors.ravel(), ends)], DIMENSION)
 
 
-def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None = None) -> Floats:
+def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress | None = None) -> Floats:
     """The meaning of each text as a vector of length one: the cosine of two texts is the product of their vectors.
 
     The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
@@ -77,22 +75,21 @@ def embed_texts(texts: Iterable[str], batch: int = 64, progress: Progress | None
 
     Args:
         texts: the texts.
-        batch: texts that go through the encoder at once.
+        batch_size: texts that are encoded at once.
         progress: called as ``progress("embed", done, total)`` after each batch.
 
     Returns:
         Shape (n, 384).
     """
-    rule, listed = whole(1), check_texts(texts)
-    if not rule.holds(batch):
-        raise ParameterError(f"batch must be {rule.words}, but is {batch!r}; set it so")
+    listed = check_texts(texts)
+    integer(1).check("batch_size", batch_size)
     encode = _encoder()
     vectors = np.empty((len(listed), DIMENSION), np.float32)
     # Texts of about one length go together: every text is padded to the longest of its batch.
     order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
     with _threads():
-        for start in range(0, len(order), int(batch)):
-            rows = order[start : start + int(batch)]
+        for start in range(0, len(order), int(batch_size)):
+            rows = order[start : start + int(batch_size)]
             vectors[rows] = encode([_encodable(listed[row]) for row in rows])
             if progress is not None:
                 progress("embed", start + len(rows), len(order))

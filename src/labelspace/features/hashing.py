@@ -7,7 +7,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from labelspace.estimator import Rule, one_of
+from labelspace.constraints import Constraint, boolean, one_of
+from labelspace.estimator import learned, param
 from labelspace.features.base import (
     ONCE,
     Bags,
@@ -44,21 +45,16 @@ class Hashing(Features):
     """
 
     name: ClassVar[str] = "hashing"
-    rules: ClassVar = {
-        "ngrams": one_of(1, 2, 3),
-        "bits": Rule(f"a whole number of 1 to {_MOST_BITS}", lambda value: value in range(1, _MOST_BITS + 1)),
-        "sublinear": one_of(True, False),
-        "idf": one_of(True, False),
-    }
-    state: ClassVar[tuple[str, ...]] = ("idf_",)
+    ngrams: int = param(2, one_of(1, 2, 3), "Words in the longest n-gram.")
+    bits: int = param(
+        20,
+        Constraint(f"a whole number of 1 to {_MOST_BITS}", lambda value: value in range(1, _MOST_BITS + 1)),
+        "There are 2**bits columns.",
+    )
+    sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
+    idf: bool = param(True, boolean(), "Learn document frequencies and weight by them.")
 
-    idf_: Floats  # (n_features,)
-
-    def __init__(self, ngrams: int = 2, bits: int = 20, sublinear: bool = True, idf: bool = True) -> None:
-        self.ngrams = ngrams
-        self.bits = bits
-        self.sublinear = sublinear
-        self.idf = idf
+    idf_: Floats = learned()  # (n_features,)
 
     @property
     def n_features(self) -> int:

@@ -8,9 +8,10 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
+from labelspace.constraints import integer
 from labelspace.errors import DataError
-from labelspace.estimator import Estimator, whole
-from labelspace.features.base import ONCE, Rows, check_texts, check_training_texts, stacked
+from labelspace.estimator import learned, param
+from labelspace.features.base import ONCE, Features, Rows, check_texts, check_training_texts, stacked
 from labelspace.features.tokenizer import Analyzer, Spans, characters, in_blocks
 from labelspace.features.vocabulary import Lexicon, Stream, read_words
 from labelspace.kernels.tfidf import count_rows
@@ -27,7 +28,7 @@ NUMBER: Final = 2
 _ZERO = b"0"  # stands for all numbers: a number itself, so no other word is written like this
 
 
-class Sequences(Estimator):
+class Sequences(Features):
     r"""The first words of each text as token ids: PAD=0, UNKNOWN=1, NUMBER=2, words from 3 on by falling frequency.
 
     The preprocessing of SeCSeq (Chang et al. 2018, appendix A). Text is lower-cased; a word is one or more letters,
@@ -42,7 +43,7 @@ class Sequences(Estimator):
         length: words of a text to read; the rest is cut off.
         min_df: words of fewer training texts are unknown.
 
-    >>> sequences = Sequences(vocabulary=2)
+    >>> sequences = Sequences(vocab_size=2)
     >>> sequences.fit_transform(["Red apple", "A red car of 1999"])
     array([[3, 1, 0, 0, 0],
            [4, 3, 1, 1, 2]], dtype=int32)
@@ -51,22 +52,23 @@ class Sequences(Estimator):
     """
 
     name: ClassVar[str] = "sequences"
-    rules: ClassVar = {"vocabulary": whole(1), "length": whole(1), "min_df": whole(1)}
-    state: ClassVar[tuple[str, ...]] = ("word_bytes_", "word_offsets_")
+    vocab_size: int = param(50_000, integer(1), "Keep at most this many words, the most frequent.")
+    max_length: int = param(300, integer(1), "Words of a text that are read.")
+    min_df: int = param(1, integer(1), "Words in fewer training texts are unknown.")
 
-    word_bytes_: Bytes  # UTF-8 of the words of the tokens from NUMBER on
-    word_offsets_: Longs  # (n_tokens - 1,)
+    word_bytes_: Bytes = learned()  # UTF-8 of the words of the tokens from NUMBER on
+    word_offsets_: Longs = learned()  # (n_tokens - 1,)
 
     _ready: tuple[Bytes, Lexicon] | None = None
 
-    def __init__(self, vocabulary: int = 50_000, length: int = 300, min_df: int = 1) -> None:
-        self.vocabulary = vocabulary
-        self.length = length
-        self.min_df = min_df
+    @property
+    def n_features(self) -> int:
+        """The number of token ids."""
+        return self.n_tokens
 
     @property
     def n_tokens(self) -> int:
-        """Number of token ids, at most ``vocabulary`` + 3."""
+        """Number of token ids, at most ``vocab_size`` + 3."""
         self.check_fitted()
         return self.word_offsets_.size - 1 + NUMBER
 
@@ -83,7 +85,7 @@ class Sequences(Estimator):
         """The token ids of these texts, as wide as the longest of them, at least 1. Shape (n, longest)."""
         self.check_fitted()
         listed = check_texts(texts)
-        lexicon, heads = self._lexicon(), _Heads("word", shortest=1, length=int(self.length))
+        lexicon, heads = self._lexicon(), _Heads("word", shortest=1, max_length=int(self.max_length))
 
         def read(start: int, stop: int) -> Stream:
             spans = heads.spans(listed[start:stop])
@@ -107,12 +109,12 @@ class Sequences(Estimator):
     def _learn(self, texts: Sequence[str]) -> Stream:
         """Learn the state; the words of the texts come back under its ids."""
         self.check_params()
-        heads = _Heads("word", shortest=1, length=int(self.length))
+        heads = _Heads("word", shortest=1, max_length=int(self.max_length))
         lexicon, stream, df, times = read_words(texts, heads, True, 1)
         raw, new_ids = lexicon.raw(), np.full(len(lexicon), -1, np.int32)
         # The lexicon is in alphabetical order, and a stable sort leaves words of equal count so.
         order = [i for i in np.argsort(-times, kind="stable").tolist() if df[i] >= self.min_df and raw[i] != _ZERO]
-        kept = order[: int(self.vocabulary)]
+        kept = order[: int(self.vocab_size)]
         if not kept:
             lower = "lower min_df, or " if self.min_df > 1 else ""
             raise DataError(
@@ -150,13 +152,13 @@ class Sequences(Estimator):
 class _Heads(Analyzer):
     """The first words of each text, every number as the word 0."""
 
-    length: int = 300
+    max_length: int = 300
 
     def spans(self, texts: Sequence[str]) -> Spans:
         """Find the words of some texts."""
         text, starts, stops, hashes, ends = super().spans(texts)
         text = np.append(text, np.frombuffer(_ZERO, np.uint8))
-        return Spans(text, *first_words(text, starts, stops, hashes, ends, characters(r"\d"), self.length))
+        return Spans(text, *first_words(text, starts, stops, hashes, ends, characters(r"\d"), self.max_length))
 
 
 def _padded(parts: list[Stream]) -> Ints:

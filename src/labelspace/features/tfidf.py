@@ -7,8 +7,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from labelspace.constraints import boolean, integer, one_of, optional
 from labelspace.errors import DataError, ParameterError
-from labelspace.estimator import one_of, optional, whole
+from labelspace.estimator import learned, param
 from labelspace.features.base import (
     ONCE,
     Bags,
@@ -53,41 +54,22 @@ class Tfidf(Features):
     """
 
     name: ClassVar[str] = "tfidf"
-    rules: ClassVar = {
-        "ngrams": one_of(1, 2, 3),
-        "analyzer": one_of("word", "char", "char_wb"),
-        "min_n": whole(1),
-        "max_n": whole(1),
-        "sublinear": one_of(True, False),
-        "min_df": whole(1),
-        "max_features": optional(whole(1)),
-    }
-    state: ClassVar[tuple[str, ...]] = ("word_bytes_", "word_offsets_", "keys_", "idf_")
+    ngrams: int = param(2, one_of(1, 2, 3), "Words in the longest n-gram, for analyzer word.")
+    analyzer: str = param(
+        "word", one_of("word", "char", "char_wb"), "What is counted: words, characters, or characters within words."
+    )
+    min_n: int = param(3, integer(1), "Characters in the shortest n-gram.")
+    max_n: int = param(5, integer(1), "Characters in the longest n-gram.")
+    sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
+    min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
+    max_features: int | None = param(None, optional(integer(1)), "Keep at most this many n-grams, the most frequent.")
 
-    word_bytes_: Bytes  # UTF-8 of the words of all n-grams, in alphabetical order
-    word_offsets_: Longs  # (n_words + 1,)
-    keys_: Longs  # (n_features,) sorted; see kernels.ngrams
-    idf_: Floats  # (n_features,)
+    word_bytes_: Bytes = learned()  # UTF-8 of the words of all n-grams, in alphabetical order
+    word_offsets_: Longs = learned()  # (n_words + 1,)
+    keys_: Longs = learned()  # (n_features,) sorted; see kernels.ngrams
+    idf_: Floats = learned()  # (n_features,)
 
     _ready: tuple[Longs, Lexicon, NgramIndex] | None = None
-
-    def __init__(
-        self,
-        ngrams: int = 2,
-        analyzer: str = "word",
-        min_n: int = 3,
-        max_n: int = 5,
-        sublinear: bool = True,
-        min_df: int = 2,
-        max_features: int | None = None,
-    ) -> None:
-        self.ngrams = ngrams
-        self.analyzer = analyzer
-        self.min_n = min_n
-        self.max_n = max_n
-        self.sublinear = sublinear
-        self.min_df = min_df
-        self.max_features = max_features
 
     @property
     def n_features(self) -> int:

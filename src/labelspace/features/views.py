@@ -8,7 +8,7 @@ Ready-made features (a sparse or dense matrix of the user's own) stand in for ev
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,24 +38,26 @@ class View:
     name: str
     features: str = "tfidf"
     params: Mapping[str, Any] = field(default_factory=dict)
+    training_only: bool = False  # not needed, and so not kept, for prediction
 
     @property
-    def is_text(self) -> bool:
-        """Whether the view is the texts as they are."""
-        return self.features == RAW
+    def is_matrix(self) -> bool:
+        """Whether the view is a matrix, for which a user may choose other features; else texts or token ids."""
+        return self.features in FEATURES
 
     def create(self) -> Features:
         """Features that are not fitted yet."""
         return create_features(self.features, **self.params)
 
     def with_features(self, features: str | None, params: Mapping[str, Any]) -> View:
-        """The same view made by other features, or with other settings; settings that others do not have are dropped."""
-        if self.is_text:
+        """The same view made by other features, or with other settings; unknown settings are dropped."""
+        if not self.is_matrix:
             return self
         name = features or self.features
         known = features_class(name).defaults()
         kept = {key: value for key, value in self.params.items() if key in known}
-        return View(self.name, name, {**kept, **{key: value for key, value in params.items() if key in known}})
+        own = {key: value for key, value in params.items() if key in known}
+        return replace(self, features=name, params={**kept, **own})
 
 
 WORDS = View("words", "tfidf", {"ngrams": 1})
@@ -75,7 +77,7 @@ def override(views: Iterable[View], features: str | None, params: Mapping[str, A
     Each setting goes to every view whose features have it; one that none has is an error.
     """
     changed = [view.with_features(features, params) for view in views]
-    matrices = [view for view in changed if not view.is_text]
+    matrices = [view for view in changed if view.is_matrix]
     if not matrices and (features is not None or params):
         given = next(iter(params), None)
         raise ParameterError(
@@ -160,17 +162,24 @@ class ViewTransformer(Stateful):
         self._views = list(views)
 
     def fit_transform(
-        self, texts: Sequence[str], y: object = None, cache: FeatureCache | None = None, progress: Progress = no_progress
+        self,
+        texts: Sequence[str],
+        y: object = None,
+        cache: FeatureCache | None = None,
+        progress: Progress = no_progress,
     ) -> Views:
         """Fit the features of every view, and make the views of the same texts; ``cache`` may have some already."""
         cache = cache or FeatureCache()
         first: dict[int, str] = {}
-        self.features_, self.made_by_, tables = {}, {}, {}
+        self.features_, self.made_by_ = {}, {}
+        tables, widths = {}, {}
         for view in self._views:
-            features, table = cache.get(view.create(), texts, progress)
-            key = first.setdefault(id(features), view.name)
-            self.features_[key], self.made_by_[view.name], tables[key] = features, key, table
-        return self._named(tables)
+            features, tables[view.name] = cache.get(view.create(), texts, progress)
+            widths[view.name] = features.n_features
+            if not view.training_only:
+                key = first.setdefault(id(features), view.name)
+                self.features_[key], self.made_by_[view.name] = features, key
+        return Views(tables, widths)
 
     def fit(self, texts: Sequence[str], y: object = None) -> ViewTransformer:
         """Fit the features of every view."""
@@ -180,11 +189,10 @@ class ViewTransformer(Stateful):
     def transform(self, texts: Sequence[str]) -> Views:
         """The views of other texts."""
         self.check_fitted()
-        return self._named({key: features.transform(texts) for key, features in self.features_.items()})
-
-    def _named(self, tables: Mapping[str, Table]) -> Views:
-        widths = {view: self.features_[key].n_features for view, key in self.made_by_.items()}
-        return Views({view: tables[key] for view, key in self.made_by_.items()}, widths)
+        tables = {key: features.transform(texts) for key, features in self.features_.items()}
+        widths = {key: features.n_features for key, features in self.features_.items()}
+        named = self.made_by_.items()
+        return Views({view: tables[key] for view, key in named}, {view: widths[key] for view, key in named})
 
 
 def n_rows(table: Table) -> int:
@@ -197,8 +205,10 @@ def width_of(table: Table) -> int:
     return 0 if isinstance(table, Sequence) else int(table.shape[1])
 
 
-def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 - a Table in, the same kind out
-    """Some rows of a table of any kind."""
+def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 - a Table or Views in, the same out
+    """Some rows of a table of any kind, or of views."""
+    if isinstance(table, Views):
+        return table.rows(index)
     if not isinstance(table, Sequence):
         return table[index]
     if isinstance(index, slice):

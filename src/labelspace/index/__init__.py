@@ -5,6 +5,6 @@ from labelspace.index.base import Index
 from labelspace.index.choice import choose
 from labelspace.index.exact import Exact
 from labelspace.index.poincare import Ball
-from labelspace.index.saved import from_store
+from labelspace.index.registry import index_class
 
-__all__ = ["Approximate", "Ball", "Exact", "Index", "choose", "from_store"]
+__all__ = ["Approximate", "Ball", "Exact", "Index", "choose", "index_class"]

@@ -17,13 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.estimator import learned
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.threads import run_blocks
-from labelspace.store import Found, Parts
 from labelspace.types import Bools, Floats, Ints, TopK
 
 KINDS = ("ivf", "hnsw")
-FILE = "faiss"  # in a model that takes its index in as "index": index.faiss
+FILE = "faiss"  # the ending of its file
 STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> faiss' words
 EFFORT = {"ivf": 16, "hnsw": 64}
 LISTS = 8  # times the square root of the number of vectors; with 2 or 4, lists hold several topics and miss more
@@ -48,6 +48,11 @@ class Approximate(Index):
     np.True_
     """
 
+    name = "approximate"
+
+    ids_: Ints = learned()  # (n,) of all vectors, removed ones too
+    held_: Bools = learned()  # (n,) whether a vector is still there
+
     def __init__(
         self,
         vectors: npt.ArrayLike,
@@ -67,8 +72,8 @@ class Approximate(Index):
         if not table.size:
             raise DataError(f"an approximate index must have vectors, but these are {table.shape}; use Exact")
         super().__init__(kind, storage, table.shape[1])
-        self._ids = checked_ids(ids)
-        check_one_id_a_vector(self._ids, table)
+        self.ids_ = checked_ids(ids)
+        check_one_id_a_vector(self.ids_, table)
         self._hold(np.ones(len(table), bool))
         self._mapped = False
         self._faiss = _empty(kind, storage, table, seed, lists)
@@ -78,7 +83,7 @@ class Approximate(Index):
     @property
     def ids(self) -> Ints:
         """The ids held. Shape (n,)."""
-        return self._ids[self._held]
+        return self.ids_[self.held_]
 
     @property
     def effort(self) -> int:
@@ -107,7 +112,7 @@ class Approximate(Index):
         def find(start: int, stop: int) -> None:
             with _one_thread():
                 scores, places = self._faiss.search(queries[start:stop], k, params=params)
-            labels = np.where(places >= 0, self._ids[places], -1)
+            labels = np.where(places >= 0, self.ids_[places], -1)
             scores[places < 0] = -np.inf
             order = np.lexsort([labels, -scores])  # faiss leaves ties as they come
             rows = np.arange(stop - start)[:, None]
@@ -130,15 +135,15 @@ class Approximate(Index):
         """Say of each vector whether it is still there."""
         import faiss
 
-        self._held = held
+        self.held_ = held
         self._keep = None if held.all() else faiss.IDSelectorBitmap(np.packbits(held, bitorder="little"))
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
             self._take_into_memory()
         self._extend(vectors)
-        self._ids = np.concatenate([self._ids, ids])
-        self._hold(np.concatenate([self._held, np.ones(len(ids), bool)]))
+        self.ids_ = np.concatenate([self.ids_, ids])
+        self._hold(np.concatenate([self.held_, np.ones(len(ids), bool)]))
 
     def _take_into_memory(self) -> None:
         """Part from the mapped file: faiss ends the process where a mapped index is added to.
@@ -161,15 +166,11 @@ class Approximate(Index):
                     progress(min(start + ADD_BLOCK, len(vectors)), len(vectors))
 
     def _remove(self, ids: Ints) -> None:
-        self._hold(self._held & ~np.isin(self._ids, ids))
+        self._hold(self.held_ & ~np.isin(self.ids_, ids))
 
-    def to_store(self) -> Parts:
-        """The vectors as faiss writes them, and which label each is."""
-        import faiss
-
-        values = {"kind": self.kind, "storage": self.storage, "effort": self.effort, "report": self.report}
-        values["faiss"] = faiss.__version__  # who wrote the file, where it cannot be read one day
-        return Parts(values, {"ids": self._ids, "held": self._held}, {FILE: self._write})
+    def files(self) -> dict[str, Callable[[Path], None]]:
+        """The vectors as faiss writes them."""
+        return {FILE: self._write}
 
     def _write(self, path: Path) -> None:
         import faiss
@@ -180,23 +181,17 @@ class Approximate(Index):
         except (RuntimeError, ModelError) as error:
             raise OSError(_last_line(error)) from error
 
-    @classmethod
-    def from_store(cls, found: Found) -> Approximate:
-        """The index that ``to_store`` took apart, its file mapped: pages are read when a search needs them."""
-        index, values, arrays = cls.__new__(cls), found.values, found.arrays
-        path = found.path_of(FILE)
-        index._faiss, index._mapped = _mapped(path), True
-        index._ids = arrays["ids"]
-        index._hold(arrays["held"])
-        if index._faiss.ntotal != len(index._ids):
+    def read_files(self, path_of: Callable[[str], Path]) -> None:
+        """Map the file of faiss: pages are read when a search needs them."""
+        path = path_of(FILE)
+        self._faiss, self._mapped = _mapped(path), True
+        if self._faiss.ntotal != len(self.ids_):
             raise ModelError(
-                f"{path} must hold the model's {len(index._ids)} vectors, but holds {index._faiss.ntotal}; "
+                f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}; "
                 "copy the whole folder again, or train again"
             )
-        Index.__init__(index, values["kind"], values["storage"], int(index._faiss.d))
-        index.report = values["report"]
-        index.effort = values["effort"]
-        return index
+        self._hold(self.held_)
+        self.effort = self.report["effort"]
 
 
 def _empty(kind: str, storage: str, vectors: Floats, seed: int, lists: int | None) -> Any:  # noqa: ANN401 - no types

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.store import Parts
+from labelspace.estimator import Stateful, learned
 from labelspace.types import Floats, Ints, TopK
 
 
-class Index(ABC):
+class Index(Stateful):
     """Label vectors by label id; a query's labels are those of largest score, ties to the smaller id.
 
     The score is the inner product, unless the index says otherwise.
     """
 
-    kind: str
-    storage: str
-    dimension: int
-    report: dict[str, Any]
-    """What was chosen and measured, in plain values for ``model.json``."""
+    kind: str = learned()
+    storage: str = learned()
+    dimension: int = learned()
+    report: dict[str, Any] = learned()  # what was chosen and measured, in plain values for ``model.json``
 
     def __init__(self, kind: str, storage: str, dimension: int) -> None:
-        self.kind, self.storage, self.dimension = kind, storage, dimension
+        self.kind, self.storage, self.dimension = kind, storage, int(dimension)
         self.report = {"kind": kind, "storage": storage}
 
     @property
@@ -42,10 +41,6 @@ class Index(ABC):
 
     @abstractmethod
     def _remove(self, ids: Ints) -> None: ...
-
-    @abstractmethod
-    def to_store(self) -> Parts:
-        """The parts that ``labelspace.index.from_store`` makes an index of."""
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
+from labelspace.estimator import learned
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again
 from labelspace.kernels.quantize import in_bytes, in_words
 from labelspace.kernels.threads import run_blocks
-from labelspace.store import Arrays, Found, Parts
+from labelspace.store import Arrays
 from labelspace.types import Floats, Ints, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
@@ -33,7 +34,9 @@ class Exact(Index):
     [[30, 10]]
     """
 
-    _arrays: Arrays
+    name = "exact"
+
+    arrays_: Arrays = learned()
 
     def __init__(self, vectors: npt.ArrayLike, ids: npt.ArrayLike, storage: str = "float32") -> None:
         if storage not in STORAGES:
@@ -42,7 +45,7 @@ class Exact(Index):
         super().__init__("exact", storage, table.shape[1])
         new = checked_ids(ids)
         check_one_id_a_vector(new, table)
-        self._arrays = _by_id({"ids": new, **self._stored(table)})
+        self.arrays_ = _by_id({"ids": new, **self._stored(table)})
 
     def _stored(self, table: Floats) -> Arrays:
         arrays: Arrays = {}
@@ -55,7 +58,7 @@ class Exact(Index):
     @property
     def ids(self) -> Ints:
         """The ids held. Shape (n,)."""
-        return self._arrays["ids"]
+        return self.arrays_["ids"]
 
     def _search(self, queries: Floats, k: int) -> TopK:
         out = TopK.empty(len(queries), k)
@@ -67,7 +70,7 @@ class Exact(Index):
         return out
 
     def _find(self, queries: Floats, labels: Ints, scores: Floats) -> None:
-        held = self._arrays
+        held = self.arrays_
         if self.storage == "float32":
             best_products(queries, held["vectors"], held["ids"], labels, scores)
             return
@@ -82,25 +85,11 @@ class Exact(Index):
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._stored(vectors)}
-        self._arrays = _by_id({key: np.concatenate([array, new[key]]) for key, array in self._arrays.items()})
+        self.arrays_ = _by_id({key: np.concatenate([array, new[key]]) for key, array in self.arrays_.items()})
 
     def _remove(self, ids: Ints) -> None:
         keep = ~np.isin(self.ids, ids)
-        self._arrays = {key: array[keep] for key, array in self._arrays.items()}
-
-    def to_store(self) -> Parts:
-        """All of it in arrays."""
-        return Parts({"kind": "exact", "storage": self.storage, "report": self.report}, dict(self._arrays))
-
-    @classmethod
-    def from_store(cls, found: Found) -> Exact:
-        """The index that ``to_store`` took apart; mapped arrays stay mapped, so nothing is read or checked here."""
-        index, values, arrays = cls.__new__(cls), found.values, found.arrays
-        names = ["scales", "bytes"] * ("int8" in values["storage"]) + ["vectors"] * ("float32" in values["storage"])
-        index._arrays = {name: arrays[name] for name in ["ids", *names]}
-        Index.__init__(index, "exact", values["storage"], index._arrays[names[-1]].shape[1])
-        index.report = values["report"]
-        return index
+        self.arrays_ = {key: array[keep] for key, array in self.arrays_.items()}
 
 
 def _by_id(arrays: Arrays) -> Arrays:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.estimator import learned
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.index.choice import recall
 from labelspace.kernels.hyperbolic_search import (
@@ -29,7 +30,6 @@ from labelspace.kernels.hyperbolic_search import (
     squares_of,
 )  # fmt: skip
 from labelspace.kernels.threads import run_blocks
-from labelspace.store import Arrays, Found, Parts
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 GEOMETRIES = ("poincare", "euclidean")
@@ -54,9 +54,15 @@ class Ball(Index):
     ([[20, 10]], ['-0.636', '-1.735'])
     """
 
-    _points: Points
-    _centers: Points  # none where all points are read
-    _starts: Longs  # where each cluster starts, and where the last ends
+    name = "ball"
+
+    geometry: str = learned()
+    clusters: int | str | None = learned()
+    seed: int = learned()
+    max_probes: int | None = learned()
+    points_: Points = learned(Points)
+    centers_: Points = learned(Points)  # none where all points are read
+    starts_: Longs = learned()  # where each cluster starts, and where the last ends
 
     def __init__(
         self,
@@ -78,9 +84,9 @@ class Ball(Index):
         check_one_id_a_vector(new, rows)
         super().__init__("ball", "float32", rows.shape[1])
         self.geometry, self.clusters, self.seed = geometry, clusters, seed
-        self._asked_probes = probes
+        self.max_probes = probes
         self._weights(rows, "points")  # refuses some, by the row that the caller knows
-        self._centers = self._measured(rows[:0], new[:0])
+        self.centers_ = self._measured(rows[:0], new[:0])
         self._arrange(rows, new)
         self.report["geometry"] = geometry
         if self.n_clusters:
@@ -89,22 +95,22 @@ class Ball(Index):
     @property
     def ids(self) -> Ints:
         """The ids held. Shape (n,)."""
-        return self._points.ids
+        return self.points_.ids
 
     @property
     def points(self) -> Floats:
         """The points held, in the order of ``ids``. Shape (n, dimension)."""
-        return in_rows(self._points.blocks, len(self))
+        return in_rows(self.points_.blocks, len(self))
 
     @property
     def n_clusters(self) -> int:
         """Clusters that the points are parted into; 0 where all are read."""
-        return len(self._centers.ids)
+        return len(self.centers_.ids)
 
     @property
     def probes(self) -> int:
         """Clusters that a query reads."""
-        return min(self.n_clusters, self._asked_probes or math.ceil(self.n_clusters**0.5))
+        return min(self.n_clusters, self.max_probes or math.ceil(self.n_clusters**0.5))
 
     def _arrange(self, rows: Floats, ids: Ints) -> None:
         """Put the points in the order of their clusters, then of their ids; steps 1 and 2."""
@@ -112,13 +118,13 @@ class Ball(Index):
         if self.clusters is not None and not self.n_clusters and len(ids):
             wanted = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
             drawn = np.random.default_rng(self.seed).permutation(order)[:wanted]
-            self._centers = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
+            self.centers_ = self._measured(rows[drawn], np.arange(len(drawn), dtype=np.int32))
         sizes = np.array([len(ids)])
         if self.n_clusters:
-            cluster = self._nearest(rows, self._centers, 1)[0][:, 0]
+            cluster = self._nearest(rows, self.centers_, 1)[0][:, 0]
             order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
-        self._points = self._measured(rows[order], ids[order])
-        self._starts = np.concatenate([[0], np.cumsum(sizes)])
+        self.points_ = self._measured(rows[order], ids[order])
+        self.starts_ = np.concatenate([[0], np.cumsum(sizes)])
 
     def _measured(self, rows: Floats, ids: Ints) -> Points:
         return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
@@ -150,7 +156,7 @@ class Ball(Index):
             if parts is None:
                 nearest(asked, points, *out)
             else:
-                nearest_in_parts(asked, points, self._starts, parts[start:stop], *out)
+                nearest_in_parts(asked, points, self.starts_, parts[start:stop], *out)
 
         run_blocks(find, len(queries), QUERY_BLOCK)
         return labels, scores
@@ -158,12 +164,12 @@ class Ball(Index):
     def _search(self, queries: Floats, k: int) -> TopK:
         weights = self._weights(queries, "queries")
         parts = self._parts(queries) if self.n_clusters else None  # step 3
-        labels, scores = self._nearest(queries, self._points, k, parts)
+        labels, scores = self._nearest(queries, self.points_, k, parts)
         return TopK(labels, -self._distances(-scores, weights[:, None]).astype(np.float32))
 
     def _parts(self, queries: Floats) -> Ints:
         """The clusters that each query reads, the nearest first. Shape (m, probes)."""
-        return self._nearest(queries, self._centers, self.probes)[0]
+        return self._nearest(queries, self.centers_, self.probes)[0]
 
     def _distances(self, keys: Doubles, weights: Doubles) -> Doubles:
         """The distances of keys a|x-y|^2, given the weights of the queries."""
@@ -185,36 +191,11 @@ class Ball(Index):
         """The share of their nearest others that a sample of points finds, and the share of all points it reads."""
         at = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:SAMPLE])
         rows, own = self.points[at], self.ids[at]
-        labels, scores = self._nearest(rows, self._points, RECALL_AT + 1)
+        labels, scores = self._nearest(rows, self.points_, RECALL_AT + 1)
         truth = TopK(np.where(labels == own[:, None], -1, labels), scores.astype(np.float32))
         found = self.search(rows, RECALL_AT + 1)
-        read = np.diff(self._starts)[self._parts(rows)].sum(axis=1).mean() / len(self)
+        read = np.diff(self.starts_)[self._parts(rows)].sum(axis=1).mean() / len(self)
         self.report |= {
             "clusters": self.n_clusters, "probes": self.probes, "recall": round(recall(found, truth), 4),
             "recall_at": RECALL_AT, "share_read": round(float(read), 4),
         }  # fmt: skip
-
-    def to_store(self) -> Parts:
-        """All of it in arrays."""
-        values = {
-            "kind": "ball", "geometry": self.geometry, "clusters": self.clusters, "probes": self._asked_probes,
-            "seed": self.seed, "report": self.report,
-        }  # fmt: skip
-        arrays: Arrays = {"starts": self._starts}
-        for name, points in (("points", self._points), ("centers", self._centers)):
-            arrays |= {f"{name}.{key}": array for key, array in points._asdict().items()}
-        return Parts(values, arrays)
-
-    @classmethod
-    def from_store(cls, found: Found) -> Ball:
-        """The index that ``to_store`` took apart; mapped arrays stay mapped, so nothing is read or checked here."""
-        index, values, arrays = cls.__new__(cls), found.values, found.arrays
-        index.geometry, index.clusters, index.seed = values["geometry"], values["clusters"], values["seed"]
-        index._asked_probes = values["probes"]
-        index._points, index._centers = (
-            Points(*(arrays[f"{name}.{key}"] for key in Points._fields)) for name in ("points", "centers")
-        )
-        index._starts = arrays["starts"]
-        Index.__init__(index, "ball", "float32", index._points.blocks.shape[1])
-        index.report = values["report"]
-        return index

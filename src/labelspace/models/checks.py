@@ -67,7 +67,8 @@ def check_token_ids(ids: Any, n_tokens: int) -> npt.NDArray[np.int32]:  # noqa: 
             f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
             "give what transform of the same Sequences returned"
         )
-    return ids.astype(np.int32, copy=False)
+    checked: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
+    return checked
 
 
 def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
@@ -167,7 +168,7 @@ def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
         csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
     if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:  # kernels do not look again
         raise DataError(
-            f"the indices of a matrix must be below its width {csr.shape[1]}, but one is {csr.indices.max()}; correct it"
+            f"the indices of a matrix must be below its width {csr.shape[1]}, but one is {csr.indices.max()}; mend it"
         )
     csr.sum_duplicates()
     return csr

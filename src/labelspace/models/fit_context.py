@@ -43,8 +43,8 @@ class FitContext:
         return self.labels
 
     def early_stopping_split(
-        self, X: Any, Y: Csr, patience: int | None, random_state: int  # noqa: ANN401 - as the method reads it
-    ) -> tuple[Any, Csr, Held | None]:
+        self, X: Any, Y: Csr, patience: int | None, random_state: int  # noqa: ANN401 - X as the method reads it
+    ) -> tuple[Any, Csr, Held | None]:  # fmt: skip
         """X and Y to train on, and the documents to stop by: those given, or some held out; None without patience."""
         if patience is None:
             return X, Y, None

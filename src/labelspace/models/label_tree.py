@@ -1,14 +1,14 @@
 """Label trees: Parabel (Prabhu et al., WWW 2018), Bonsai (Khandagale et al., 2020) and PLT as settings of one trainer.
 
 1. Describe each label by the sum of its documents' features, and where ``label_text`` is not 0 by its own text.
-2. Put the labels into a tree: halve them by balanced 2-means until a part holds at most ``max_leaf`` and keep every
-   depth that makes ``branching`` children a node (Parabel); or part them by k-means as the clusters fall, ``depth``
+2. Put the labels into a tree: halve them by balanced 2-means until a part holds at most ``max_leaf_size`` and keep every
+   depth that makes ``branching_factor`` children a node (Parabel); or part them by k-means as the clusters fall, ``max_depth``
    times at most (Bonsai); or take the hierarchy that the user brings. The labels hang below the last nodes.
 3. A document reaches a node if it carries a label below it. For every node, fit one linear classifier for each child
    on the documents that reach the node: those that reach the child against the others. With ``hard_negatives`` those
    that a beam of that width brings there by mistake are negatives too; levels are then trained from the top down.
 4. Set weights below ``threshold`` in size to zero.
-5. To tag a document, walk down from the root and keep the ``beam`` best nodes of each level; a step multiplies the
+5. To tag a document, walk down from the root and keep the ``beam_size`` best nodes of each level; a step multiplies the
    score by exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
    1 / (1 + exp(-margin)). Several trees are averaged.
 
@@ -28,16 +28,19 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.constraints import boolean, integer, one_of, optional, real
 from labelspace.errors import DataError
-from labelspace.estimator import above, at_least, one_of, optional, whole
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
+from labelspace.features.views import BIGRAMS
 from labelspace.kernels.beam_search import advance, beam_search
 from labelspace.kernels.normalize import unit_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import reached, train_children
 from labelspace.labels.clustering import balanced_levels, instance_features, kmeans_tree
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.training.linear_weights import by_features, short_numbers
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
@@ -58,7 +61,7 @@ class LabelTree(Model):
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
     >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
-    >>> model = LabelTree(max_leaf=10).fit(train.X, train.Y)
+    >>> model = LabelTree(max_leaf_size=10).fit(train.X, train.Y)
     >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
     >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
     True
@@ -67,115 +70,89 @@ class LabelTree(Model):
     name = "label_tree"
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
-    rules = {
-        "tree": one_of("balanced", "kmeans", "hierarchy"),
-        "branching": whole(2),
-        "max_leaf": optional(whole(2)),
-        "depth": whole(1),
-        "label_text": at_least(0),
-        "trees": whole(1),
-        "loss": one_of("squared_hinge", "logistic"),
-        "C": optional(above(0)),
-        "hard_negatives": whole(0),
-        "threshold": at_least(0),
-        "tolerance": above(0),
-        "max_passes": whole(1),
-        "beam": whole(1),
-        "power": above(0),
-        "normalize": one_of(True, False),
-        "seed": whole(0),
-    }
-    state = ("values_", "nodes_", "starts_", "bias_", "first_child_", "last_child_", "label_", "roots_")
+    view = BIGRAMS
+    tree: str = param(
+        "balanced",
+        one_of("balanced", "kmeans", "hierarchy"),
+        "How labels are put into a tree: balanced 2-means, k-means, or the hierarchy given.",
+    )
+    branching_factor: int = param(16, integer(2), "Children per node.")
+    max_leaf_size: int | None = param(
+        None, optional(integer(2)), "Labels below the last nodes, at most; none chooses it by the number of labels."
+    )
+    max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
+    label_text: float = param(0.0, real(at_least=0), "Weight of the labels' own texts; 0 leaves them out.")
+    n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
+    loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
+    C: float | None = param(
+        None, optional(real(above=0)), "Inverse regularization strength; none chooses it by the shape of the tree."
+    )
+    hard_negatives: int = param(
+        0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."
+    )
+    threshold: float = param(0.1, real(at_least=0), "Weights smaller than this are set to zero.")
+    tol: float = param(0.1, real(above=0), "Stopping tolerance of dual coordinate descent.")
+    max_iter: int = param(20, integer(1), "Maximum number of passes of dual coordinate descent.")
+    beam_size: int = param(10, integer(1), "Nodes kept at each level of the search.")
+    power: float = param(3.0, real(above=0), "Exponent of the margin gap in a step's score.")
+    normalize: bool = param(True, boolean(), "Scale every document to length one first.")
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    values_: Floats  # the weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
-    nodes_: Ints  # 16 bits where there are few nodes: a quarter of the model is saved
-    starts_: Ints  # (n_features + 1,)
-    bias_: Floats  # (n_nodes,)
-    first_child_: Ints  # (n_nodes,) the children of node i are the nodes first_child_[i] to last_child_[i] - 1
-    last_child_: Ints
-    label_: Ints  # (n_nodes,) the label of a leaf, -1 for an inner node
-    roots_: Ints  # (trees,)
+    values_: Floats = learned()  # the weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
+    nodes_: Ints = learned()  # 16 bits where there are few nodes: a quarter of the model is saved
+    starts_: Ints = learned()  # (n_features + 1,)
+    bias_: Floats = learned()  # (n_nodes,)
+    first_child_: Ints = (
+        learned()
+    )  # (n_nodes,) the children of node i are the nodes first_child_[i] to last_child_[i] - 1
+    last_child_: Ints = learned()
+    label_: Ints = learned()  # (n_nodes,) the label of a leaf, -1 for an inner node
+    roots_: Ints = learned()  # (trees,)
 
-    def __init__(
-        self,
-        tree: str = "balanced",
-        branching: int = 16,
-        max_leaf: int | None = None,
-        depth: int = 3,
-        label_text: float = 0.0,
-        trees: int = 1,
-        loss: str = "squared_hinge",
-        C: float | None = None,
-        hard_negatives: int = 0,
-        threshold: float = 0.1,
-        tolerance: float = 0.1,
-        max_passes: int = 20,
-        beam: int = 10,
-        power: float = 3.0,
-        normalize: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.tree = tree
-        self.branching = branching
-        self.max_leaf = max_leaf
-        self.depth = depth
-        self.label_text = label_text
-        self.trees = trees
-        self.loss = loss
-        self.C = C
-        self.hard_negatives = hard_negatives
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.max_passes = max_passes
-        self.beam = beam
-        self.power = power
-        self.normalize = normalize
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X) if self.normalize else X
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
-        Z = self._describe(X, documents, seen, aids)  # step 1
-        forest = [Tree(*self._grow(Z, seen, aids, number)) for number in range(self.trees)]  # step 2
+        Z = self._describe(X, documents, seen, context)  # step 1
+        forest = [Tree(*self._grow(Z, seen, context, number)) for number in range(self.n_estimators)]  # step 2
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         self.bias_ = np.zeros(offsets[-1], np.float32)
-        self._train(X, documents, forest, aids)  # steps 3 and 4
+        self._train(X, documents, forest, context)  # steps 3 and 4
 
-    def _describe(self, X: Csr, documents: sp.csc_matrix, seen: Ints, aids: Aids) -> Csr:
+    def _describe(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
             return sp.csr_matrix((len(seen), 0), dtype=np.float32)
         Z = instance_features(X, documents)
         if not self.label_text:
             return Z
-        if aids.label_features is None:
+        if context.label_features is None:
             raise DataError(
                 f"label_text={self.label_text} needs features of the labels' texts, but there are none; train on texts "
                 "with named labels, give fit(..., label_features=...), or set label_text=0"
             )
-        return unit_rows((Z + self.label_text * unit_rows(aids.label_features[seen])).tocsr())
+        return unit_rows((Z + self.label_text * unit_rows(context.label_features[seen])).tocsr())
 
-    def _grow(self, Z: Csr, seen: Ints, aids: Aids, number: int) -> tuple[Ints, list[Longs]]:
+    def _grow(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
         """The labels in the order of the leaves, and where the parts of each depth begin."""
-        seed = self.seed * 1009 + number
-        flat = len(seen) <= FEW and self.tree == "balanced" and self.trees == 1
-        max_leaf = self.max_leaf or (FEW if flat else LEAF)
+        seed = self.random_state * 1009 + number
+        flat = len(seen) <= FEW and self.tree == "balanced" and self.n_estimators == 1
+        max_leaf = self.max_leaf_size or (FEW if flat else LEAF)
         if self.tree == "kmeans":
-            return kmeans_tree(Z, self.branching, max_leaf, self.depth, seed)
+            return kmeans_tree(Z, self.branching_factor, max_leaf, self.max_depth, seed)
         if self.tree == "hierarchy":
-            if aids.labels is None or aids.labels.hierarchy is None:
+            if context.labels is None or context.labels.hierarchy is None:
                 raise DataError(
                     "tree='hierarchy' needs a hierarchy of the labels, but there is none; put a hierarchy.tsv beside "
                     "the data, give labels=LabelSpace(..., hierarchy=...), or set tree='balanced'"
                 )
-            return hierarchy_tree(aids.labels.hierarchy, seen)
-        return balanced_levels(Z, self.branching, max_leaf, seed)
+            return hierarchy_tree(context.labels.hierarchy, seen)
+        return balanced_levels(Z, self.branching_factor, max_leaf, seed)
 
-    def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], aids: Aids) -> None:
+    def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], context: FitContext) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
         C = self.C or (FLAT_C if flat else TREE_C)
@@ -194,7 +171,7 @@ class LabelTree(Model):
                 mine = ends[first : first + PART + 1]
                 features, weights, stops, biases = train_children(
                     X.data, X.indices, X.indptr, rows, positives, mine, self.loss == "logistic", BIAS, float(C),
-                    float(self.tolerance), self.max_passes, float(self.threshold), self.seed + at + first,
+                    float(self.tol), self.max_iter, float(self.threshold), self.random_state + at + first,
                     scratch.place,
                 )  # fmt: skip
                 begin = int(self.first_child_[at]) + first
@@ -206,7 +183,7 @@ class LabelTree(Model):
         done, total = 0, int((-(-width // PART)).sum())
         for tasks in self._stages(X, forest):
             parts = [(task, first) for task in tasks for first in range(0, width[self.roots_[task[0]] + task[1]], PART)]
-            tell = partial(lambda before, now, _: aids.progress("nodes", before + now, total), done)
+            tell = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             run_blocks(partial(train, parts), len(parts), 1, tell)
             done += len(parts)
             W = by_features([kept[part] for part in sorted(kept)], X.shape[1], sizes)
@@ -268,7 +245,7 @@ class LabelTree(Model):
         def search(start: int, stop: int) -> None:
             beam_search(
                 values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam, self._link, -np.inf,
+                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam_size, self._link, -np.inf,
                 out.labels, out.scores,
             )  # fmt: skip  # step 5
 

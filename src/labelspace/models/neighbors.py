@@ -19,12 +19,14 @@ from itertools import product
 
 import numpy as np
 
-from labelspace.estimator import at_least, optional, whole
+from labelspace.constraints import integer, optional, real
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.knn import nearest_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.voting import gain, tally
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
@@ -50,34 +52,35 @@ class Neighbors(Model):
     name = "neighbors"
     title = "k nearest neighbors (cosine)"
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
-    text_features = {"ngrams": 1}
-    rules = {"neighbors": optional(whole(1)), "power": optional(at_least(0)), "seed": whole(0)}
-    state = ("values_", "holders_", "starts_", "place_", "common_", "reach_", "Y_", "neighbors_", "power_")
+    n_neighbors: int | None = param(
+        None, optional(integer(1)), "Nearest training documents that vote; none chooses the number on a sample."
+    )
+    power: float | None = param(
+        None,
+        optional(real(at_least=0)),
+        "Exponent of a neighbor's similarity in its vote; none chooses it on a sample.",
+    )
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    values_: Floats  # the rare features of rows of length 1, feature after feature
-    holders_: Ints  # the document of each value, in 16 bits where they suffice
-    starts_: Ints  # (n_features + 1,) where each feature begins
-    place_: Ints  # (n_features,) the column of a common feature in common_, or -1
-    common_: Floats  # (n_documents, n_common)
-    reach_: Floats  # (n_documents,) length of a row of common_
-    Y_: Csr  # (n_documents, n_labels)
-    neighbors_: int  # m
-    power_: float  # p
+    values_: Floats = learned()  # the rare features of rows of length 1, feature after feature
+    holders_: Ints = learned()  # the document of each value, in 16 bits where they suffice
+    starts_: Ints = learned()  # (n_features + 1,) where each feature begins
+    place_: Ints = learned()  # (n_features,) the column of a common feature in common_, or -1
+    common_: Floats = learned()  # (n_documents, n_common)
+    reach_: Floats = learned()  # (n_documents,) length of a row of common_
+    Y_: Csr = learned()  # (n_documents, n_labels)
+    neighbors_: int = learned()  # m
+    power_: float = learned()  # p
 
-    def __init__(self, neighbors: int | None = None, power: float | None = None, seed: int = 0) -> None:
-        self.neighbors = neighbors
-        self.power = power
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X)
         self._store(X)  # step 1
         self.Y_ = Y.copy()  # the caller may go on using theirs
-        numbers = NEIGHBORS if self.neighbors is None else (self.neighbors,)
+        numbers = NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
         powers = POWERS if self.power is None else (self.power,)
         choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
         if len(choices) > 1:
-            choices = self._best_first(choices, X, aids.progress)  # step 2
+            choices = self._best_first(choices, X, context.progress)  # step 2
         self.neighbors_, self.power_ = choices[0]
 
     def _store(self, X: Csr) -> None:
@@ -95,7 +98,7 @@ class Neighbors(Model):
 
     def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
         """The choices by how well they rank the labels of a sample of the training documents, each left out itself."""
-        rows = np.sort(np.random.default_rng(self.seed).permutation(X.shape[0])[:SAMPLE])
+        rows = np.sort(np.random.default_rng(self.random_state).permutation(X.shape[0])[:SAMPLE])
         near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
         itself = near == rows[:, None]
         similarity[itself] = -np.inf

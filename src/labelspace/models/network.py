@@ -5,8 +5,8 @@ With unit rows x, features' vectors E, and z = W relu(E'x + c) + b, a label's sc
 1. Begin with random E and W, c = 0, and b at the log-odds of each label's frequency.
 2. Where the number of epochs is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
 3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
-4. Minimize the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``rate``, the vectors of the
-   batch's features by row-wise Adagrad at ``feature_rate``. Both rates fall to 0 in a straight line.
+4. Minimize the binary cross-entropy, summed over all labels: W, b and c move by Adam at ``learning_rate``, the vectors of the
+   batch's features by row-wise Adagrad at ``feature_learning_rate``. Both rates fall to 0 in a straight line.
 5. Store E and W in 8 bits, with one scale a feature and one a label.
 6. Rank the labels of a document by z.
 
@@ -26,13 +26,15 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.estimator import above, optional, share, whole
+from labelspace.constraints import integer, optional, real
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.quantize import Bytes, in_bytes
 from labelspace.kernels.sparse_layers import network_topk, subtract_labels
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Aids, Model
-from labelspace.training.early_stopping import batches, portions
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
+from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import log_odds, sigmoid, to_chances
 from labelspace.training.optimizers import Moving
 from labelspace.training.output_layer import OutputLayer
@@ -59,54 +61,32 @@ class Network(Model):
     name = "network"
     title = "one hidden layer, binary cross-entropy over all labels"
     choose_when = "a document has many labels, and the labels are at most some tens of thousands"
-    text_features = {"ngrams": 1}
-    rules = {
-        "hidden": whole(1),
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "rate": above(0),
-        "feature_rate": above(0),
-        "dropout": share,
-        "input_dropout": share,
-        "seed": whole(0),
-    }
-    state = ("vectors_", "vector_scales_", "hidden_bias_", "weights_", "weight_scales_", "bias_", "seen_")
+    hidden_dim: int = param(256, integer(1), "Units of the hidden layer.")
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
+    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    dropout: float = param(0.1, real(at_least=0, below=1), "Share of hidden units dropped in training.")
+    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    vectors_: Bytes  # (n_features, hidden)
-    vector_scales_: Floats  # (n_features,)
-    hidden_bias_: Floats  # (hidden,)
-    weights_: Bytes  # (hidden, n_labels): prediction reads the rows of active units
-    weight_scales_: Floats  # (n_labels,)
-    bias_: Floats  # (n_labels,)
-    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+    vectors_: Bytes = learned()  # (n_features, hidden)
+    vector_scales_: Floats = learned()  # (n_features,)
+    hidden_bias_: Floats = learned()  # (hidden,)
+    weights_: Bytes = learned()  # (hidden, n_labels): prediction reads the rows of active units
+    weight_scales_: Floats = learned()  # (n_labels,)
+    bias_: Floats = learned()  # (n_labels,)
+    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
 
-    def __init__(
-        self,
-        hidden: int = 256,
-        epochs: int | None = None,
-        batch: int = 256,
-        rate: float = 0.003,
-        feature_rate: float = 0.1,
-        dropout: float = 0.1,
-        input_dropout: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.feature_rate = feature_rate
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X)
-        rng = np.random.default_rng(self.seed)
-        layers = Layers.random(X, Y, self.hidden, rng)  # step 1
-        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)  # step 2
+        rng = np.random.default_rng(self.random_state)
+        layers = Layers.random(X, Y, self.hidden_dim, rng)  # step 1
+        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)  # step 2
         with threadpool_limits(1, user_api="blas"):
-            for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress):
+            for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress):
                 self._learn(layers, X, Y, rows, left, rng)
         self.vectors_, self.vector_scales_ = in_bytes(layers.features.vectors)  # step 5
         self.weights_, self.weight_scales_ = layers.output.by_units()
@@ -120,9 +100,9 @@ class Network(Model):
         gate = (rng.random(activity.shape, np.float32) >= self.dropout) / np.float32(1 - self.dropout)
         gate *= activity > 0
         activity *= gate
-        gradient = layers.descend_output(activity, Y, rows, self.rate * left)  # step 4
+        gradient = layers.descend_output(activity, Y, rows, self.learning_rate * left)  # step 4
         gradient *= gate
-        layers.descend_input(given, gradient, self.rate * left, self.feature_rate * left)
+        layers.descend_input(given, gradient, self.learning_rate * left, self.feature_learning_rate * left)
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
@@ -147,7 +127,7 @@ class Layers:
     features: SparseLayer  # E (n_features, hidden)
     hidden_bias: Moving  # c (hidden,)
     output: OutputLayer  # W (n_labels, hidden) and b
-    number: int = 0  # steps begun
+    n_steps: int = 0  # steps begun
 
     @classmethod
     def random(cls, X: Csr, Y: Csr, hidden: int, rng: np.random.Generator) -> Layers:
@@ -157,13 +137,13 @@ class Layers:
 
     def descend_output(self, activity: Floats, Y: Csr, rows: Ints, rate: float) -> Floats:
         """Move W and b on the rows of Y; the gradient by their activity (batch, hidden) is returned."""
-        self.number += 1
+        self.n_steps += 1
         to_errors = partial(to_label_errors, Y, rows)
-        return self.output.descend(activity, to_errors, rate, self.number)
+        return self.output.descend(activity, to_errors, rate, self.n_steps)
 
     def descend_input(self, given: Batch, gradient: Floats, rate: float, feature_rate: float) -> None:
         """Move c and the rows of E that a batch has; ``gradient`` (batch, hidden) is that by E'x + c."""
-        self.hidden_bias.step(gradient.sum(axis=0), rate, self.number)
+        self.hidden_bias.step(gradient.sum(axis=0), rate, self.n_steps)
         self.features.descend(given, gradient, feature_rate)
 
 

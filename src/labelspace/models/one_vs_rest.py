@@ -21,12 +21,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.estimator import above, at_least, one_of, whole
+from labelspace.constraints import boolean, integer, real
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.dual_cd import descend, squared_norms
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.training.linear_weights import NOTHING, by_features
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, TopK
@@ -51,38 +53,18 @@ class OneVsRest(Model):
     name = "one_vs_rest"
     title = "DiSMEC (Babbar and Schölkopf 2017): one-vs-rest squared hinge, pruned"
     choose_when = "labels are at most a few thousand and accuracy matters more than training time"
-    text_features = {"ngrams": 1}
-    rules = {
-        "C": above(0),
-        "threshold": at_least(0),
-        "tolerance": above(0),
-        "max_passes": whole(1),
-        "normalize": one_of(True, False),
-        "seed": whole(0),
-    }
-    state = ("weights_", "bias_", "seen_")
+    C: float = param(0.5, real(above=0), "Inverse regularization strength of the linear classifiers.")
+    threshold: float = param(0.01, real(at_least=0), "Weights smaller than this are set to zero.")
+    tol: float = param(0.1, real(above=0), "Stopping tolerance of dual coordinate descent.")
+    max_iter: int = param(100, integer(1), "Maximum number of passes of dual coordinate descent.")
+    normalize: bool = param(True, boolean(), "Scale every document to length one first.")
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    weights_: Csr  # (n_features, n_labels), by features: prediction reads the rows of a document's features
-    bias_: Floats  # (n_labels,)
-    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
+    weights_: Csr = learned()  # (n_features, n_labels), by features: prediction reads the rows of a document's features
+    bias_: Floats = learned()  # (n_labels,)
+    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
 
-    def __init__(
-        self,
-        C: float = 0.5,
-        threshold: float = 0.01,
-        tolerance: float = 0.1,
-        max_passes: int = 100,
-        normalize: bool = True,
-        seed: int = 0,
-    ) -> None:
-        self.C = C
-        self.threshold = threshold
-        self.tolerance = tolerance
-        self.max_passes = max_passes
-        self.normalize = normalize
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X) if self.normalize else X
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
         self.seen_ = np.diff(documents.indptr) > 0
@@ -98,14 +80,14 @@ class OneVsRest(Model):
                 positive[documents.indices[documents.indptr[label] : documents.indptr[label + 1]]] = True
                 w[:] = 0.0
                 descend(
-                    X.data, X.indices, X.indptr, norms, positive, BIAS, float(self.C), float(self.tolerance),
-                    self.max_passes, self.seed * Y.shape[1] + label, w, alpha, order,
+                    X.data, X.indices, X.indptr, norms, positive, BIAS, float(self.C), float(self.tol),
+                    self.max_iter, self.random_state * Y.shape[1] + label, w, alpha, order,
                 )  # fmt: skip  # step 2
                 large = np.flatnonzero(np.abs(w[:-1]) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
                 kept[label] = (large, w[large])
                 self.bias_[label] = w[-1] * BIAS
 
-        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: aids.progress("labels", done, total))
+        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
         self.weights_ = by_features(kept, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.models.base import Aids, Model
+from labelspace.estimator import learned
+from labelspace.features.views import BIGRAMS
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, Floats, TopK
 
 
@@ -18,13 +21,13 @@ class Popular(Model):
     """
 
     name = "popular"
+    view = BIGRAMS
     title = "Most-Common"
     choose_when = "as the floor: any method must beat it"
-    state = ("share_",)
 
-    share_: Floats  # (n_labels,) share of the training documents; 0 for a label never seen
+    share_: Floats = learned()  # (n_labels,) share of the training documents; 0 for a label never seen
 
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
 
     def _predict(self, X: Csr, k: int) -> TopK:

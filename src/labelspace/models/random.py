@@ -6,8 +6,11 @@ import zlib
 
 import numpy as np
 
-from labelspace.estimator import whole
-from labelspace.models.base import Aids, Model
+from labelspace.constraints import integer
+from labelspace.estimator import learned, param
+from labelspace.features.views import BIGRAMS
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, TopK
 
 
@@ -16,22 +19,19 @@ class Random(Model):
 
     >>> import numpy as np
     >>> X, Y = np.eye(3), np.eye(3)
-    >>> Random(seed=1).fit(X, Y).predict_topk(X, k=3).labels.shape
+    >>> Random(random_state=1).fit(X, Y).predict_topk(X, k=3).labels.shape
     (3, 3)
     """
 
     name = "random"
+    view = BIGRAMS
     title = "Random"
     choose_when = "as the floor below the floor: what chance gives"
-    rules = {"seed": whole(0)}
-    state = ("seen_",)
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    seen_: np.ndarray[tuple[int], np.dtype[np.int32]]  # labels with a training document
+    seen_: np.ndarray[tuple[int], np.dtype[np.int32]] = learned()  # labels with a training document
 
-    def __init__(self, seed: int = 0) -> None:
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.seen_ = np.unique(Y.indices).astype(np.int32)
 
     def _predict(self, X: Csr, k: int) -> TopK:
@@ -41,6 +41,8 @@ class Random(Model):
             at = slice(X.indptr[row], X.indptr[row + 1])
             # The document's own content seeds the draw, so that a batch and single rows agree.
             content = zlib.crc32(X.data[at].tobytes(), zlib.crc32(X.indices[at].tobytes()))
-            out.labels[row, :places] = np.random.default_rng([self.seed, content]).permutation(self.seen_)[:places]
+            out.labels[row, :places] = np.random.default_rng([self.random_state, content]).permutation(self.seen_)[
+                :places
+            ]
         out.scores[:, :places] = 1.0 / np.arange(1, places + 1)
         return out

@@ -273,6 +273,6 @@ def _is_model_or_empty(folder: Path) -> bool:
     if not names:
         return True
     try:
-        return "kind" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        return "format" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
         return False

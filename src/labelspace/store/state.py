@@ -1,7 +1,8 @@
 """Nested state as plain values, arrays and files, and back again.
 
-Whatever declares its state (``estimator.Stateful``) or is a dataclass is taken apart by the same code: its parameters
-and plain values go to JSON, its arrays to safetensors under the path of where they stand, parts inside it likewise.
+Whatever declares its state (``estimator.Stateful``), or is a dataclass or named tuple, is taken apart by the same code:
+its parameters and plain values go to JSON, its arrays to safetensors under the path of where they stand, parts inside
+it likewise.
 """
 
 from __future__ import annotations
@@ -46,8 +47,10 @@ def pack(value: Any, bundle: ModelBundle, path: str = "") -> dict[str, Any]:  # 
     """A value as JSON; its arrays and files are put into the bundle."""
     if isinstance(value, Stateful):
         return _pack_stateful(value, bundle, path)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {"fields": {f.name: pack(getattr(value, f.name), bundle, _join(path, f.name)) for f in fields(value)}}
+    if _is_record(value):
+        names = [f.name for f in fields(value)] if is_dataclass(value) else value._fields
+        inner = {key: getattr(value, key) for key in names}
+        return {"fields": {key: pack(item, bundle, _join(path, key)) for key, item in inner.items()}}
     if sp.issparse(value):
         bundle.arrays.update({f"{path}.{part}": getattr(value, part) for part in ("data", "indices", "indptr")})
         return {"sparse": value.format, "shape": list(value.shape)}
@@ -118,7 +121,12 @@ def _unpack_stateful(packed: Mapping[str, Any], bundle: LoadedBundle, part: Part
 
 def _has_parts(value: object) -> bool:
     """Whether a value is more than JSON."""
-    return isinstance(value, (Stateful, np.ndarray)) or sp.issparse(value) or is_dataclass(value)
+    return isinstance(value, (Stateful, np.ndarray)) or sp.issparse(value) or _is_record(value)
+
+
+def _is_record(value: object) -> bool:
+    """Whether a value is a dataclass or a named tuple."""
+    return (is_dataclass(value) and not isinstance(value, type)) or hasattr(value, "_fields")
 
 
 def _join(path: str, key: str) -> str:

@@ -29,7 +29,7 @@ class Rates:
 
     dense: float
     sparse: float
-    number: int  # of the step, from 1
+    n_steps: int  # of the step, from 1
 
     @property
     def decoder(self) -> float:
@@ -38,7 +38,7 @@ class Rates:
 
     def none(self) -> Rates:
         """The rates of weights that rest."""
-        return Rates(0.0, 0.0, self.number)
+        return Rates(0.0, 0.0, self.n_steps)
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class SparseEncoder:
 
     def backward(self, trace: Trace, gradient: Floats, rates: Rates) -> None:
         """Move all weights on the gradient by the codes."""
-        by_first = self.stack.backward(trace.values, gradient, rates.dense, rates.number) * trace.gate
+        by_first = self.stack.backward(trace.values, gradient, rates.dense, rates.n_steps) * trace.gate
         by_sum = by_first * slopes(trace.first, self.activation)
-        self.offset.step(by_sum.sum(axis=0), rates.dense, rates.number)
+        self.offset.step(by_sum.sum(axis=0), rates.dense, rates.n_steps)
         self.features.descend(trace.given, by_sum, rates.sparse)
 
 
@@ -154,7 +154,7 @@ class SparseDecoder:
             gradient += self.features.embed(listed, np.zeros(hidden.shape[1], np.float32))
             self.features.descend(listed, hidden, rates.decoder)
         self.features.descend_rows(ids, drawn.T @ hidden, rates.decoder)
-        return self.stack.backward(values, gradient, rates.dense, rates.number)
+        return self.stack.backward(values, gradient, rates.dense, rates.n_steps)
 
     def error(self) -> float | None:
         """The squared error of a row, averaged over the last tenth of all batches; None where there were none."""

@@ -1,76 +1,59 @@
-"""How a training goes over its documents, and when it has gone over them enough."""
+"""Early stopping: documents held out to stop by, how well they are ranked, and when there is no more improvement."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from labelspace.types import Csr, Ints, Progress, TopK
+from labelspace.errors import DataError
+from labelspace.types import Csr, Ints, TopK
 
-BATCHES = 16  # an epoch has at least so many, where there are as many documents
-PLACES = 5  # that count in accuracy
+VALIDATION_K = 5  # labels per document that count in the validation score
+HELD_OUT_SHARE, MAX_HELD_OUT = 0.1, 2_000  # documents cut from train, where no validation documents are given
 
 
-def portions(n: int, batch: int, epochs: int | None, steps: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """The size of a batch and the number of epochs for n documents.
+def hold_out_rows(Y: Csr, share: float, at_most: int, random_state: int) -> tuple[Ints, Ints] | None:
+    """Rows to train on, and rows held out, drawn at random; None where either would be without a label.
 
-    A batch is no larger than leaves some to an epoch. Epochs, unless given, are those that make so many steps, within
-    bounds.
-
-    >>> portions(1000, batch=256, epochs=None, steps=300, bounds=(8, 12)), portions(45_000, 256, None, 300, (8, 12))
-    ((63, 12), (256, 8))
+    A document with a label that no training document has is not held out: its label could not be learned.
     """
-    batch = min(batch, -(-n // BATCHES))
-    fewest, most = bounds
-    return batch, epochs or min(max(round(steps / -(-n // batch)), fewest), most)
+    order = np.random.default_rng(random_state).permutation(Y.shape[0])
+    n = min(round(share * Y.shape[0]), at_most)
+    held, train = np.sort(order[:n]), np.sort(order[n:])
+    unseen = np.bincount(Y[train].indices, minlength=Y.shape[1]) == 0
+    needed = Y[held] @ unseen.astype(np.float32) > 0
+    train, held = np.sort(np.concatenate([train, held[needed]])), held[~needed]
+    return (train, held) if Y[held].nnz and Y[train].nnz else None
 
 
-def batches(
-    n: int, batch: int, epochs: int, rng: np.random.Generator, progress: Progress, phase: int = 0, phases: int = 1
-) -> Iterator[tuple[Ints, float]]:
-    """The rows of each batch, in a new order each epoch, and the share of all batches that is left with it.
-
-    ``progress`` hears how many epochs are over, of all phases of so many epochs each.
-
-    >>> [(len(rows), round(left, 2)) for rows, left in batches(5, 3, 2, np.random.default_rng(0), print)]
-    epochs 1 2
-    epochs 2 2
-    [(3, 1.0), (2, 0.75), (3, 0.5), (2, 0.25)]
-    """
-    starts = range(0, n, batch)
-    for epoch in range(epochs):
-        order = rng.permutation(n).astype(np.int32)
-        for at, start in enumerate(starts):
-            yield order[start : start + batch], 1.0 - (epoch * len(starts) + at) / (epochs * len(starts))
-        progress("epochs", phase * epochs + epoch + 1, phases * epochs)
+def early_stopping_rows(Y: Csr, random_state: int) -> tuple[Ints, Ints]:
+    """Rows to train on, and rows to stop by, where no validation documents are given."""
+    split = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, random_state)
+    if split is None:
+        raise too_few_to_stop_by(Y.shape[0])
+    return split
 
 
-def hold_some(Y: Csr, share: float, most: int, seed: int) -> tuple[Ints, Ints] | None:
-    """Rows to train on, and rows held out, drawn by chance; None where either would be without a label.
-
-    A document with a label that no other one to train on has is not held out: its label could not be learned.
-    """
-    order = np.random.default_rng(seed).permutation(Y.shape[0])
-    n = min(round(share * Y.shape[0]), most)
-    held, rest = np.sort(order[:n]), np.sort(order[n:])
-    unknown = np.bincount(Y[rest].indices, minlength=Y.shape[1]) == 0
-    needed = Y[held] @ unknown.astype(np.float32) > 0
-    rest, held = np.sort(np.concatenate([rest, held[needed]])), held[~needed]
-    return (rest, held) if Y[held].nnz and Y[rest].nnz else None
+def too_few_to_stop_by(n: int) -> DataError:
+    """The error where no documents can be held out."""
+    return DataError(
+        f"early stopping needs some documents with labels to stop by, but there are {n} in all; "
+        "give validation documents, or leave patience out"
+    )
 
 
-def stops(accuracies: Sequence[float], patience: int | None) -> bool:
+def should_stop(scores: Sequence[float], patience: int | None) -> bool:
     """Whether the best epoch is ``patience`` epochs ago.
 
-    >>> stops([0.1, 0.5, 0.4], patience=1), stops([0.1, 0.5, 0.4], patience=2), stops([0.1], patience=None)
+    >>> should_stop([0.1, 0.5, 0.4], patience=1), should_stop([0.1, 0.5, 0.4], patience=2), should_stop([0.1], None)
     (True, False, False)
     """
-    return patience is not None and len(accuracies) - 1 - int(np.argmax([*accuracies, -1])) >= patience
+    return patience is not None and len(scores) - 1 - int(np.argmax([*scores, -1])) >= patience
 
 
-def share_right(top: TopK, Y: Csr) -> float:
-    """The share of right labels among the first places, at most as many as a document has; 0 where none has any."""
+def r_precision(top: TopK, Y: Csr) -> float:
+    """R-precision at ``VALIDATION_K``: hits over min(VALIDATION_K, labels of the document); 0 where there are none."""
     hits = top.to_csr(Y.shape[1]).multiply(Y).sum(axis=1).A1
-    most = np.minimum(np.diff(Y.indptr), PLACES)
-    return float((hits[most > 0] / most[most > 0]).mean()) if most.any() else 0.0
+    relevant = np.minimum(np.diff(Y.indptr), VALIDATION_K)
+    return float((hits[relevant > 0] / relevant[relevant > 0]).mean()) if relevant.any() else 0.0

@@ -1,74 +1,100 @@
-"""A training of so many epochs: it can be cut off and go on to the same result, and end where it was best."""
+"""Epochs and batches: how many, in which order, and a training that can be interrupted and resumed."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from labelspace.errors import DataError
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import Checkpoint
-from labelspace.training.early_stopping import hold_some, stops
-from labelspace.types import Csr, Ints
+from labelspace.training.early_stopping import should_stop
+from labelspace.types import Ints, Progress
 
-HELD_SHARE, HELD_DOCUMENTS = 0.1, 2_000  # parted from train for early stopping, where none are given
+MIN_BATCHES = 16  # per epoch, where there are as many documents
 
 
-class Trained(Protocol):
-    """What is trained: all that changes with a step."""
+class Trainable(Protocol):
+    """What is trained: all that a step changes."""
 
-    number: int  # steps begun
+    n_steps: int  # steps begun
 
     def arrays(self) -> Arrays:
         """The arrays themselves, not copies."""
 
 
-def follow(
-    net: Trained,
+def batch_schedule(
+    n: int, batch_size: int, epochs: int | None, steps: int, epoch_bounds: tuple[int, int]
+) -> tuple[int, int]:
+    """The batch size and the number of epochs for n documents.
+
+    A batch is small enough that an epoch has ``MIN_BATCHES``. Epochs, unless given, are those that make so many
+    ``steps``, within bounds.
+
+    >>> batch_schedule(1000, batch_size=256, epochs=None, steps=300, epoch_bounds=(8, 12))
+    (63, 12)
+    >>> batch_schedule(45_000, 256, None, 300, (8, 12))
+    (256, 8)
+    """
+    batch_size = min(batch_size, -(-n // MIN_BATCHES))
+    fewest, most = epoch_bounds
+    return batch_size, epochs or min(max(round(steps / -(-n // batch_size)), fewest), most)
+
+
+def batches(
+    n: int, batch_size: int, epochs: int, rng: np.random.Generator, progress: Progress, phase: int = 0, phases: int = 1
+) -> Iterator[tuple[Ints, float]]:
+    """The rows of each batch, in a new order each epoch, and the learning-rate factor, which falls from 1 to 0.
+
+    ``progress`` hears how many epochs are over, of all phases of so many epochs each.
+
+    >>> [(len(rows), round(decay, 2)) for rows, decay in batches(5, 3, 2, np.random.default_rng(0), print)]
+    epochs 1 2
+    epochs 2 2
+    [(3, 1.0), (2, 0.75), (3, 0.5), (2, 0.25)]
+    """
+    starts = range(0, n, batch_size)
+    for epoch in range(epochs):
+        order = rng.permutation(n).astype(np.int32)
+        for at, start in enumerate(starts):
+            yield order[start : start + batch_size], 1.0 - (epoch * len(starts) + at) / (epochs * len(starts))
+        progress("epochs", phase * epochs + epoch + 1, phases * epochs)
+
+
+def run_epochs(
+    net: Trainable,
     epochs: int,
-    epoch: Callable[[int], None],
-    accuracy: Callable[[], float] | None,
+    run_epoch: Callable[[int], None],
+    validate: Callable[[], float] | None,
     patience: int | None,
-    what: Mapping[str, Any],
+    fingerprint: Mapping[str, Any],
     folder: Path | None,
     name: str = "checkpoint",
 ) -> list[float]:
-    """Train ``net`` by ``epoch(0)``, ``epoch(1)``, ...; the accuracies after each epoch are returned, where asked for.
+    """Train ``net`` by ``run_epoch(0)``, ``run_epoch(1)``, ...; returns the validation score after each epoch.
 
-    What an epoch draws must go by its number alone. A training of the same parameters and data, ``what``, that was cut
-    off goes on from what it left in ``folder``. With ``accuracy`` the net ends as it was after its best epoch, and at
-    the latest ``patience`` epochs later.
+    What an epoch draws must depend on its number alone. A training with the same ``fingerprint`` (parameters and data)
+    that was interrupted resumes from the checkpoint in ``folder``. With ``validate`` the net ends as it was after its
+    best epoch, and training stops ``patience`` epochs after that at the latest.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        last = Checkpoint(folder or scratch, what, name)
-        best = Checkpoint(folder or scratch, what, "best" if name == "checkpoint" else f"{name}-best")
-        course = last.read(net.arrays()) or {"done": 0, "number": 0, "accuracies": []}
-        net.number = course["number"]
-        while course["done"] < epochs and not stops(course["accuracies"], patience):
-            epoch(course["done"])
-            course = {**course, "done": course["done"] + 1, "number": net.number}
-            if accuracy is not None:
-                course["accuracies"] = [*course["accuracies"], accuracy()]
-                if int(np.argmax(course["accuracies"])) == course["done"] - 1:
-                    best.write(net.arrays(), course)
+        last = Checkpoint(folder or scratch, fingerprint, name)
+        best = Checkpoint(folder or scratch, fingerprint, "best" if name == "checkpoint" else f"{name}-best")
+        state = last.read(net.arrays()) or {"epoch": 0, "step": 0, "scores": []}
+        net.n_steps = state["step"]
+        while state["epoch"] < epochs and not should_stop(state["scores"], patience):
+            run_epoch(state["epoch"])
+            state = {**state, "epoch": state["epoch"] + 1, "step": net.n_steps}
+            if validate is not None:
+                state["scores"] = [*state["scores"], validate()]
+                if int(np.argmax(state["scores"])) == state["epoch"] - 1:
+                    best.write(net.arrays(), state)
             if folder is not None:
-                last.write(net.arrays(), course)
-        if accuracy is not None:
+                last.write(net.arrays(), state)
+        if validate is not None:
             best.read(net.arrays())
-    accuracies: list[float] = course["accuracies"]
-    return accuracies
-
-
-def rows_to_stop_by(Y: Csr, seed: int) -> tuple[Ints, Ints]:
-    """Rows to train on, and rows to stop by, where no validation documents are given."""
-    parted = hold_some(Y, HELD_SHARE, HELD_DOCUMENTS, seed)
-    if parted is None:
-        raise DataError(
-            f"early stopping needs some documents with labels to stop by, but there are {Y.shape[0]} in all; "
-            "give validation documents, or leave patience out"
-        )
-    return parted
+    scores: list[float] = state["scores"]
+    return scores

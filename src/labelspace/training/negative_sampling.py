@@ -12,7 +12,7 @@ ALL_LABELS = 20_000  # up to here a step learns on every label
 
 
 @dataclass(frozen=True)
-class Chosen:
+class SampledLabels:
     """Labels, each once, and where in them the documents' own stand."""
 
     ids: Ints  # (n,)
@@ -27,7 +27,9 @@ class Chosen:
         return self.weights is None
 
 
-def choose(true: Csr, labels: Ints, negatives: int, rng: np.random.Generator, near: Ints | None = None) -> Chosen:
+def choose(
+    true: Csr, labels: Ints, negatives: int, rng: np.random.Generator, near: Ints | None = None
+) -> SampledLabels:
     """The batch's own labels, those listed in ``near`` (-1 is none), and some drawn by chance for all documents.
 
     A drawn label stands for as many as were left out for it, so that sums over labels stay what they are on average.
@@ -39,9 +41,9 @@ def choose(true: Csr, labels: Ints, negatives: int, rng: np.random.Generator, ne
     weights = np.ones(len(sure) + len(others), np.float32)
     weights[len(sure) :] = (len(labels) - len(sure)) / max(len(others), 1)
     ids = np.concatenate([sure, others])
-    return Chosen(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
+    return SampledLabels(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
 
 
-def labels_seen(Y: Csr) -> Ints:
+def seen_labels(Y: Csr) -> Ints:
     """The labels with a document."""
     return np.unique(Y.indices).astype(np.int32)

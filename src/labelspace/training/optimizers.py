@@ -90,12 +90,12 @@ class RowAdam(RowOptimizer):
 
     def __init__(self, rows: int, width: int) -> None:
         self.mean, self.square = np.zeros((rows, width), np.float32), np.zeros((rows, width), np.float32)
-        self.number = np.zeros(rows, np.int32)  # steps of each row
+        self.n_steps = np.zeros(rows, np.int32)  # steps of each row
 
     def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
         """Each row by its own count of steps."""
-        self.number[ids] += 1
-        number = self.number[ids][:, None].astype(gradient.dtype)
+        self.n_steps[ids] += 1
+        number = self.n_steps[ids][:, None].astype(gradient.dtype)
         self.mean[ids] = mean = 0.9 * self.mean[ids] + 0.1 * gradient
         self.square[ids] = square = 0.999 * self.square[ids] + 0.001 * gradient * gradient
         lengths = -rate * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)

@@ -14,7 +14,7 @@ from labelspace.models.blend import model as blend
 from labelspace.models.blend.model import Blend
 from labelspace.models.glas import model as glas
 from labelspace.models.glas.encoder import Encoder
-from labelspace.models.glas.model import Chosen, Glas, Lesson, Net, Pull
+from labelspace.models.glas.model import SampledLabels, Glas, Lesson, Net, Pull
 from labelspace.models.network import Network
 from labelspace.training.dense_layers import Dense
 from labelspace.training.optimizers import Adaptive, Moving
@@ -407,7 +407,7 @@ def test_labels_drawn_by_chance_give_the_whole_gradient_on_average(small):
         model._to_errors(errors, chosen, np.zeros(0, np.int64))
         return net.descend_labels(errors, points, chosen, Pull(np.zeros(0, np.int32), np.zeros((0, 16))), 0.0)
 
-    whole = gradient(Chosen(np.arange(30, dtype=np.int32), true.indices, true.indptr))
+    whole = gradient(SampledLabels(np.arange(30, dtype=np.int32), true.indices, true.indptr))
     near = np.tile(np.array([4, 7, -1], np.int32), (lesson.X.shape[0], 1))
     rng = np.random.default_rng(1)
     draws = np.array([gradient(model._chosen(lesson, true, rows, near, rng)) for _ in range(600)])
@@ -423,7 +423,7 @@ def test_hard_labels_are_the_nearest_and_learned_on_with_a_weight_of_one(small, 
     near = model._nearest(net, lesson, lambda *news: None)
     X = lesson.X
     points = net.encoder.points((X.data, X.indices, X.indptr))
-    scores = net.scores(points, Chosen(np.arange(30, dtype=np.int32), np.zeros(0, np.int32), np.zeros(1, np.int32)))
+    scores = net.scores(points, SampledLabels(np.arange(30, dtype=np.int32), np.zeros(0, np.int32), np.zeros(1, np.int32)))
     best = np.argsort(-scores, axis=1)[:, :4]
     found = np.mean([len(set(one) & set(other)) for one, other in zip(near, best, strict=True)]) / 4
     assert found > 0.95, "but for the rounding of the index"

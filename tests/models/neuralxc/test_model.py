@@ -14,7 +14,7 @@ from labelspace.training import output_layer as output
 from labelspace.training.autoencoder import DECODER_SHARE, Phase
 from labelspace.training.dense_layers import ACTIVATIONS
 from labelspace.training.losses import log_odds
-from labelspace.training.negative_sampling import Chosen
+from labelspace.training.negative_sampling import SampledLabels
 from labelspace.training.optimizers import Moving
 
 pytestmark = pytest.mark.slow  # many small trainings
@@ -179,7 +179,7 @@ def test_errors_at_chosen_labels_are_those_at_all_times_the_labels_they_stand_fo
     Lesson(Y, rows, true, None, phase).to_errors(exact, 0)
     sure = np.unique(true.indices)
     ids, weights = np.append(sure, 3).astype(np.int32), np.append(np.ones(len(sure)), 3.5).astype(np.float32)
-    chosen = Chosen(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
+    chosen = SampledLabels(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
     sampled = sampled[:, ids]
     Lesson(Y, rows, true, chosen, phase).to_errors(sampled, 0)
     assert np.allclose(sampled, exact[:, ids] * weights, atol=1e-6)

@@ -15,7 +15,7 @@ from labelspace.models.poincare.geometry import Ball, Flat
 from labelspace.models.poincare.losses import PULL, label_gradients, likeness_gradient
 from labelspace.models.poincare.model import Lesson, Net, Poincare, fading
 from labelspace.models.popular import Popular
-from labelspace.training.negative_sampling import Chosen, choose
+from labelspace.training.negative_sampling import SampledLabels, choose
 
 pytestmark = pytest.mark.slow  # many small trainings
 
@@ -144,7 +144,7 @@ def ours(space, r, points, chosen, alpha):
 
 def every(Y):
     true = sp.csr_matrix(Y)
-    return Chosen(np.arange(Y.shape[1], dtype=np.int32), true.indices, true.indptr)
+    return SampledLabels(np.arange(Y.shape[1], dtype=np.int32), true.indices, true.indptr)
 
 
 def close(one, other, share=1e-3):

@@ -219,7 +219,7 @@ def watched_steps(model, few, monkeypatch, **aids):
     step = secseq._Task._step
 
     def spy(self, net, lesson, rows, left, rng):
-        seen.append((rows.copy(), left, net.number))
+        seen.append((rows.copy(), left, net.n_steps))
         return step(self, net, lesson, rows, left, rng)
 
     monkeypatch.setattr(secseq._Task, "_step", spy)
@@ -360,7 +360,7 @@ def test_patience_ends_training_by_documents_that_are_given_or_parted(few, monke
         make(self, read, Y, parted, *rest)
 
     monkeypatch.setattr(secseq._Task, "__init__", spy)
-    monkeypatch.setattr(secseq, "share_right", lambda top, Y: float(len(top.labels) == Y.shape[0]))  # never better
+    monkeypatch.setattr(secseq, "r_precision", lambda top, Y: float(len(top.labels) == Y.shape[0]))  # never better
     other = few.rows(range(30))
     told = []
     for aids in ({}, {"validation": (other.X, other.Y)}):

@@ -9,6 +9,8 @@ The learned forest is a handful of arrays, saved like everything else; no tree i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,13 +24,16 @@ SAMPLE = 200_000  # rows looked at for the bins
 NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
+@dataclass(frozen=True)
 class Forest:
-    """Boosted trees as arrays; ``state`` is all there is to save."""
+    """Boosted trees as arrays."""
 
-    state = ("roots", "column", "upto", "left", "value", "base")
-
-    def __init__(self, roots: Ints, column: Ints, upto: Floats, left: Ints, value: Floats, base: Floats) -> None:
-        self.roots, self.column, self.upto, self.left, self.value, self.base = roots, column, upto, left, value, base
+    roots: Ints
+    column: Ints
+    upto: Floats
+    left: Ints
+    value: Floats
+    base: Floats
 
     def probabilities(self, F: Floats) -> Floats:
         """The chance of a yes for each row of F (n, columns)."""

@@ -5,10 +5,10 @@ A label's score is z = s phi(x).v + b, where phi(x) and v have length 1.
 
 1. Begin with random weights of phi and random label points v; b at the log-odds of each label's frequency.
 2. For each batch of documents, leave some of their features out (``input_dropout``) and find phi: a vector a feature,
-   summed, through a ReLU (``layers=2``: and a dense layer), brought to length 1.
+   summed, through a ReLU (``n_layers=2``: and a dense layer), brought to length 1.
 3. Draw one label of each document.
-4. The labels to learn on are all of them, or, where they are many, those of the batch, ``negatives`` drawn by chance
-   for all the batch, and for each document the ``hard`` ones that the label index held nearest to it.
+4. The labels to learn on are all of them, or, where they are many, those of the batch, ``n_negatives`` drawn by chance
+   for all the batch, and for each document the ``n_hard_negatives`` ones that the label index held nearest to it.
 5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin of eq. 1 between the drawn label and
    the hardest wrong ones.
 6. The regularizer of eq. 3 on the drawn labels: the products of their points are to be what the labels' documents have
@@ -28,30 +28,32 @@ which is the mean of drawing one. Row-wise Adagrad keeps one number a row and to
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace import index, store
+from labelspace.constraints import boolean, integer, one_of, optional, real
 from labelspace.errors import DataError, ParameterError
-from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
-from labelspace.index import Approximate, Index
+from labelspace.index import Approximate, Index, index_class
 from labelspace.kernels.losses import margin_errors
 from labelspace.kernels.quantize import Bytes, in_bytes
 from labelspace.kernels.sparse_layers import block_of, dense_rows, descend_unit_rows, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import MEASURES, similarity
-from labelspace.models.base import Aids, Inputs, Model
+from labelspace.models.base import Model
+from labelspace.models.checks import Inputs, check_inputs, check_widths
+from labelspace.models.fit_context import FitContext
 from labelspace.models.glas.encoder import Encoder
 from labelspace.training.checkpoints import fingerprint
 from labelspace.training.dense_layers import Dense, lengths
-from labelspace.training.early_stopping import PLACES, portions, share_right
-from labelspace.training.epochs import follow, rows_to_stop_by
+from labelspace.training.early_stopping import VALIDATION_K, r_precision
+from labelspace.training.epochs import batch_schedule, run_epochs
 from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
-from labelspace.training.negative_sampling import ALL_LABELS, Chosen, choose, labels_seen
+from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
 from labelspace.training.optimizers import Adaptive, Moving
 from labelspace.training.sparse_layers import SparseLayer, some_rows
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
@@ -72,8 +74,6 @@ SHOWN = 300  # documents that an index is chosen by
 BACKGROUND = 2_000  # documents kept as points: what a new label is set against
 SHARE = 0.005  # of all documents that a new label is taken to be on, unless one is told
 
-yes_no = one_of(True, False)
-
 
 class Glas(Model):
     """Labels and documents as points of one space; a label that was never trained can be placed in it.
@@ -81,7 +81,7 @@ class Glas(Model):
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
     >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
-    >>> model = Glas(dimension=64).fit(train.X, train.Y)
+    >>> model = Glas(embedding_dim=64).fit(train.X, train.Y)
     >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
     >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
     True
@@ -90,151 +90,103 @@ class Glas(Model):
     name = "glas"
     title = "GLaS: label and document embeddings on one sphere (Guo et al., 2019)"
     choose_when = "rare labels matter, labels come and go, or there are very many of them"
-    uses_validation = True
-    holds_out = True
-    takes_checkpoints = True
-    text_features = {"ngrams": 1}
-    rules = {
-        "dimension": Rule("a whole number from 16 to 1024", lambda value: whole(16).holds(value) and value <= 1024),
-        "layers": one_of(1, 2),
-        "activation": one_of("relu", "linear"),
-        "weight_normalization": yes_no,
-        "loss": one_of("bce", "softmax", "margin"),
-        "margin": above(0),
-        "hardest": whole(1),
-        "regularizer": one_of("glas", "spread_out", "gravity", "none"),
-        "similarity": one_of(*MEASURES),
-        "strength": at_least(0),
-        "scale": above(0),
-        "train_scale": yes_no,
-        "input_dropout": optional(share),
-        "dropout": share,
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "rate": above(0),
-        "feature_rate": above(0),
-        "all_labels": optional(yes_no),
-        "negatives": whole(1),
-        "hard": whole(0),
-        "patience": optional(whole(1)),
-        "index": one_of(*index.choice.KINDS),
-        "recall_target": Rule("above 0 and at most 1", lambda value: above(0).holds(value) and value <= 1),
-        "seed": whole(0),
-    }
-    state = ("vectors_", "vector_scales_", "offset_", "second_", "second_offset_", "scale_", "lever_", "background_")
+    resumes_training = True
+    embedding_dim: int = param(512, integer(16, at_most=1024), "Dimension of the embeddings of labels and documents.")
+    n_layers: int = param(1, one_of(1, 2), "Layers of the document encoder.")
+    activation: str = param("relu", one_of("relu", "linear"), "Activation function of hidden layers.")
+    weight_norm: bool = param(False, boolean(), "Normalize the weights of every unit.")
+    loss: str = param(
+        "bce",
+        one_of("bce", "softmax", "margin"),
+        "Loss: binary cross-entropy, softmax cross-entropy, or the margin of eq. 1.",
+    )
+    margin: float = param(0.3, real(above=0), "Margin of the margin loss.")
+    n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.")
+    regularizer: str = param(
+        "glas", one_of("glas", "spread_out", "gravity", "none"), "Regularizer of the label embeddings."
+    )
+    similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the GLaS regularizer aims at.")
+    reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
+    scale: float = param(20.0, real(above=0), "Initial scale of the scores.")
+    learn_scale: bool = param(True, boolean(), "Learn the scale.")
+    input_dropout: float | None = param(
+        None,
+        optional(real(at_least=0, below=1)),
+        "Share of a document's features dropped in training; none chooses it by the number of documents.",
+    )
+    dropout: float = param(0.4, real(at_least=0, below=1), "Share of hidden units dropped in training.")
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    learning_rate: float = param(0.03, real(above=0), "Learning rate.")
+    feature_learning_rate: float = param(0.2, real(above=0), "Learning rate of the feature embeddings.")
+    all_labels: bool | None = param(
+        None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number."
+    )
+    n_negatives: int = param(
+        1024, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
+    )
+    n_hard_negatives: int = param(8, integer(0), "Hard negative labels mined per document, where labels are sampled.")
+    patience: int | None = param(
+        None,
+        optional(integer(1)),
+        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
+    )
+    index: str = param("auto", one_of(*index.choice.KINDS), "Kind of label index; auto chooses it by measured recall.")
+    recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    vectors_: Bytes  # (n_features, dimension)
-    vector_scales_: Floats  # (n_features,)
-    offset_: Floats  # (dimension,)
-    second_: Floats  # (dimension, dimension) of the dense layer, a row a unit of the first; (0, 0) without
-    second_offset_: Floats  # (dimension,) or (0,)
-    scale_: float  # s
-    lever_: float  # what a document's point has as its last coordinate, by which a label's b / lever is multiplied
-    background_: npt.NDArray[np.float16]  # (some, dimension) training documents as points
-    index_: Index  # of (s v, b / lever)
+    vectors_: Bytes = learned()  # (n_features, dimension)
+    vector_scales_: Floats = learned()  # (n_features,)
+    offset_: Floats = learned()  # (dimension,)
+    second_: Floats = learned()  # (dimension, dimension) of the dense layer, a row a unit of the first; (0, 0) without
+    second_offset_: Floats = learned()  # (dimension,) or (0,)
+    scale_: float = learned()  # s
+    lever_: float = (
+        learned()
+    )  # what a document's point has as its last coordinate, by which a label's b / lever is multiplied
+    background_: npt.NDArray[np.float16] = learned()  # (some, dimension) training documents as points
+    index_: Index = learned(index_class)  # of (s v, b / lever)
 
-    def __init__(
-        self,
-        dimension: int = 512,
-        layers: int = 1,
-        activation: str = "relu",
-        weight_normalization: bool = False,
-        loss: str = "bce",
-        margin: float = 0.3,
-        hardest: int = 10,
-        regularizer: str = "glas",
-        similarity: str = "arithmetic",
-        strength: float = 1000.0,
-        scale: float = 20.0,
-        train_scale: bool = True,
-        input_dropout: float | None = None,
-        dropout: float = 0.4,
-        epochs: int | None = None,
-        batch: int = 256,
-        rate: float = 0.03,
-        feature_rate: float = 0.2,
-        all_labels: bool | None = None,
-        negatives: int = 1024,
-        hard: int = 8,
-        patience: int | None = None,
-        index: str = "auto",
-        recall_target: float = 0.99,
-        seed: int = 0,
-    ) -> None:
-        self.dimension = dimension
-        self.layers = layers
-        self.activation = activation
-        self.weight_normalization = weight_normalization
-        self.loss = loss
-        self.margin = margin
-        self.hardest = hardest
-        self.regularizer = regularizer
-        self.similarity = similarity
-        self.strength = strength
-        self.scale = scale
-        self.train_scale = train_scale
-        self.input_dropout = input_dropout
-        self.dropout = dropout
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.feature_rate = feature_rate
-        self.all_labels = all_labels
-        self.negatives = negatives
-        self.hard = hard
-        self.patience = patience
-        self.index = index
-        self.recall_target = recall_target
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
-        X, Y, held = self._parted(unit_rows(X), Y, aids)
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        X, Y, held = context.early_stopping_split(unit_rows(X), Y, self.patience, self.random_state)
+        held = None if held is None else (unit_rows(held[0]), held[1])
         net = self._begin(X, Y)  # step 1
         with threadpool_limits(1, user_api="blas"):
-            self._train(net, X, Y, held, aids)
-        self._keep(net, X, Y, aids)  # step 8
-
-    def _parted(self, X: Csr, Y: Csr, aids: Aids) -> tuple[Csr, Csr, tuple[Csr, Csr] | None]:
-        """The documents to train on, and those to stop by: the given ones, or some of train."""
-        if self.patience is None:
-            return X, Y, None
-        if aids.validation is not None:
-            truth = aids.validation[1][:, : Y.shape[1]]
-            if truth.nnz:
-                return X, Y, (unit_rows(aids.validation[0]), truth)
-        rest, held = rows_to_stop_by(Y, self.seed)
-        return X[rest], Y[rest], (X[held], Y[held])
+            self._train(net, X, Y, held, context)
+        self._keep(net, X, Y, context)  # step 8
 
     def _begin(self, X: Csr, Y: Csr) -> Net:
-        rng = np.random.default_rng([self.seed, 0])
-        features = SparseLayer.random(X, self.dimension, rng, self.weight_normalization)
+        rng = np.random.default_rng([self.random_state, 0])
+        features = SparseLayer.random(X, self.embedding_dim, rng, self.weight_norm)
         second = None
-        if self.layers == 2:
-            second = Dense.random(self.dimension, self.dimension, rng, self.weight_normalization)
-        encoder = Encoder(features, second, self.dimension, self.activation == "relu")
+        if self.n_layers == 2:
+            second = Dense.random(self.embedding_dim, self.embedding_dim, rng, self.weight_norm)
+        encoder = Encoder(features, second, self.embedding_dim, self.activation == "relu")
         plain = self.loss == "margin"  # eq. 1 knows neither scale nor bias; a bias is learned all the same, from 0
-        points = np.zeros((Y.shape[1], self.dimension + 1), np.float32)  # the last column: the index's, see lever
+        points = np.zeros((Y.shape[1], self.embedding_dim + 1), np.float32)  # the last column: the index's, see lever
         for start in range(0, len(points), LABEL_BLOCK):
-            block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.dimension), np.float32)
+            block = rng.standard_normal((len(points[start : start + LABEL_BLOCK]), self.embedding_dim), np.float32)
             points[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
         bias = np.zeros(Y.shape[1], np.float32) if plain else log_odds(Y)
         log_scale = np.full(1, 0.0 if plain else np.log(self.scale), np.float32)
         return Net(encoder, points, Adaptive(bias), Moving(log_scale))
 
-    def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, aids: Aids) -> None:
+    def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, context: FitContext) -> None:
         """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
         what = {"params": self.get_params(), "data": fingerprint(X, Y, *(held or ()))}
-        lesson, seen = Lesson.of(X, Y, self), labels_seen(Y)
-        follow(
-            net, lesson.epochs, lambda epoch: self._epoch(net, lesson, epoch, aids.progress),
-            None if held is None else lambda: net.accuracy(*held, seen), self.patience, what, aids.checkpoint,
+        lesson, seen = Lesson.of(X, Y, self), seen_labels(Y)
+        run_epochs(
+            net, lesson.epochs, lambda epoch: self._epoch(net, lesson, epoch, context.progress),
+            None if held is None else lambda: net.accuracy(*held, seen), self.patience, what, context.checkpoint,
         )  # fmt: skip
 
     def _epoch(self, net: Net, lesson: Lesson, epoch: int, progress: Progress) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
-        rng = np.random.default_rng([self.seed, 1, epoch])
+        rng = np.random.default_rng([self.random_state, 1, epoch])
         near = None
-        if not lesson.all_labels and self.hard and epoch:
+        if not lesson.all_labels and self.n_hard_negatives and epoch:
             near = self._nearest(net, lesson, progress)
         order = rng.permutation(lesson.X.shape[0]).astype(np.int32)
         steps = -(-len(order) // lesson.batch)
@@ -248,7 +200,7 @@ class Glas(Model):
         self, net: Net, lesson: Lesson, rows: Ints, near: Ints | None, left: float, rng: np.random.Generator
     ) -> None:
         """The body of Algorithm 2; ``left`` is the share of the rates that is left."""
-        net.number += 1
+        net.n_steps += 1
         given = some_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 2
         trace = net.encoder.forward(given, self.dropout, rng)
         true = lesson.Y[rows]
@@ -257,21 +209,23 @@ class Glas(Model):
         errors = net.scores(trace.points, chosen)
         self._to_errors(errors, chosen, drawn)  # step 5
         pull = self._pull(net, lesson, trace.points, np.unique(true.indices[drawn[drawn >= 0]]))  # step 6
-        gradient = net.descend_labels(errors, trace.points, chosen, pull, self.rate * left)  # step 7
-        if self.train_scale and self.loss != "margin":
+        gradient = net.descend_labels(errors, trace.points, chosen, pull, self.learning_rate * left)  # step 7
+        if self.learn_scale and self.loss != "margin":
             by_scale = np.array([np.vdot(gradient, trace.points)], np.float32)
-            net.log_scale.step(by_scale, SCALE_RATE * left, net.number)
+            net.log_scale.step(by_scale, SCALE_RATE * left, net.n_steps)
         if pull.of_points is not None:
             gradient += pull.of_points
-        net.encoder.backward(trace, gradient, self.rate * left, self.feature_rate * left, net.number)
+        net.encoder.backward(trace, gradient, self.learning_rate * left, self.feature_learning_rate * left, net.n_steps)
 
-    def _chosen(self, lesson: Lesson, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator) -> Chosen:
+    def _chosen(
+        self, lesson: Lesson, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator
+    ) -> SampledLabels:
         """The labels that a batch learns on."""
         if lesson.all_labels:
-            return Chosen(lesson.labels, true.indices, true.indptr)
-        return choose(true, lesson.labels, self.negatives, rng, None if near is None else near[rows])
+            return SampledLabels(lesson.labels, true.indices, true.indptr)
+        return choose(true, lesson.labels, self.n_negatives, rng, None if near is None else near[rows])
 
-    def _to_errors(self, scores: Floats, chosen: Chosen, drawn: Longs) -> None:
+    def _to_errors(self, scores: Floats, chosen: SampledLabels, drawn: Longs) -> None:
         """The gradient of the loss by the scores, in their place."""
 
         def turn(start: int, stop: int) -> None:
@@ -281,52 +235,52 @@ class Glas(Model):
             elif self.loss == "softmax":
                 softmax_errors(part, *at, chosen.weights)
             else:
-                margin_errors(*at, drawn, self.margin, min(self.hardest, scores.shape[1]), part)
+                margin_errors(*at, drawn, self.margin, min(self.n_hardest, scores.shape[1]), part)
             part /= np.float32(len(scores))
 
         run_blocks(turn, len(scores), ROW_BLOCK)
 
     def _pull(self, net: Net, lesson: Lesson, points: Floats, labels: Ints) -> Pull:
         """The regularizer's gradient by the points of some labels, and by those of the documents."""
-        if self.regularizer == "none" or self.strength == 0 or not len(labels):
+        if self.regularizer == "none" or self.reg_weight == 0 or not len(labels):
             return Pull(labels[:0], np.zeros((0, points.shape[1]), np.float32))
         V = net.points[labels, :-1]
         if self.regularizer == "gravity":
             by_product: Floats = points @ V.T
-            by_product *= np.float32(2 * self.strength / (len(points) * len(labels)))
+            by_product *= np.float32(2 * self.reg_weight / (len(points) * len(labels)))
             return Pull(labels, by_product.T @ points, by_product @ V)
         by_product = V @ V.T
         if self.regularizer == "glas":
             by_product -= lesson.alike(labels)
         else:
             by_product[np.diag_indices(len(labels))] = 0.0
-        by_product *= np.float32(4 * self.strength / len(labels) ** 2)
+        by_product *= np.float32(4 * self.reg_weight / len(labels) ** 2)
         return Pull(labels, by_product @ V)
 
     def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
-        """The ``hard`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
+        """The ``n_hard_negatives`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
         lever = net.arm()
         lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
-        order = np.random.default_rng(self.seed).permutation(lesson.labels)
+        order = np.random.default_rng(self.random_state).permutation(lesson.labels)
         first, rest = order[: MINED_ON * lists], order[MINED_ON * lists :]
-        labels = Approximate(net.points[first], first, "ivf", "int8", MINING_EFFORT, self.seed, lists=lists)
+        labels = Approximate(net.points[first], first, "ivf", "int8", MINING_EFFORT, self.random_state, lists=lists)
         for start in range(0, len(rest), ADDED_BLOCK):  # in parts: no second table of all points
             some = rest[start : start + ADDED_BLOCK]
             labels.add(some, net.points[some])
         n = lesson.X.shape[0]
-        near = np.empty((n, self.hard), np.int32)
+        near = np.empty((n, self.n_hard_negatives), np.int32)
         for start in range(0, n, MINED_BLOCK):
             rows = lesson.X[start : start + MINED_BLOCK]
             asked = with_lever(net.encoder.points((rows.data, rows.indices, rows.indptr)) * net.scale, lever)
-            near[start : start + MINED_BLOCK] = labels.search(asked, self.hard).labels
+            near[start : start + MINED_BLOCK] = labels.search(asked, self.n_hard_negatives).labels
             progress("looking up hard labels", min(start + MINED_BLOCK, n), n)
         return near
 
-    def _keep(self, net: Net, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _keep(self, net: Net, X: Csr, Y: Csr, context: FitContext) -> None:
         """Keep what prediction needs, and an index of the label points."""
         encoder = net.encoder
         table = encoder.features.vectors
-        if self.weight_normalization:
+        if self.weight_norm:
             table *= encoder.features.unit_scales * encoder.length.value
         self.vectors_, self.vector_scales_ = in_bytes(table)
         self.offset_ = encoder.offset.value
@@ -336,26 +290,26 @@ class Glas(Model):
             self.second_offset_ = encoder.second.offset.value
         self.scale_, self.lever_ = net.scale, net.arm(net.scale)
         del table, encoder.features
-        shown = np.random.default_rng([self.seed, 2]).permutation(X.shape[0])
+        shown = np.random.default_rng([self.random_state, 2]).permutation(X.shape[0])
         self.background_ = self._points(X[np.sort(shown[:BACKGROUND])]).astype(np.float16)
         net.points[:, :-1] *= np.float32(self.scale_)
-        seen = labels_seen(Y)
+        seen = seen_labels(Y)
         queries = with_lever(self._points(X[np.sort(shown[:SHOWN])]), self.lever_)
         self.index_ = index.choose(
-            net.packed(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.seed,
-            progress=aids.progress,
+            net.packed(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.random_state,
+            progress=context.progress,
         )  # fmt: skip
 
     def _points(self, X: Csr) -> Floats:
         """phi(x) of rows of unit length; each row on its own, so that a batch changes nothing. Shape (n, dimension)."""
-        out = np.empty((X.shape[0], self.dimension), np.float32)
+        out = np.empty((X.shape[0], self.embedding_dim), np.float32)
 
         def embed(start: int, stop: int) -> None:
             embed_rows(X.data, X.indices, X.indptr, start, stop, self.vectors_, self.vector_scales_, self.offset_, out)
             part = out[start:stop]
             if self.activation == "relu":
                 np.maximum(part, 0, out=part)
-            if self.layers == 2:
+            if self.n_layers == 2:
                 dense_rows(part.copy(), self.second_, self.second_offset_, part)
             part /= lengths(part)[:, None]
 
@@ -370,8 +324,9 @@ class Glas(Model):
         if not 0 < share < 1:
             raise ParameterError(f"share must be above 0 and below 1, but is {share}; give a part of all documents")
         labels = self._named_labels()
-        X = self._checked_inputs(examples)
-        self._check_columns(X)
+        views = check_inputs(examples)
+        check_widths(views, self.widths_)
+        X = self.read(views)
         if not X.shape[0] or not X.nnz:
             raise DataError(f"a label must have an example with a known feature, but {name!r} has none; give some")
         extended = labels.extended([name])
@@ -405,23 +360,6 @@ class Glas(Model):
         counts[label] = documents
         self.labels_, self.n_labels_ = replace(labels, counts=counts), len(labels)
 
-    def _forget(self) -> None:
-        super()._forget()
-        self.__dict__.pop("index_", None)
-
-    def to_store(self) -> store.Parts:
-        """The parts of this model and of its index."""
-        parts = super().to_store()
-        parts.values["index"] = parts.join("index", self.index_.to_store())
-        return parts
-
-    @classmethod
-    def from_store(cls, found: store.Found, labels: LabelSpace | None) -> Self:
-        """The fitted model that ``to_store`` took apart."""
-        model = super().from_store(found, labels)
-        model.index_ = index.from_store(found.below("index", found.values["index"]))
-        return model
-
     def _predict(self, X: Csr, k: int) -> TopK:
         top = self.index_.search(with_lever(self._points(unit_rows(X)), self.lever_), k)
         if self.loss == "bce":
@@ -441,7 +379,7 @@ class Pull:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is learned from, and in which portions."""
+    """What is learned from, and in which batch_schedule."""
 
     X: Csr
     Y: Csr
@@ -455,10 +393,10 @@ class Lesson:
 
     @classmethod
     def of(cls, X: Csr, Y: Csr, model: Glas) -> Lesson:
-        """The portions that suit the data, where the user did not say."""
-        seen = labels_seen(Y)
+        """The batch_schedule that suit the data, where the user did not say."""
+        seen = seen_labels(Y)
         likeness = similarity(Y, model.similarity) if model.regularizer == "glas" else None
-        batch, epochs = portions(X.shape[0], model.batch, model.epochs, STEPS, EPOCHS)
+        batch, epochs = batch_schedule(X.shape[0], model.batch_size, model.epochs, STEPS, EPOCHS)
         every = len(seen) <= ALL_LABELS if model.all_labels is None else model.all_labels
         return cls(
             X,
@@ -486,7 +424,7 @@ class Net:
     def __init__(self, encoder: Encoder, points: Floats, bias: Adaptive, log_scale: Moving) -> None:
         self.encoder, self.points, self.bias, self.log_scale = encoder, points, bias, log_scale
         self.squares = np.zeros(len(points), np.float32)  # Adagrad's memory
-        self.number = 0  # steps begun
+        self.n_steps = 0  # steps begun
 
     @property
     def scale(self) -> float:
@@ -508,7 +446,7 @@ class Net:
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
         return arrays
 
-    def scores(self, points: Floats, chosen: Chosen) -> Floats:
+    def scores(self, points: Floats, chosen: SampledLabels) -> Floats:
         """The scores z of the chosen labels for each document. Shape (batch, len(chosen.ids))."""
         out = np.empty((len(points), len(chosen.ids)), np.float32)
         scaled = points * np.float32(self.scale)
@@ -521,7 +459,7 @@ class Net:
         run_blocks(score, len(chosen.ids), LABEL_BLOCK)
         return out
 
-    def descend_labels(self, errors: Floats, points: Floats, chosen: Chosen, pull: Pull, rate: float) -> Floats:
+    def descend_labels(self, errors: Floats, points: Floats, chosen: SampledLabels, pull: Pull, rate: float) -> Floats:
         """Move the labels on the gradient by their scores; that by the documents' points is returned."""
         n, scale = len(chosen.ids), np.float32(self.scale)
         places = pull.labels if chosen.every else np.searchsorted(chosen.ids[: chosen.n_sure], pull.labels)
@@ -542,7 +480,7 @@ class Net:
         gradient *= scale
         return gradient
 
-    def _some(self, chosen: Chosen, start: int, stop: int) -> Floats:
+    def _some(self, chosen: SampledLabels, start: int, stop: int) -> Floats:
         """The points of some of the chosen labels; a view where all labels are chosen."""
         return self.points[slice(start, stop) if chosen.every else chosen.ids[start:stop], :-1]
 
@@ -567,7 +505,7 @@ class Net:
         """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
         asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
-        return share_right(index.Exact(self.points[seen], seen).search(asked, PLACES), Y)
+        return r_precision(index.Exact(self.points[seen], seen).search(asked, VALIDATION_K), Y)
 
 
 def draw(ends: Ints, rng: np.random.Generator) -> Longs:

@@ -6,18 +6,18 @@ Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (sectio
    documents of either. Complete-link clustering makes a binary tree of that (models/hierarchicalxc/dendrogram.py); ``ties`` says
    how clusters that share nothing are joined, and ``balance`` whether a chain-like tree is folded.
 2. A document reaches the root and every node above one of its labels. The classifier of a child learns from the
-   documents that reach its parent: those that reach the child against the others. Documents also go ``astray``: they
+   documents that reach its parent: those that reach the child against the others. Documents also go ``off_path``: they
    are followed so many steps off their ways, where every child is wrong.
 3. ``input="code"``: a document is the code of an autoencoder, alpha |psi(phi(x)) - x|^2, and all classifiers learn at
    once, on the ways of a batch: a matrix (batch, nodes) with few entries, whatever the height of the tree.
    ``training="staged"``: the autoencoder first, then the classifiers on its codes; ``"pretrained"``: the same
    beginning, then all together; ``"joint"``: all from the start.
 4. ``input="features"``: linear classifiers on the document's features by dual coordinate descent, many nodes a pass.
-5. To tag a document, walk down from the root and keep the ``beam`` best nodes of each level. None, one or both children
-   are followed: those with a chance of ``follow`` or more. A label's score is the product of the chances on its path.
+5. To tag a document, walk down from the root and keep the ``beam_size`` best nodes of each level. None, one or both children
+   are followed: those with a chance of ``follow_threshold`` or more. A label's score is the product of the chances on its path.
 
 Where we differ, and why: the authors take what the classifiers answer, yes or no, for the result, so that labels have
-no order; the product of chances ranks them. ``follow=0.5`` is their rule, but a right label behind one doubtful step is
+no order; the product of chances ranks them. ``follow_threshold=0.5`` is their rule, but a right label behind one doubtful step is
 lost with it. A document that reaches a node has a label below it, so without those that went astray no classifier would
 ever see that none of two children is right. Complete link leaves most clusters tied, and joined in the order of their
 numbers they are a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that was
@@ -33,14 +33,16 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.estimator import above, at_least, listed_widths, one_of, optional, share, whole, widths
+from labelspace.constraints import integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Bytes, in_bytes
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import decisions, spans, train_nodes
 from labelspace.labels.tree import Nodes
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.models.hierarchicalxc.dendrogram import (
     MEASURES,
     TIES,
@@ -51,10 +53,10 @@ from labelspace.models.hierarchicalxc.dendrogram import (
 )
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
 from labelspace.training.dense_layers import ACTIVATIONS, chain_of, flattened
-from labelspace.training.early_stopping import batches, portions
+from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.linear_weights import by_features, short_numbers
 from labelspace.training.losses import sigmoid
-from labelspace.training.negative_sampling import labels_seen
+from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.output_layer import with_ones
 from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
@@ -88,117 +90,76 @@ class HierarchicalXC(Model):
     name = "hierarchicalxc"
     title = "HierarchicalXC: a binary tree of co-occurring labels (Srinivasan et al.)"
     choose_when = "you compare with the paper, or want to see and use a tree of your labels"
-    text_features = {"ngrams": 1}
-    rules = {
-        "similarity": one_of(*MEASURES),
-        "ties": one_of(*TIES),
-        "balance": one_of("auto", "always", "never"),
-        "input": one_of("code", "features"),
-        "input_layers": widths(),
-        "activation": one_of(*ACTIVATIONS),
-        "input_code": one_of(*ACTIVATIONS),
-        "alpha": at_least(0),
-        "training": one_of("joint", "staged", "pretrained"),
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "rate": above(0),
-        "feature_rate": above(0),
-        "node_rate": above(0),
-        "dropout": share,
-        "input_dropout": share,
-        "drawn": whole(1),
-        "astray": whole(0),
-        "C": above(0),
-        "threshold": at_least(0),
-        "beam": whole(1),
-        "follow": share,
-        "seed": whole(0),
-    }
-    state = (
-        "first_child_", "last_child_", "label_", "similarity_", "vectors_", "vector_scales_", "offset_", "dense_",
-        "node_weights_", "node_scales_", "values_", "nodes_", "starts_", "bias_", "error_",
-    )  # fmt: skip
+    similarity: str = param(
+        "iou", one_of(*MEASURES), "Similarity of labels: shared documents, or intersection over union."
+    )
+    ties: str = param("average", one_of(*TIES), "How clusters that share no documents are joined.")
+    balance: str = param("auto", one_of("auto", "always", "never"), "Whether a chain-like tree is rebalanced.")
+    input: str = param(
+        "code", one_of("code", "features"), "What the node classifiers read: the autoencoder's code, or the features."
+    )
+    input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
+    activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
+    input_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.")
+    alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.")
+    training: str = param(
+        "joint",
+        one_of("joint", "staged", "pretrained"),
+        "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all).",
+    )
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
+    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.")
+    dropout: float = param(0.1, real(at_least=0, below=1), "Share of hidden units dropped in training.")
+    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
+    off_path: int = param(1, integer(0), "Steps that training documents are followed off their paths, as negatives.")
+    C: float = param(10.0, real(above=0), "Inverse regularization strength of the linear classifiers.")
+    threshold: float = param(0.1, real(at_least=0), "Weights smaller than this are set to zero.")
+    beam_size: int = param(20, integer(1), "Nodes or prefixes kept at each level of the search.")
+    follow_threshold: float = param(
+        0.0, real(at_least=0, below=1), "Minimum probability of a child to be followed in the search."
+    )
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    first_child_: Ints  # (n_nodes,) see labels/tree.py
-    last_child_: Ints
-    label_: Ints
-    similarity_: Floats  # (n_nodes,)
-    vectors_: Bytes  # (n_features, width) the encoder's; this and the next five for ``input="code"``
-    vector_scales_: Floats  # (n_features,)
-    offset_: Floats  # (width,)
-    dense_: Floats  # see training/dense_layers.py
-    node_weights_: Bytes  # (n_nodes, code)
-    node_scales_: Floats  # (n_nodes,)
-    values_: Floats  # for ``input="features"``: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
-    nodes_: Ints
-    starts_: Ints  # (n_features + 1,)
-    bias_: Floats  # (n_nodes,)
-    error_: float | None  # of the reconstruction of a document, whose length is 1; None without an autoencoder
+    first_child_: Ints = learned()  # (n_nodes,) see labels/tree.py
+    last_child_: Ints = learned()
+    label_: Ints = learned()
+    similarity_: Floats = learned()  # (n_nodes,)
+    vectors_: Bytes = learned()  # (n_features, width) the encoder's; this and the next five for ``input="code"``
+    vector_scales_: Floats = learned()  # (n_features,)
+    offset_: Floats = learned()  # (width,)
+    dense_: Floats = learned()  # see training/dense_layers.py
+    node_weights_: Bytes = learned()  # (n_nodes, code)
+    node_scales_: Floats = learned()  # (n_nodes,)
+    values_: Floats = (
+        learned()
+    )  # for ``input="features"``: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
+    nodes_: Ints = learned()
+    starts_: Ints = learned()  # (n_features + 1,)
+    bias_: Floats = learned()  # (n_nodes,)
+    error_: float | None = (
+        learned()
+    )  # of the reconstruction of a document, whose length is 1; None without an autoencoder
 
-    def __init__(
-        self,
-        similarity: str = "iou",
-        ties: str = "average",
-        balance: str = "auto",
-        input: str = "code",
-        input_layers: int | str = 512,
-        activation: str = "relu",
-        input_code: str = "linear",
-        alpha: float = 1.0,
-        training: str = "joint",
-        epochs: int | None = None,
-        batch: int = 256,
-        rate: float = 0.003,
-        feature_rate: float = 0.1,
-        node_rate: float = 0.03,
-        dropout: float = 0.1,
-        input_dropout: float = 0.0,
-        drawn: int = 2048,
-        astray: int = 1,
-        C: float = 10.0,
-        threshold: float = 0.1,
-        beam: int = 20,
-        follow: float = 0.0,
-        seed: int = 0,
-    ) -> None:
-        self.similarity = similarity
-        self.ties = ties
-        self.balance = balance
-        self.input = input
-        self.input_layers = input_layers
-        self.activation = activation
-        self.input_code = input_code
-        self.alpha = alpha
-        self.training = training
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.feature_rate = feature_rate
-        self.node_rate = node_rate
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.drawn = drawn
-        self.astray = astray
-        self.C = C
-        self.threshold = threshold
-        self.beam = beam
-        self.follow = follow
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
-        X, seen = unit_rows(X), labels_seen(Y)
-        aids.progress("tree", 0, 1)
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        X, seen = unit_rows(X), seen_labels(Y)
+        context.progress("tree", 0, 1)
         tree = self._grow(Y[:, seen])  # step 1
-        aids.progress("tree", 1, 1)
+        context.progress("tree", 1, 1)
         self.first_child_, self.last_child_ = tree.first_child, tree.last_child
         self.label_ = np.where(tree.label < 0, -1, seen[tree.label]).astype(np.int32)
         missing = np.full(len(tree), np.nan, np.float32)
         self.similarity_ = missing if tree.similarity is None else tree.similarity
         self._keep_nothing(X.shape[1])
         if self.input == "code":
-            self._fit_code(X, Y, aids)  # step 3
+            self._fit_code(X, Y, context)  # step 3
         else:
-            self._fit_features(X, Y[:, seen], tree, aids)  # step 4
+            self._fit_features(X, Y[:, seen], tree, context)  # step 4
 
     def _grow(self, Y: Csr) -> Nodes:
         """The tree over the columns of Y."""
@@ -215,20 +176,20 @@ class HierarchicalXC(Model):
         self.values_, self.nodes_, self.starts_ = none, empty, np.zeros(n_features + 1, np.int32)
         self.bias_, self.error_ = np.zeros(len(self.label_), np.float32), None
 
-    def _fit_code(self, X: Csr, Y: Csr, aids: Aids) -> None:
-        rng = np.random.default_rng(self.seed)
-        layers, ways = listed_widths(self.input_layers), Ways.of(self._tree, Y, self.astray)
+    def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        rng = np.random.default_rng(self.random_state)
+        layers, ways = parse_layer_sizes(self.input_layers), Ways.of(self._tree, Y, self.off_path)
         encoder = SparseEncoder.random(X, layers, self.activation, self.input_code, rng)
-        decoder = SparseDecoder.random(X, layers[::-1], self.activation, self.drawn, rng)
+        decoder = SparseDecoder.random(X, layers[::-1], self.activation, self.n_sampled_features, rng)
         nodes = SparseLayer(rng.standard_normal((len(self.label_), layers[-1] + 1), np.float32))
         nodes.vectors *= np.float32(layers[-1] ** -0.5)
         nodes.vectors[:, -1] = ways.log_odds()
         net = Net(encoder, decoder, nodes, ways)
-        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)
+        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         plan = phases(self.training, self.alpha)
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress, number, len(plan)):
+                for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress, number, len(plan)):
                     self._step(net, phase, X, rows, left, rng)
         self.vectors_, self.vector_scales_ = in_bytes(encoder.features.vectors)
         self.offset_, self.dense_ = encoder.offset.value, flattened(encoder.stack.layers)
@@ -237,20 +198,20 @@ class HierarchicalXC(Model):
 
     def _step(self, net: Net, phase: Phase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
-        net.number += 1
-        of_features = self.feature_rate if phase.classify else self.rate  # a code alone needs no more
-        rates = Rates(self.rate * left, of_features * left, net.number)
+        net.n_steps += 1
+        of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
+        rates = Rates(self.learning_rate * left, of_features * left, net.n_steps)
         trace = net.encoder.forward(some_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
         by_code = np.zeros_like(trace.code)
         if phase.classify:
-            by_code += net.decide(trace.code, rows, self.node_rate * left)
+            by_code += net.decide(trace.code, rows, self.node_learning_rate * left)
         if phase.alpha:
             target = some_rows(X, rows, 0.0, rng)
             by_code += net.decoder.descend(trace.code, target, phase.alpha / len(rows), rates, rng)
         if not phase.codes_rest:
             net.encoder.backward(trace, by_code, rates)
 
-    def _fit_features(self, X: Csr, Y: Csr, tree: Nodes, aids: Aids) -> None:
+    def _fit_features(self, X: Csr, Y: Csr, tree: Nodes, context: FitContext) -> None:
         """Classifiers on the features; Y has a column for each label of the tree."""
         if tree.n_labels == 1:
             return  # nothing to decide
@@ -269,10 +230,10 @@ class HierarchicalXC(Model):
                 part = slice(*blocks[at])
                 kept[at] = train_nodes(
                     X.data, X.indices, X.indptr, X.shape[1], below.indices, below.indptr, cuts[part], inner[part] == 0,
-                    True, BIAS, float(self.C), TOLERANCE, MAX_PASSES, float(self.threshold), self.seed + blocks[at][0],
+                    True, BIAS, float(self.C), TOLERANCE, MAX_PASSES, float(self.threshold), self.random_state + blocks[at][0],
                 )  # fmt: skip
 
-        run_blocks(train, len(blocks), 1, partial(aids.progress, "nodes"))
+        run_blocks(train, len(blocks), 1, partial(context.progress, "nodes"))
         # Children are numbered in the order of their parents, so block after block gives all nodes but the root.
         sizes = np.concatenate([[0], *(np.diff(stops) for _, _, stops, _ in kept)])
         W = by_features([(features, weights) for features, weights, _, _ in kept], X.shape[1], sizes)
@@ -304,23 +265,25 @@ class HierarchicalXC(Model):
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
         out = TopK.empty(X.shape[0], k)
-        least = float(np.float32(np.log(self.follow))) if self.follow else -np.inf  # as steps are rounded
+        least = (
+            float(np.float32(np.log(self.follow_threshold))) if self.follow_threshold else -np.inf
+        )  # as steps are rounded
         tree = (self.first_child_, self.last_child_, self.label_)
         if self.input == "features":
 
             def search(start: int, stop: int) -> None:
                 beam_search(
                     X.data, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                    *tree, ROOT, self.beam, LOGISTIC, least, out.labels, out.scores,
+                    *tree, ROOT, self.beam_size, LOGISTIC, least, out.labels, out.scores,
                 )  # fmt: skip
 
         else:
-            chain = chain_of(listed_widths(self.input_layers), self.activation, self.input_code)
+            chain = chain_of(parse_layer_sizes(self.input_layers), self.activation, self.input_code)
             encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
 
             def search(start: int, stop: int) -> None:
                 dense_beam_search(
-                    encode(X, start, stop), self.node_weights_, self.node_scales_, self.bias_, *tree, self.beam,
+                    encode(X, start, stop), self.node_weights_, self.node_scales_, self.bias_, *tree, self.beam_size,
                     LOGISTIC, least, out.labels[start:stop], out.scores[start:stop],
                 )  # fmt: skip
 
@@ -345,23 +308,23 @@ class Ways:
 
     tree: Nodes
     Y: Csr
-    astray: int  # steps that a row is followed off its ways, and one more
+    off_path: int  # steps that a row is followed off its ways, and one more
     leaf_of: Ints  # (n_labels,) -1 for a label that is not in the tree
     mark: Ints  # (n_nodes,) scratch
 
     @classmethod
-    def of(cls, tree: Nodes, Y: Csr, astray: int) -> Ways:
+    def of(cls, tree: Nodes, Y: Csr, off_path: int) -> Ways:
         """The labels of the tree are columns of Y."""
         leaf_of = np.full(Y.shape[1], -1, np.int32)
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
         leaf_of[tree.label[leaves]] = leaves
-        return cls(tree, Y, astray + 1, leaf_of, np.full(len(tree), -1, np.int32))
+        return cls(tree, Y, off_path + 1, leaf_of, np.full(len(tree), -1, np.int32))
 
     def of_rows(self, rows: Ints) -> Batch:
         """The children of all nodes that each row reaches, with 1 for those that it reaches too."""
         found: Batch = decisions(
             self.Y.indices, self.Y.indptr, rows, self.leaf_of, self.tree.parent, self.tree.first_child,
-            self.tree.last_child, self.astray, self.mark,
+            self.tree.last_child, self.off_path, self.mark,
         )  # fmt: skip
         return found
 
@@ -385,7 +348,7 @@ class Net:
     decoder: SparseDecoder
     nodes: SparseLayer  # (n_nodes, code + 1)
     ways: Ways
-    number: int = 0  # steps begun
+    n_steps: int = 0  # steps begun
 
     def decide(self, code: Floats, rows: Ints, rate: float) -> Floats:
         """Move the classifiers on cross-entropy, summed over the ways of a row; the gradient by the code."""

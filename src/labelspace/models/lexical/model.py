@@ -23,13 +23,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.estimator import above, one_of
+from labelspace.constraints import one_of, real
+from labelspace.errors import DataError
+from labelspace.estimator import learned, param
 from labelspace.features.tokenizer import in_blocks
+from labelspace.features.views import TEXT
 from labelspace.kernels.phrase_matching import (
     N_BUCKETS,
     N_LEVELS,
@@ -44,7 +48,8 @@ from labelspace.kernels.phrase_matching import (
     grades,
     scratch,
 )
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
@@ -93,45 +98,43 @@ class Lexical(Model):
     name = "lexical"
     title = "label names and synonyms found in the text"
     choose_when = "labels have telling names: new and rare labels, or no training documents at all"
-    reads_text = True
-    needs_names = True
-    rules = {"strength": above(0), "stemming": one_of("english", "none")}
-    state = (*(f"{part}_" for part in Phrases._fields), "log_odds_", "shift_")
+    view = TEXT
+    prior_strength: float = param(
+        3.0, real(above=0), "Documents that the prior counts for against a label's own record."
+    )
+    stemming: str = param("english", one_of("english", "none"), "Stemming of words.")
 
-    log_odds_: Floats  # (n_buckets,) of a bucket being right
-    shift_: Floats  # (n_labels, n_levels)
-
-    def __init__(self, strength: float = 3.0, stemming: str = "english") -> None:
-        self.strength = strength
-        self.stemming = stemming
+    phrases_: Phrases = learned(Phrases)
+    log_odds_: Floats = learned()  # (n_buckets,) of a bucket being right
+    shift_: Floats = learned()  # (n_labels, n_levels)
 
     @classmethod
     def from_labels(cls, labels: LabelSpace) -> Self:
         """Ready to tag without training documents, from the names and synonyms alone."""
         return cls().fit_labels(labels)
 
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
-        assert aids.labels is not None  # needs_names
-        texts: Sequence[str] = X
-        phrases = self._index(aids.labels)  # step 1
+    def _fit(self, texts: Sequence[str], Y: Csr, context: FitContext) -> None:
+        self.phrases_ = phrases = index_phrases(context.require_labels(self.name), self.stemming == "english")  # step 1
         sample = np.arange(0, len(texts), -(-len(texts) // SAMPLE))
         some = [texts[i] for i in sample.tolist()]
         by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
         promised = chances(by_bucket)  # step 4
         self.log_odds_ = _log_odds(promised).astype(np.float32)
         _, by_label = self._count(phrases, texts, Y, promised, self.n_labels_)
-        self.shift_ = _shift(by_label, float(self.strength))  # step 5
+        self.shift_ = _shift(by_label, float(self.prior_strength))  # step 5
 
-    def _fit_labels(self, labels: LabelSpace) -> None:
-        self._index(labels)
+    def fit_labels(self, labels: LabelSpace) -> Self:
+        """Get ready from the names and synonyms of the labels alone: zero-shot tagging."""
+        self.check_params()
+        if not len(labels):
+            raise DataError("there must be at least one label, but there are 0; give some labels")
+        self.forget()
+        self.widths_, self.n_labels_ = {TEXT.name: 0}, len(labels)
+        self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
+        self.phrases_ = index_phrases(labels, self.stemming == "english")
         self.log_odds_ = _log_odds(chances(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
         self.shift_ = np.zeros((len(labels), N_LEVELS), np.float32)
-
-    def _index(self, labels: LabelSpace) -> Phrases:
-        phrases = index_phrases(labels, self.stemming == "english")
-        for part, value in phrases._asdict().items():
-            setattr(self, f"{part}_", value)
-        return phrases
+        return self
 
     def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, promised: Weights, n: int) -> tuple[Longs, Longs]:
         """Found and right by bucket, and found, right and promised by label (n of them) and level."""
@@ -153,9 +156,8 @@ class Lexical(Model):
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
         return by_bucket, by_label
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        texts: Sequence[str] = X
-        phrases = Phrases(*(getattr(self, f"{part}_") for part in Phrases._fields))
+    def _predict(self, texts: Sequence[str], k: int) -> TopK:
+        phrases = self.phrases_
         out = TopK.empty(len(texts), k)
 
         def find(start: int, stop: int) -> None:

@@ -11,9 +11,9 @@ the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1)
 3. For each batch of documents x and label sets y, leave some features out (``input_dropout``) and drop some units of
    phi_i's first layer (``dropout``).
 4. The code f(phi_i(x)) and the code phi_o(y) go through psi_o together; the errors of both move its weights.
-5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``drawn`` others.
-6. Dense weights move by Adam at ``rate``, an encoder's vectors of features by row-wise Adagrad at ``feature_rate``, or
-   at ``rate`` while there is nothing but codes to learn, those of psi_i at a tenth of ``rate``. All rates fall to 0.
+5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``n_sampled_features`` others.
+6. Dense weights move by Adam at ``learning_rate``, an encoder's vectors of features by row-wise Adagrad at ``feature_learning_rate``, or
+   at ``learning_rate`` while there is nothing but codes to learn, those of psi_i at a tenth of ``learning_rate``. All rates fall to 0.
 7. Of what was learned only phi_i, f and psi_o are kept, the two largest tables in 8 bits; labels are ranked by their
    score psi_o(f(phi_i(x))).
 
@@ -28,8 +28,8 @@ the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1)
 
 Where we differ, and why: losses are summed over features and labels, as eq. 1 has them; the authors' programs take the
 mean. Biases at the labels' frequency and codes that do not saturate are what keeps it from collapsing to the labels'
-frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch learns on its own and ``negatives`` drawn
-ones; above ``drawn`` features the reconstruction is sampled: both estimate the same sums without a table of all.
+frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch learns on its own and ``n_negatives`` drawn
+ones; above ``n_sampled_features`` features the reconstruction is sampled: both estimate the same sums without a table of all.
 """
 
 from __future__ import annotations
@@ -41,18 +41,21 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.estimator import above, at_least, listed_widths, one_of, optional, share, whole, widths
+from labelspace.constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.losses import subtract_at
 from labelspace.kernels.quantize import Bytes, in_bytes
 from labelspace.kernels.sparse_layers import output_topk, subtract_labels
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Aids, Inputs, Model
+from labelspace.models.base import Model
+from labelspace.models.checks import Inputs, check_inputs, check_widths
+from labelspace.models.fit_context import FitContext
 from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
 from labelspace.training.dense_layers import ACTIVATIONS, Chain, Stack, chain_of, flattened
-from labelspace.training.early_stopping import batches, portions
+from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
-from labelspace.training.negative_sampling import ALL_LABELS, Chosen, choose, labels_seen
+from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
 from labelspace.training.output_layer import OutputLayer, SampledOutput
 from labelspace.training.sparse_layers import some_rows
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -79,116 +82,76 @@ class NeuralXC(Model):
     name = "neuralxc"
     title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
     choose_when = "you compare with the paper, or need codes of documents beside their labels"
-    text_features = {"ngrams": 1}
-    rules = {
-        "input_layers": widths(),
-        "output_layers": widths(),
-        "regressor": widths(0),
-        "activation": one_of(*ACTIVATIONS),
-        "input_code": one_of(*ACTIVATIONS),
-        "output_code": one_of(*ACTIVATIONS),
-        "alpha": at_least(0),
-        "beta": at_least(0),
-        "training": one_of("joint", "staged", "pretrained"),
-        "reduction": one_of("sum", "mean"),
-        "prior": one_of(True, False),
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "rate": above(0),
-        "feature_rate": above(0),
-        "dropout": optional(share),
-        "input_dropout": share,
-        "drawn": whole(1),
-        "negatives": whole(1),
-        "seed": whole(0),
-    }
-    state = (
-        "vectors_",
-        "vector_scales_",
-        "offset_",
-        "dense_",
-        "weights_",
-        "weight_scales_",
-        "bias_",
-        "seen_",
-        "error_",
+    input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
+    output_layers: int | str = param(
+        512, layer_sizes(), "Units from the labels to their code, the last being the code."
     )
+    regressor: int | str = param("", layer_sizes(0), "Units between the two codes.")
+    activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
+    input_code: str = param("relu", one_of(*ACTIVATIONS), "Activation function of the document code.")
+    output_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the label code.")
+    alpha: float = param(0.1, real(at_least=0), "Weight of the reconstruction of documents.")
+    beta: float = param(0.1, real(at_least=0), "Weight of the reconstruction of label sets.")
+    training: str = param(
+        "joint",
+        one_of("joint", "staged", "pretrained"),
+        "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all).",
+    )
+    reduction: str = param("sum", one_of("sum", "mean"), "Sum or mean over features and labels in the losses.")
+    prior_bias: bool = param(True, boolean(), "Start label biases at the log-odds of label frequency.")
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
+    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    dropout: float | None = param(
+        None,
+        optional(real(at_least=0, below=1)),
+        "Share of hidden units dropped in training; none chooses it by the number of documents.",
+    )
+    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
+    n_negatives: int = param(
+        2048, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
+    )
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    vectors_: Bytes  # (n_features, width)
-    vector_scales_: Floats  # (n_features,)
-    offset_: Floats  # (width,)
-    dense_: Floats  # the dense layers of phi_i, f and psi_o, one after another: for each its weights (inputs, units)
-    weights_: Bytes  # (last width, n_labels)
-    weight_scales_: Floats  # (n_labels,)
-    bias_: Floats  # (n_labels,)
-    seen_: npt.NDArray[np.bool_]  # (n_labels,) whether a label had a training document
-    error_: float | None  # of the reconstruction of a document, whose length is 1; None with alpha at 0
+    vectors_: Bytes = learned()  # (n_features, width)
+    vector_scales_: Floats = learned()  # (n_features,)
+    offset_: Floats = learned()  # (width,)
+    dense_: Floats = (
+        learned()
+    )  # the dense layers of phi_i, f and psi_o, one after another: for each its weights (inputs, units)
+    weights_: Bytes = learned()  # (last width, n_labels)
+    weight_scales_: Floats = learned()  # (n_labels,)
+    bias_: Floats = learned()  # (n_labels,)
+    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
+    error_: float | None = learned()  # of the reconstruction of a document, whose length is 1; None with alpha at 0
 
-    def __init__(
-        self,
-        input_layers: int | str = 512,
-        output_layers: int | str = 512,
-        regressor: int | str = "",
-        activation: str = "relu",
-        input_code: str = "relu",
-        output_code: str = "linear",
-        alpha: float = 0.1,
-        beta: float = 0.1,
-        training: str = "joint",
-        reduction: str = "sum",
-        prior: bool = True,
-        epochs: int | None = None,
-        batch: int = 256,
-        rate: float = 0.003,
-        feature_rate: float = 0.1,
-        dropout: float | None = None,
-        input_dropout: float = 0.0,
-        drawn: int = 2048,
-        negatives: int = 2048,
-        seed: int = 0,
-    ) -> None:
-        self.input_layers = input_layers
-        self.output_layers = output_layers
-        self.regressor = regressor
-        self.activation = activation
-        self.input_code = input_code
-        self.output_code = output_code
-        self.alpha = alpha
-        self.beta = beta
-        self.training = training
-        self.reduction = reduction
-        self.prior = prior
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.feature_rate = feature_rate
-        self.dropout = dropout
-        self.input_dropout = input_dropout
-        self.drawn = drawn
-        self.negatives = negatives
-        self.seed = seed
-
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X)
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         net = self._begin(X, Y, rng)  # step 1
-        batch, epochs = portions(X.shape[0], self.batch, self.epochs, STEPS, EPOCHS)
-        plan, seen = phases(self.training, self.alpha, self.beta), labels_seen(Y)  # step 2
+        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
+        plan, seen = phases(self.training, self.alpha, self.beta), seen_labels(Y)  # step 2
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, left in batches(X.shape[0], batch, epochs, rng, aids.progress, number, len(plan)):
+                for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress, number, len(plan)):
                     self._step(net, phase, X, Y, rows, seen, left, rng)
         self._keep(net, Y)  # step 7
 
     def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
-        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
         hidden = self.activation
-        bias = log_odds(Y) if self.prior else np.zeros(Y.shape[1], np.float32)
+        bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
         last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutput).random(bias, outputs[0], rng)
         return Net(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
-            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.drawn, rng),
-            f=Stack.random([inputs[-1], *listed_widths(self.regressor), outputs[-1]], hidden, self.output_code, rng),
+            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
+            f=Stack.random(
+                [inputs[-1], *parse_layer_sizes(self.regressor), outputs[-1]], hidden, self.output_code, rng
+            ),
             phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
             psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
             output=last,
@@ -198,10 +161,10 @@ class NeuralXC(Model):
         self, net: Net, phase: Phase, X: Csr, Y: Csr, rows: Ints, seen: Ints, left: float, rng: np.random.Generator
     ) -> None:
         """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
-        net.number += 1
+        net.n_steps += 1
         net.classified += phase.classify
-        of_features = self.feature_rate if phase.classify else self.rate  # a code alone needs no more
-        own = Rates(self.rate * left, of_features * left, net.number)
+        of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
+        own = Rates(self.learning_rate * left, of_features * left, net.n_steps)
         others = own.none() if phase.codes_rest else own
         trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(trace.code)
@@ -210,7 +173,7 @@ class NeuralXC(Model):
         of_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
         codes = [*regressed[-1:], *([] if of_labels is None else [of_labels.code])]
         if codes:
-            chosen = choose(true, seen, self.negatives, rng) if isinstance(net.output, SampledOutput) else None
+            chosen = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutput) else None
             gradients = self._decode(net, np.concatenate(codes), Lesson(Y, rows, true, chosen, phase), others)  # step 4
             if of_labels is not None:
                 net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
@@ -239,8 +202,8 @@ class NeuralXC(Model):
             ids = np.zeros(0, np.int32) if lesson.chosen is None else lesson.chosen.ids
             gradient = net.output.descend(values[-1], ids, to_errors, rates.sparse)
         else:
-            gradient = net.output.descend(values[-1], to_errors, rates.dense, rates.number)
-        return net.psi_o.backward(values, gradient, rates.dense, rates.number)
+            gradient = net.output.descend(values[-1], to_errors, rates.dense, rates.n_steps)
+        return net.psi_o.backward(values, gradient, rates.dense, rates.n_steps)
 
     def _keep(self, net: Net, Y: Csr) -> None:
         self.vectors_, self.vector_scales_ = in_bytes(net.phi_i.features.vectors)
@@ -258,10 +221,10 @@ class NeuralXC(Model):
 
     def _chain(self) -> Chain:
         """Every layer from the features' sum to psi_o's last but one."""
-        inputs, outputs = listed_widths(self.input_layers), listed_widths(self.output_layers)
+        inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
         return [
             *chain_of(inputs, self.activation, self.input_code),
-            *chain_of([*listed_widths(self.regressor), outputs[-1]], self.activation, self.output_code),
+            *chain_of([*parse_layer_sizes(self.regressor), outputs[-1]], self.activation, self.output_code),
             *((width, self.activation) for width in outputs[-2::-1]),
         ]
 
@@ -271,10 +234,10 @@ class NeuralXC(Model):
     def encode(self, X: Inputs) -> Floats:
         """The codes phi_i(x) of documents: (n, code)."""
         self.check_fitted()
-        X = self._checked_inputs(X)
-        self._check_columns(X)
-        inputs = listed_widths(self.input_layers)
-        return self._stored(chain_of(inputs, self.activation, self.input_code)).rows(unit_rows(X))
+        views = check_inputs(X)
+        check_widths(views, self.widths_)
+        inputs = parse_layer_sizes(self.input_layers)
+        return self._stored(chain_of(inputs, self.activation, self.input_code)).rows(unit_rows(self.read(views)))
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = unit_rows(X)
@@ -303,7 +266,7 @@ class Net:
     phi_o: SparseEncoder
     psi_o: Stack  # up to the last layer
     output: OutputLayer | SampledOutput
-    number: int = 0  # steps begun
+    n_steps: int = 0  # steps begun
     classified: int = 0  # of these, those that move f: Adam counts the steps of what it moves
 
 
@@ -314,7 +277,7 @@ class Lesson:
     Y: Csr
     rows: Ints
     true: Csr  # Y[rows]
-    chosen: Chosen | None  # the labels to learn on; None for all
+    chosen: SampledLabels | None  # the labels to learn on; None for all
     phase: Phase
 
     def to_errors(self, scores: Floats, start: int) -> None:

@@ -8,7 +8,7 @@ from labelspace.features.normalize import unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Rows, Space
 from labelspace.training.losses import pair_errors
-from labelspace.training.negative_sampling import Chosen
+from labelspace.training.negative_sampling import SampledLabels
 from labelspace.types import Csr, Floats
 
 ROW_BLOCK = 64  # documents a task
@@ -16,7 +16,9 @@ PULL = 4.0  # what distances between documents are multiplied by: the alpha of t
 LEAST_SUM = np.float32(1e-30)  # so that one may divide by it
 
 
-def label_gradients(space: Space, lifted: Floats, points: Floats, chosen: Chosen, alpha: float) -> tuple[Rows, Rows]:
+def label_gradients(
+    space: Space, lifted: Floats, points: Floats, chosen: SampledLabels, alpha: float
+) -> tuple[Rows, Rows]:
     """Of each label of a document against those it does not have, cross-entropy of exp(-alpha d).
 
     The gradients of the mean loss by the documents' lifted rows, and by the labels' points.

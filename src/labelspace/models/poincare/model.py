@@ -2,15 +2,15 @@
 
 Gerald and Baskiotis, "Joint Label/Example Hyperbolic Representation for Extreme Classification" (2019).
 
-1. Hold 5 % of the documents out, unless some are given. Steps 2 to 7 make one learner; ``learners`` are made side by
+1. Hold 5 % of the documents out, unless some are given. Steps 2 to 7 make one learner; ``n_estimators`` are made side by
    side, each by a seed of its own.
 2. Begin with label points l drawn from N(0, 1e-3) and a map theta near 0.
 3. For each batch of documents, leave some features out; r = theta'x is placed in the ball by the exponential map at
    the origin (``projection``: or by the paper's p).
-4. The labels to learn on are all of them, or, where they are many, the batch's own and ``negatives`` drawn by chance.
+4. The labels to learn on are all of them, or, where they are many, the batch's own and ``n_negatives`` drawn by chance.
 5. The loss: of each label of a document against the labels it does not have, the cross-entropy of exp(-alpha d).
 6. To it comes what the paper leaves open: of each document against the others of the batch, the cross-entropy between
-   the softmax of -d and the cosines of their label sets, times ``similarity``.
+   the softmax of -d and the cosines of their label sets, times ``similarity_weight``.
 7. Move theta by row-wise Adagrad and the label points by the same in their tangent spaces, along geodesics,
    with rates that fall to 0 in a straight line (``optimizer``: or as the paper does, by SGD or Adam scaled by the
    metric, with constant rates).
@@ -28,28 +28,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace import index, store
-from labelspace.errors import DataError, ParameterError
-from labelspace.estimator import Rule, above, at_least, one_of, optional, share, whole
+from labelspace import index
+from labelspace.constraints import Constraint, boolean, integer, one_of, optional, real
+from labelspace.errors import ParameterError
+from labelspace.estimator import learned, param
 from labelspace.features.normalize import unit_rows
 from labelspace.kernels.quantize import Bytes, in_bytes
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.rank_correlation import spearman
 from labelspace.labels.voting import gain, tally
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.geometry import Ball, Flat, Space
 from labelspace.models.poincare.losses import label_gradients, likeness_gradient
-from labelspace.training.early_stopping import PLACES, hold_some, portions, share_right, stops
-from labelspace.training.negative_sampling import ALL_LABELS, Chosen, choose, labels_seen
+from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision, should_stop, too_few_to_stop_by
+from labelspace.training.epochs import batch_schedule
+from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
 from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
-from labelspace.types import Csr, Floats, Ints, LabelSpace, Progress, TopK
+from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 STEPS = 600  # batches that suffice to learn
 EPOCHS = (8, 20)  # fewest and most that are chosen
@@ -84,136 +87,115 @@ class Poincare(Model):
     name = "poincare"
     title = "Poincaré: labels and documents in one hyperbolic space (Gerald and Baskiotis, 2019)"
     choose_when = "documents have many labels, labels form a hierarchy, or you want to see them on a map"
-    uses_validation = True
-    holds_out = True
-    text_features = {"ngrams": 1}
-    rules = {
-        "dimension": whole(1),
-        "learners": Rule("a whole number from 1 to 100", lambda value: whole(1).holds(value) and value <= 100),
-        "geometry": one_of(*index.poincare.GEOMETRIES),
-        "projection": one_of("exponential", "clip"),
-        "alpha": above(0),
-        "similarity": at_least(0),
-        "optimizer": one_of(*RATES),
-        "rate": optional(above(0)),
-        "feature_rate": optional(above(0)),
-        "input_dropout": optional(share),
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "all_labels": optional(one_of(True, False)),
-        "negatives": whole(1),
-        "patience": optional(whole(1)),
-        "route": one_of("both", "vote", "labels"),
-        "neighbors": optional(whole(1)),
-        "sharpness": optional(at_least(0)),
-        "label_weight": optional(at_least(0)),
-        "clusters": optional(Rule("a whole number of at least 1, or auto", lambda v: v == "auto" or whole(1).holds(v))),
-        "seed": whole(0),
-    }
-    state = ("vectors_", "vector_scales_", "Y_", "neighbors_", "sharpness_", "label_weight_", "report_")
+    embedding_dim: int = param(50, integer(1), "Dimension of the space.")
+    n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are added up.")
+    geometry: str = param("poincare", one_of(*index.poincare.GEOMETRIES), "Geometry of the space.")
+    projection: str = param(
+        "exponential",
+        one_of("exponential", "clip"),
+        "How documents are placed in the ball: by the exponential map, or clipped as in the paper.",
+    )
+    alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
+    similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
+    optimizer: str = param("adagrad", one_of(*RATES), "Optimizer.")
+    learning_rate: float | None = param(
+        None, optional(real(above=0)), "Learning rate of the label points; none takes the optimizer's own."
+    )
+    feature_learning_rate: float | None = param(
+        None, optional(real(above=0)), "Learning rate of the document map; none takes the optimizer's own."
+    )
+    input_dropout: float | None = param(
+        None,
+        optional(real(at_least=0, below=1)),
+        "Share of a document's features dropped in training; none chooses it by the number of documents.",
+    )
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    all_labels: bool | None = param(
+        None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number."
+    )
+    n_negatives: int = param(
+        1024, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
+    )
+    patience: int | None = param(
+        None,
+        optional(integer(1)),
+        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
+    )
+    route: str = param(
+        "both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, the nearest labels, or both."
+    )
+    n_neighbors: int | None = param(
+        None, optional(integer(1)), "Nearest documents that vote; none chooses the number on held-out documents."
+    )
+    sharpness: float | None = param(
+        None, optional(real(at_least=0)), "How fast a vote falls with distance; none chooses it on held-out documents."
+    )
+    label_weight: float | None = param(
+        None, optional(real(at_least=0)), "Weight of the labels' own votes; none chooses it on held-out documents."
+    )
+    n_clusters: int | str | None = param(
+        None,
+        optional(Constraint("a whole number of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v))),
+        "Clusters of the document index; none searches all documents, auto chooses.",
+    )
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    vectors_: Bytes  # (learners, n_features, dimension)
-    vector_scales_: Floats  # (learners, n_features)
-    Y_: Csr  # (n_documents, n_labels)
-    neighbors_: int
-    sharpness_: float
-    label_weight_: float
-    report_: dict[str, Any]
-    documents_: list[index.Ball]  # of each learner, the training documents by their rows in Y_
-    points_: list[index.Ball]  # of each learner, the labels with a training document
-
-    def __init__(
-        self,
-        dimension: int = 50,
-        learners: int = 1,
-        geometry: str = "poincare",
-        projection: str = "exponential",
-        alpha: float = 16.0,
-        similarity: float = 0.3,
-        optimizer: str = "adagrad",
-        rate: float | None = None,
-        feature_rate: float | None = None,
-        input_dropout: float | None = None,
-        epochs: int | None = None,
-        batch: int = 256,
-        all_labels: bool | None = None,
-        negatives: int = 1024,
-        patience: int | None = None,
-        route: str = "both",
-        neighbors: int | None = None,
-        sharpness: float | None = None,
-        label_weight: float | None = None,
-        clusters: int | str | None = None,
-        seed: int = 0,
-    ) -> None:
-        self.dimension = dimension
-        self.learners = learners
-        self.geometry = geometry
-        self.projection = projection
-        self.alpha = alpha
-        self.similarity = similarity
-        self.optimizer = optimizer
-        self.rate = rate
-        self.feature_rate = feature_rate
-        self.input_dropout = input_dropout
-        self.epochs = epochs
-        self.batch = batch
-        self.all_labels = all_labels
-        self.negatives = negatives
-        self.patience = patience
-        self.route = route
-        self.neighbors = neighbors
-        self.sharpness = sharpness
-        self.label_weight = label_weight
-        self.clusters = clusters
-        self.seed = seed
+    vectors_: Bytes = learned()  # (learners, n_features, dimension)
+    vector_scales_: Floats = learned()  # (learners, n_features)
+    Y_: Csr = learned()  # (n_documents, n_labels)
+    neighbors_: int = learned()
+    sharpness_: float = learned()
+    label_weight_: float = learned()
+    report_: dict[str, Any] = learned()
+    documents_: list[index.Ball] = learned(index.Ball)  # of each learner, the training documents by their rows in Y_
+    points_: list[index.Ball] = learned(index.Ball)  # of each learner, the labels with a training document
 
     @property
     def space(self) -> Space:
         """The geometry by its name."""
         return Flat() if self.geometry == "euclidean" else Ball(self.projection == "exponential")
 
-    def _fit(self, X: Csr, Y: Csr, aids: Aids) -> None:
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = unit_rows(X)
-        rest, held, own = self._parted(X, Y, aids)  # step 1
+        rest, held, own = self._parted(X, Y, context)  # step 1
         lesson = Lesson.of(X[rest], Y[rest], held, self)
-        total = self.learners * lesson.epochs * lesson.steps
+        total = self.n_estimators * lesson.epochs * lesson.steps
         with threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
                 lambda number, tick: self._learn(lesson, number, tick),
-                self.learners,
-                lambda done: aids.progress("batches", min(done, total), total),
+                self.n_estimators,
+                lambda done: context.progress("batches", min(done, total), total),
             )
         self._keep(learned, lesson.seen, X, Y, rest)
-        self._choose(held, aids.progress)
+        self._choose(held, context.progress)
         for number, documents in enumerate(self.documents_):
             if len(own):
                 documents.add(own, self._places(X[own], number))
         self._tell([found.accuracies for found in learned])
 
-    def _parted(self, X: Csr, Y: Csr, aids: Aids) -> tuple[Ints, tuple[Csr, Csr] | None, Ints]:
+    def _parted(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Ints, tuple[Csr, Csr] | None, Ints]:
         """The rows to train on, the documents held out, and which rows of train these are."""
         every, none = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
-        if aids.validation is not None:
-            truth = aids.validation[1][:, : Y.shape[1]].copy()
+        if context.validation is not None:
+            truth = context.validation[1].copy()
             truth.resize(truth.shape[0], Y.shape[1])  # who names fewer labels has none of the others
             if truth.nnz:
-                held = np.random.default_rng(self.seed).permutation(truth.shape[0])[:HELD_DOCUMENTS]
+                held = np.random.default_rng(self.random_state).permutation(truth.shape[0])[:HELD_DOCUMENTS]
                 if truth[held].nnz:
-                    return every, (unit_rows(aids.validation[0])[np.sort(held)], truth[np.sort(held)]), none
-        parted = hold_some(Y, HELD_SHARE, HELD_DOCUMENTS, self.seed)
+                    return every, (unit_rows(context.validation[0])[np.sort(held)], truth[np.sort(held)]), none
+        parted = hold_out_rows(Y, HELD_SHARE, HELD_DOCUMENTS, self.random_state)
         if parted is not None:
             return parted[0], (X[parted[1]], Y[parted[1]]), parted[1].astype(np.int32)
         if self.patience is not None:
-            raise DataError(
-                f"early stopping needs some documents with labels to stop by, but there are {X.shape[0]} in all; "
-                "give validation documents, or leave patience out"
-            )
+            raise too_few_to_stop_by(X.shape[0])
         return every, None, none
 
     def _learn(self, lesson: Lesson, number: int, tick: Tick) -> Learned:
         """Train one learner; what is drawn depends on the seed and its number alone."""
-        rng = np.random.default_rng([self.seed, number])
+        rng = np.random.default_rng([self.random_state, number])
         net = Net.random(lesson, self, rng)  # step 2
         accuracies: list[float] = []
         best = None
@@ -228,7 +210,7 @@ class Poincare(Model):
                 accuracies.append(net.accuracy(*lesson.held))
                 if self.patience is not None and int(np.argmax(accuracies)) == epoch:
                     best = (net.features.vectors.copy(), net.points.copy())
-                if stops(accuracies, self.patience):
+                if should_stop(accuracies, self.patience):
                     tick((lesson.epochs - epoch - 1) * lesson.steps)
                     break
         vectors, points = best or (net.features.vectors, net.points)
@@ -240,14 +222,14 @@ class Poincare(Model):
         r = net.features.embed(given, net.zeros)
         lifted = net.space.lift_vectors(r)
         true = lesson.Y[rows]
-        chosen = Chosen(lesson.labels, true.indices, true.indptr)
+        chosen = SampledLabels(lesson.labels, true.indices, true.indptr)
         if not lesson.all_labels:
-            chosen = choose(true, lesson.labels, self.negatives, rng)  # step 4
+            chosen = choose(true, lesson.labels, self.n_negatives, rng)  # step 4
         points = net.points if chosen.every else net.points[chosen.ids]
         gradient, by_points = label_gradients(net.space, lifted, points, chosen, self.alpha)  # step 5
-        if self.similarity:
-            gradient += likeness_gradient(net.space, lifted, true, self.similarity)  # step 6
-        moved = net.space.move(points, by_points, net.optimizer, chosen.ids, net.rate * left)  # step 7
+        if self.similarity_weight:
+            gradient += likeness_gradient(net.space, lifted, true, self.similarity_weight)  # step 6
+        moved = net.space.move(points, by_points, net.optimizer, chosen.ids, net.learning_rate * left)  # step 7
         if chosen.every:
             net.points = moved
         else:
@@ -260,15 +242,15 @@ class Poincare(Model):
         self.vector_scales_ = np.stack([found.scales for found in learned])
         self.Y_ = Y.copy()  # the caller may go on using theirs
         self.points_ = [index.Ball(found.points, seen, self.geometry) for found in learned]
-        clusters = self.clusters if self.clusters in (None, "auto") else int(self.clusters)
+        clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
         self.documents_ = [
-            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.seed))
+            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.random_state))
             for number in range(len(learned))
         ]
 
     def _places(self, X: Csr, number: int) -> Floats:
         """The points of rows of unit length by one learner, each on its own. Shape (n, dimension)."""
-        out = np.empty((X.shape[0], self.dimension), np.float32)
+        out = np.empty((X.shape[0], self.embedding_dim), np.float32)
         vectors, scales, zeros = self.vectors_[number], self.vector_scales_[number], np.zeros_like(out[:1])
         space = self.space
 
@@ -284,13 +266,13 @@ class Poincare(Model):
         choices = self._choices()
         best = choices[0]
         if held is not None and len(choices) > 1:
-            found = self._evidence(held[0], max(choice.neighbors for choice in choices), PLACES)
+            found = self._evidence(held[0], max(choice.neighbors for choice in choices), VALIDATION_K)
             best = self._best(choices, found, held[1], progress)
         self.neighbors_, self.sharpness_, self.label_weight_ = best.neighbors, best.sharpness, best.label_weight
 
     def _choices(self) -> list[Weighing]:
         """The ways to try, the usual one first."""
-        given = (self.neighbors, self.sharpness, self.label_weight)
+        given = (self.n_neighbors, self.sharpness, self.label_weight)
         usual = (NEIGHBORS, SHARPNESS, LABEL_WEIGHTS)
         tried = [grid if own is None else (own,) for own, grid in zip(given, usual, strict=True)]
         if self.route == "vote":
@@ -305,7 +287,7 @@ class Poincare(Model):
         """The choice that ranks the labels of documents best."""
         gains = []
         for choice in choices:
-            gains.append(gain(self._ranked(found, choice, min(PLACES, self.n_labels_)), truth))
+            gains.append(gain(self._ranked(found, choice, min(VALIDATION_K, self.n_labels_)), truth))
             progress("weighing votes", len(gains), len(choices))
         return choices[int(np.argmax(gains))]
 
@@ -350,7 +332,7 @@ class Poincare(Model):
                 "a map needs a point in the Poincaré ball for each label, but geometry is euclidean; "
                 "train with geometry=poincare"
             )
-        points = np.full((self.n_labels_, self.dimension), np.nan, np.float32)
+        points = np.full((self.n_labels_, self.embedding_dim), np.nan, np.float32)
         points[self.points_[0].ids] = self.points_[0].points
         return points
 
@@ -375,28 +357,6 @@ class Poincare(Model):
         chosen = {"neighbors": self.neighbors_, "sharpness": self.sharpness_, "label_weight": self.label_weight_}
         return {**self.report_, **chosen}
 
-    def _forget(self) -> None:
-        super()._forget()
-        for key in ("documents_", "points_"):
-            self.__dict__.pop(key, None)
-
-    def to_store(self) -> store.Parts:
-        """The parts of this model and of its points."""
-        parts = super().to_store()
-        for key, balls in (("documents", self.documents_), ("points", self.points_)):
-            parts.values[key] = [parts.join(f"{key}{i}", ball.to_store()) for i, ball in enumerate(balls)]
-        return parts
-
-    @classmethod
-    def from_store(cls, found: store.Found, labels: LabelSpace | None) -> Self:
-        """The fitted model that ``to_store`` took apart."""
-        model = super().from_store(found, labels)
-        model.documents_, model.points_ = (
-            [index.Ball.from_store(found.below(f"{key}{i}", values)) for i, values in enumerate(found.values[key])]
-            for key in ("documents", "points")
-        )
-        return model
-
 
 @dataclass(frozen=True)
 class Weighing:
@@ -419,7 +379,7 @@ class Learned:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What is learned from, and in which portions; labels are numbered among those with a document."""
+    """What is learned from, and in which batch_schedule; labels are numbered among those with a document."""
 
     X: Csr
     Y: Csr
@@ -434,9 +394,9 @@ class Lesson:
 
     @classmethod
     def of(cls, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, model: Poincare) -> Lesson:
-        """The portions that suit the data, where the user did not say."""
-        seen = labels_seen(Y)
-        batch, epochs = portions(X.shape[0], model.batch, model.epochs, STEPS, EPOCHS)
+        """The batch_schedule that suit the data, where the user did not say."""
+        seen = seen_labels(Y)
+        batch, epochs = batch_schedule(X.shape[0], model.batch_size, model.epochs, STEPS, EPOCHS)
         return cls(
             X,
             Y[:, seen],
@@ -457,8 +417,8 @@ class Net:
     def __init__(self, model: Poincare, features: SparseLayer, points: Floats) -> None:
         self.space, self.geometry, self.features, self.points = model.space, model.geometry, features, points
         usual = RATES[model.optimizer]
-        self.rate = usual[0] if model.rate is None else model.rate
-        self.feature_rate = usual[1] if model.feature_rate is None else model.feature_rate
+        self.learning_rate = usual[0] if model.learning_rate is None else model.learning_rate
+        self.feature_learning_rate = usual[1] if model.feature_learning_rate is None else model.feature_learning_rate
         self.optimizer = row_optimizer(model.optimizer, points)
         self.of_features = None if model.optimizer == "adagrad" else row_optimizer(model.optimizer, features.vectors)
         self.zeros = np.zeros(points.shape[1], np.float32)
@@ -466,23 +426,23 @@ class Net:
     @classmethod
     def random(cls, lesson: Lesson, model: Poincare, rng: np.random.Generator) -> Net:
         """All near the origin."""
-        features = SparseLayer.random(lesson.X, model.dimension, rng, spread=FEATURE_SPREAD)
-        points = rng.standard_normal((len(lesson.seen), model.dimension), np.float32) * np.float32(LABEL_SPREAD)
+        features = SparseLayer.random(lesson.X, model.embedding_dim, rng, spread=FEATURE_SPREAD)
+        points = rng.standard_normal((len(lesson.seen), model.embedding_dim), np.float32) * np.float32(LABEL_SPREAD)
         return cls(model, features, points)
 
     def descend_features(self, given: Batch, gradient: Floats, left: float) -> None:
         """Move theta on the gradient (batch, dimension) by r."""
         if self.of_features is None:
-            self.features.descend(given, gradient, self.feature_rate * left)
+            self.features.descend(given, gradient, self.feature_learning_rate * left)
             return
         features, rows = self.features.gradients(given, gradient)
-        self.features.vectors[features] += self.of_features.steps(features, rows, self.feature_rate * left)
+        self.features.vectors[features] += self.of_features.steps(features, rows, self.feature_learning_rate * left)
 
     def accuracy(self, X: Csr, Y: Csr) -> float:
         """The share of right labels among the nearest."""
         places = self.space.place(self.features.embed((X.data, X.indices, X.indptr), self.zeros))
         labels = index.Ball(self.points, np.arange(len(self.points)), self.geometry)
-        return share_right(labels.search(places, PLACES), Y)
+        return r_precision(labels.search(places, VALIDATION_K), Y)
 
 
 def row_optimizer(form: str, table: Floats) -> RowOptimizer:

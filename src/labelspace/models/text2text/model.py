@@ -11,9 +11,9 @@ T5 (Raffel et al., 2020) to write ``details_Brand: ... L0_category: ... L4_categ
    near those of the labels that it stands with.
 3. Read the tokens, some left out by chance (``token_dropout``), and write the answers of each part, apart from the
    others'. Only what goes on to an existing answer is scored.
-4. Weights move by Adam, gradients cut at ``clip``; vectors of tokens that a step touches by their own Adam. Rates rise
+4. Weights move by Adam, gradients cut at ``clip_norm``; vectors of tokens that a step touches by their own Adam. Rates rise
    over the first steps and fall to 0 in a straight line.
-5. Answer: the most probable answers of each part by a ``beam``. A label gets the sum of the chances of the answers that
+5. Answer: the most probable answers of each part by a ``beam_size``. A label gets the sum of the chances of the answers that
    carry it; a label above one that is written, that times the share of its documents that carry both.
 
 Where we differ, and why: the document writes one sequence, brand first, and whatever comes; here the parts are written
@@ -26,22 +26,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from labelspace.constraints import Constraint, integer, optional, real
 from labelspace.errors import ParameterError, require
-from labelspace.estimator import Rule, above, optional, share, whole
+from labelspace.estimator import learned, param
+from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.base import Aids, Model
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.embedding_init import vectors_by_company
 from labelspace.models.text2text.subwords import EXTRA, Pieces, table_of
 from labelspace.models.text2text.targets import Answers, answers_of, written_names
 from labelspace.training.checkpoints import fingerprint
-from labelspace.training.early_stopping import PLACES, portions, share_right
-from labelspace.training.epochs import follow, rows_to_stop_by
+from labelspace.training.early_stopping import VALIDATION_K, r_precision
+from labelspace.training.epochs import batch_schedule, run_epochs
 from labelspace.training.optimizers import RowAdam
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, TopK
 
@@ -71,7 +75,7 @@ class Text2Text(Model):
     >>> texts = [f"title: {thing} {i}" for i in range(40) for thing in ("tea", "soap")]
     >>> Y = np.tile(np.array([[1, 0, 1, 0], [0, 1, 0, 1]]), (40, 1))
     >>> labels = LabelSpace(["kind: Drinks", "kind: Care", "brand: Leaf", "brand: Foam"])
-    >>> model = Text2Text(dimension=16, heads=2, hidden=32, epochs=8).fit(texts, Y, labels=labels)
+    >>> model = Text2Text(embedding_dim=16, n_heads=2, hidden_dim=32, epochs=8).fit(texts, Y, labels=labels)
     >>> sorted(labels.names[label] for label in model.predict_topk(["title: soap 3"], k=2).labels[0])
     ['brand: Foam', 'kind: Care']
     """
@@ -79,120 +83,81 @@ class Text2Text(Model):
     name = "text2text"
     title = "text-to-text: a T5 that writes labels, along paths that exist (Pathak, 2024; Raffel et al., 2020)"
     choose_when = "rows of a table are to be filled in, or there is a pretrained T5 to fine-tune"
-    reads_text = True
-    answers_none = True
-    uses_validation = True
-    holds_out = True
-    takes_checkpoints = True
-    rules = {
-        "pretrained": optional(
-            Rule("a folder or the name of a T5", lambda value: isinstance(value, str) and value != "")
-        ),
-        "dimension": whole(1),
-        "layers": whole(1),
-        "heads": whole(1),
-        "hidden": whole(1),
-        "vocabulary": whole(1),
-        "length": whole(1),
-        "epochs": optional(whole(1)),
-        "batch": whole(1),
-        "rate": optional(above(0)),
-        "token_rate": optional(above(0)),
-        "dropout": share,
-        "token_dropout": share,
-        "clip": above(0),
-        "patience": optional(whole(1)),
-        "beam": whole(1),
-        "seed": whole(0),
-    }
-    state = (
-        "shape_", "weights_", "vectors_", "outputs_", "pieces_", "names_", "starts_", "carries_", "counts_", "course_",
-    )  # fmt: skip
+    view = TEXT
+    probabilities_by_column = True
+    resumes_training = True
+    pretrained: str | None = param(
+        None,
+        optional(Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != "")),
+        "Folder or hub name of a T5 to fine-tune; none trains from nothing.",
+    )
+    embedding_dim: int = param(128, integer(1), "Dimension of token embeddings.")
+    n_layers: int = param(1, integer(1), "Layers of encoder and of decoder.")
+    n_heads: int = param(8, integer(1), "Attention heads.")
+    hidden_dim: int = param(256, integer(1), "Units of the feed-forward layers.")
+    vocab_size: int = param(4_000, integer(1), "Maximum number of tokens of a tokenizer that is learned.")
+    max_length: int = param(128, integer(1), "Tokens of a document that are read.")
+    epochs: int | None = param(
+        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
+    )
+    batch_size: int = param(64, integer(1), "Maximum batch size.")
+    learning_rate: float | None = param(
+        None, optional(real(above=0)), "Learning rate; none takes the default for training or fine-tuning."
+    )
+    token_learning_rate: float | None = param(
+        None, optional(real(above=0)), "Learning rate of token embeddings; none takes the default."
+    )
+    dropout: float = param(0.05, real(at_least=0, below=1), "Share of hidden units dropped in training.")
+    token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
+    clip_norm: float = param(1.0, real(above=0), "Gradients are clipped to this norm.")
+    patience: int | None = param(
+        None,
+        optional(integer(1)),
+        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
+    )
+    beam_size: int = param(16, integer(1), "Beam size of constrained decoding.")
+    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    shape_: dict[str, Any]  # of the T5
-    weights_: Halves  # (n_weights,)
-    vectors_: Halves  # (n_tokens, dimension)
-    outputs_: Halves  # (n_tokens, dimension) the vectors that score tokens, where they are others; else (0, 0)
-    pieces_: npt.NDArray[np.uint8]  # the tokenizer's JSON
-    names_: Ints  # of Answers
-    starts_: Longs
-    carries_: Csr
-    counts_: Floats  # (n_answers,) documents that gave each
-    course_: list[float]  # the accuracy after each epoch, where documents were held out
-
-    _ready: tuple[Halves, Question, T5, Vectors] | None = None
-
-    def __init__(
-        self,
-        pretrained: str | None = None,
-        dimension: int = 128,
-        layers: int = 1,
-        heads: int = 8,
-        hidden: int = 256,
-        vocabulary: int = 4_000,
-        length: int = 128,
-        epochs: int | None = None,
-        batch: int = 64,
-        rate: float | None = None,
-        token_rate: float | None = None,
-        dropout: float = 0.05,
-        token_dropout: float = 0.3,
-        clip: float = 1.0,
-        patience: int | None = None,
-        beam: int = 16,
-        seed: int = 0,
-    ) -> None:
-        self.pretrained = pretrained
-        self.dimension = dimension
-        self.layers = layers
-        self.heads = heads
-        self.hidden = hidden
-        self.vocabulary = vocabulary
-        self.length = length
-        self.epochs = epochs
-        self.batch = batch
-        self.rate = rate
-        self.token_rate = token_rate
-        self.dropout = dropout
-        self.token_dropout = token_dropout
-        self.clip = clip
-        self.patience = patience
-        self.beam = beam
-        self.seed = seed
+    shape_: dict[str, Any] = learned()  # of the T5
+    weights_: Halves = learned()  # (n_weights,)
+    vectors_: Halves = learned()  # (n_tokens, dimension)
+    outputs_: Halves = (
+        learned()
+    )  # (n_tokens, dimension) the vectors that score tokens, where they are others; else (0, 0)
+    pieces_: npt.NDArray[np.uint8] = learned()  # the tokenizer's JSON
+    names_: Ints = learned()  # of Answers
+    starts_: Longs = learned()
+    carries_: Csr = learned()
+    counts_: Floats = learned()  # (n_answers,) documents that gave each
+    course_: list[float] = learned()  # the accuracy after each epoch, where documents were held out
 
     def check_params(self) -> None:
         """Hold every parameter against its rule, and see that the packages are there: no data is needed for that."""
         super().check_params()
-        if self.dimension % self.heads:
+        if self.embedding_dim % self.n_heads:
             raise ParameterError(
-                f"dimension of text2text must be a multiple of heads, but is {self.dimension} with {self.heads} heads; "
+                f"dimension of text2text must be a multiple of heads, but is {self.embedding_dim} with {self.n_heads} heads; "
                 "change one of the two"
             )
         for package in ("torch", "tokenizers", *(["transformers"] if self.pretrained else [])):
             require(package, EXTRA)
 
-    def _fit(self, X: Any, Y: Csr, aids: Aids) -> None:  # noqa: ANN401 - texts
+    def _fit(self, X: Any, Y: Csr, context: FitContext) -> None:  # noqa: ANN401 - texts
         from labelspace.training.torch_optimizer import one_thread
 
-        held = None
-        if self.patience is not None:
-            held = aids.validation and (aids.validation[0], aids.validation[1][:, : Y.shape[1]])
-            if held is None or not held[1].nnz:
-                rows, apart = rows_to_stop_by(Y, self.seed)
-                held, X, Y = ([X[i] for i in apart], Y[apart]), [X[i] for i in rows], Y[rows]
+        X, Y, held = context.early_stopping_split(X, Y, self.patience, self.random_state)
         answers, given = answers_of(Y, self._labels())
         self.names_, self.starts_, self.carries_ = answers.names, answers.starts, answers.carries
         self.counts_ = np.asarray(given.sum(axis=0), np.float32).ravel()
         self.course_ = []
         with one_thread(), threadpool_limits(1, user_api="blas"):
             net = self._begin(X)
-            task = _Task(self, net, self._question(), X, given, held, aids)
+            task = _Task(self, net, self._question(), X, given, held, context)
             if self.pretrained is None:
                 task.begin_by_company()
             self.course_ = task.learn()
         self.weights_, self.vectors_ = net.descent.weights.value.astype(np.float16), net.vectors.astype(np.float16)
         self.outputs_ = net.outputs.astype(np.float16)
-        self._ready = None
 
     def _begin(self, texts: Sequence[str]) -> _Net:
         """The tokenizer of step 2, and the net before it has learned."""
@@ -204,14 +169,14 @@ class Text2Text(Model):
             found = load_t5(self.pretrained)
             self.pieces_, self.shape_ = found.pieces.json, asdict(found.shape)
             return _Net(t5_of(self.shape_, found.weights), found.vectors, found.outputs)
-        pieces, rng = Pieces.learned(texts, self.vocabulary), np.random.default_rng(self.seed)
-        head = self.dimension // self.heads
-        shape = Shape(self.dimension, self.heads, head, self.hidden, self.layers, self.layers)
+        pieces, rng = Pieces.learned(texts, self.vocab_size), np.random.default_rng(self.random_state)
+        head = self.embedding_dim // self.n_heads
+        shape = Shape(self.embedding_dim, self.n_heads, head, self.hidden_dim, self.n_layers, self.n_layers)
         self.pieces_, self.shape_ = pieces.json, asdict(shape)
         t5 = T5(shape)
         t5.begin(rng)
         n_tokens = len(pieces) + len(written_names(self._labels())) + len(self.starts_) - 1
-        vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.dimension), np.float32)
+        vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.embedding_dim), np.float32)
         return _Net(t5, vectors, np.zeros((0, 0), np.float32))
 
     def _labels(self) -> LabelSpace:
@@ -223,7 +188,7 @@ class Text2Text(Model):
 
         make = Question.in_names if self.pretrained is None else Question.in_words
         answers = Answers(self.names_, self.starts_, self.carries_)
-        return make(Pieces(self.pieces_), self._labels(), answers, self.counts_, self.length)
+        return make(Pieces(self.pieces_), self._labels(), answers, self.counts_, self.max_length)
 
     def report(self) -> dict[str, Any]:
         """The number of parameters, the parts of the question with their answers, and how the training went."""
@@ -239,35 +204,34 @@ class Text2Text(Model):
             require(package, EXTRA)
         from labelspace.training.torch_optimizer import one_thread
 
-        question, net, vectors = self._answerer()
+        question, net, vectors = self._answerer
         documents = question.documents(X)
         order = np.argsort([len(tokens) for tokens in documents], kind="stable")
         top = TopK.empty(len(documents), k)
 
         def answer(start: int, stop: int) -> None:
             rows = order[start:stop]
-            found = question.answer(net, vectors, [documents[row] for row in rows], self.beam, k)
+            found = question.answer(net, vectors, [documents[row] for row in rows], self.beam_size, k)
             top.labels[rows], top.scores[rows] = found.labels, found.scores
 
         with one_thread():
             run_blocks(answer, len(documents), ROW_BLOCK)
         return top
 
+    @cached_property
     def _answerer(self) -> tuple[Question, T5, Vectors]:
-        """What is derived from the state, on first use and again after a new ``fit``."""
-        if self._ready is None or self._ready[0] is not self.weights_:
-            import torch
+        """What is derived from the state, on first use."""
+        import torch
 
-            from labelspace.models.text2text.constrained_decoding import Vectors
+        from labelspace.models.text2text.constrained_decoding import Vectors
 
-            tables = [torch.from_numpy(self.vectors_.astype(np.float32))]
-            if self.outputs_.size:
-                tables.append(torch.from_numpy(self.outputs_.astype(np.float32)))
-            t5, vectors = t5_of(self.shape_, self.weights_).requires_grad_(False), Vectors.of_all(tables)
-            if self.weights_.size <= SMALL:
-                t5, vectors = t5.double(), vectors.double()
-            self._ready = (self.weights_, self._question(), t5, vectors)
-        return self._ready[1:]
+        tables = [torch.from_numpy(self.vectors_.astype(np.float32))]
+        if self.outputs_.size:
+            tables.append(torch.from_numpy(self.outputs_.astype(np.float32)))
+        t5, vectors = t5_of(self.shape_, self.weights_).requires_grad_(False), Vectors.of_all(tables)
+        if self.weights_.size <= SMALL:
+            t5, vectors = t5.double(), vectors.double()
+        return self._question(), t5, vectors
 
 
 class _Net:
@@ -276,7 +240,7 @@ class _Net:
     def __init__(self, t5: T5, vectors: Floats, outputs: Floats) -> None:
         from labelspace.training.torch_optimizer import Descent
 
-        self.t5, self.vectors, self.outputs, self.number = t5, vectors, outputs, 0
+        self.t5, self.vectors, self.outputs, self.n_steps = t5, vectors, outputs, 0
         self.descent = Descent(t5, "rate or token_rate")
         self.tables = [table for table in (vectors, outputs) if table.size]
         self.adams = [RowAdam(*table.shape) for table in self.tables]
@@ -290,7 +254,7 @@ class _Net:
             "squares": weights.square,
         }
         for i, (table, adam) in enumerate(zip(self.tables, self.adams, strict=True)):
-            found |= {f"table{i}": table, f"means{i}": adam.mean, f"squares{i}": adam.square, f"steps{i}": adam.number}
+            found |= {f"table{i}": table, f"means{i}": adam.mean, f"squares{i}": adam.square, f"steps{i}": adam.n_steps}
         return found
 
     def some_vectors(self, tokens: Ints) -> tuple[Vectors, list[Tensor]]:
@@ -328,19 +292,19 @@ class _Task:
 
     def __init__(
         self, model: Text2Text, net: _Net, question: Question, texts: Sequence[str], given: Csr,
-        held: tuple[Sequence[str], Csr] | None, aids: Aids,
+        held: tuple[Sequence[str], Csr] | None, context: FitContext,
     ) -> None:  # fmt: skip
         labeled = np.flatnonzero(np.diff(given.indptr))
-        self.model, self.net, self.question, self.aids = model, net, question, aids
+        self.model, self.net, self.question, self.context = model, net, question, context
         self.given = given[labeled]
         self.documents = question.documents([texts[row] for row in labeled.tolist()])
         self.held = None if held is None else (question.documents(held[0]), held[1])
         self.lengths = np.array([len(tokens) for tokens in self.documents])
         tuned = model.pretrained is not None
         bounds = (TUNING, TUNING) if tuned else EPOCHS
-        self.batch, self.epochs = portions(len(labeled), model.batch, model.epochs, STEPS, bounds)
-        self.rate = model.rate or (TUNED_RATE if tuned else RATE)
-        self.token_rate = model.token_rate or (TUNED_RATE if tuned else TOKEN_RATE)
+        self.batch_size, self.epochs = batch_schedule(len(labeled), model.batch_size, model.epochs, STEPS, bounds)
+        self.learning_rate = model.learning_rate or (TUNED_RATE if tuned else RATE)
+        self.token_learning_rate = model.token_learning_rate or (TUNED_RATE if tuned else TOKEN_RATE)
         self.tokens = int(self.lengths.sum()) + self.given.nnz  # of one epoch
         parts = [(self.documents, self.given), *([] if self.held is None else [self.held])]
         tables = [table for tokens, truth in parts for table in (table_of(tokens, len(net.vectors)), truth)]
@@ -356,32 +320,32 @@ class _Task:
 
     def learn(self) -> list[float]:
         """Steps 3 and 4; the accuracies after each epoch come back, where there are documents to stop by."""
-        course = follow(
+        course = run_epochs(
             self.net, self.epochs, self._epoch, None if self.held is None else self._accuracy, self.model.patience,
-            self.what, self.aids.checkpoint,
+            self.what, self.context.checkpoint,
         )  # fmt: skip
         if 0 < len(course) < self.epochs:  # it has stopped early
-            self.aids.progress("tokens", self.epochs * self.tokens, self.epochs * self.tokens)
+            self.context.progress("tokens", self.epochs * self.tokens, self.epochs * self.tokens)
         return course
 
     def _epoch(self, epoch: int) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
-        rng = np.random.default_rng([self.model.seed, epoch])
+        rng = np.random.default_rng([self.model.random_state, epoch])
         batches = self._batches(rng)
         done, all_tokens = epoch * self.tokens, self.epochs * self.tokens
         for at, rows in enumerate(batches):
             now = (epoch * len(batches) + at) / (self.epochs * len(batches))
             self._step(rows, min((now + 1e-3) / WARMING, 1.0 - now), rng)
             done += int(self.lengths[rows].sum() + np.diff(self.given.indptr)[rows].sum())
-            self.aids.progress("tokens", done, all_tokens)
+            self.context.progress("tokens", done, all_tokens)
 
     def _batches(self, rng: np.random.Generator) -> list[Ints]:
         """All documents by chance, but those of a batch of about one length."""
         order, found = rng.permutation(len(self.documents)), []
-        for start in range(0, len(order), SORTED * self.batch):
-            rows = order[start : start + SORTED * self.batch]
+        for start in range(0, len(order), SORTED * self.batch_size):
+            rows = order[start : start + SORTED * self.batch_size]
             rows = rows[np.argsort(self.lengths[rows], kind="stable")]
-            found += [rows[i : i + self.batch] for i in range(0, len(rows), self.batch)]
+            found += [rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
         return [found[i] for i in rng.permutation(len(found))]
 
     def _step(self, rows: Ints, left: float, rng: np.random.Generator) -> None:
@@ -392,7 +356,7 @@ class _Task:
         from labelspace.models.text2text.prompt import padded
 
         net, model, question = self.net, self.model, self.question
-        net.number += 1
+        net.n_steps += 1
         tokens, there = padded([self.documents[row] for row in rows])
         tokens = question.dropped(tokens, there, model.token_dropout, rng)
         known = np.unique(np.append(question.tokens, tokens))
@@ -409,10 +373,10 @@ class _Task:
         net.t5.drop.rng = None
         if not total.requires_grad:  # there is one answer alone to each part
             return
-        net.descent.descend(total / len(rows), model.clip, self.rate * left, net.number)
+        net.descent.descend(total / len(rows), model.clip_norm, self.learning_rate * left, net.n_steps)
         for table, adam, tensor in zip(net.tables, net.adams, touched, strict=True):
             assert tensor.grad is not None
-            table[known] += adam.steps(known, tensor.grad.numpy(), self.token_rate * left)
+            table[known] += adam.steps(known, tensor.grad.numpy(), self.token_learning_rate * left)
 
     def _accuracy(self) -> float:
         """How right the answers to the documents are that were held out."""
@@ -421,6 +385,6 @@ class _Task:
         vectors, tops = self.net.all_vectors(), []
         for start in range(0, len(documents), ROW_BLOCK):
             block = documents[start : start + ROW_BLOCK]
-            tops.append(self.question.answer(self.net.t5, vectors, block, self.model.beam, PLACES))
+            tops.append(self.question.answer(self.net.t5, vectors, block, self.model.beam_size, VALIDATION_K))
         labels, scores = (np.concatenate([getattr(top, what) for top in tops]) for what in ("labels", "scores"))
-        return share_right(TopK(labels, scores), truth)
+        return r_precision(TopK(labels, scores), truth)

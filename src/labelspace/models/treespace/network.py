@@ -206,7 +206,7 @@ class LevelNet:
     def __init__(
         self, X: Csr, shape: Shape, hidden: int, rank: int | None, chances: Floats, ball: bool, rng: np.random.Generator
     ) -> None:
-        self.shape, self.ball, self.number = shape, ball, 0
+        self.shape, self.ball, self.n_steps = shape, ball, 0
         self.features = SparseLayer.random(X, hidden, rng, spread=FEATURE_SPREAD)
         self.offset = Moving(np.zeros(hidden, np.float32))
         total = int(shape.widths.sum())
@@ -223,7 +223,7 @@ class LevelNet:
         rng: np.random.Generator,
     ) -> None:  # fmt: skip
         """A step on some documents, of which row i reaches ``reached[starts[i] : starts[i + 1]]``."""
-        self.number += 1
+        self.n_steps += 1
         units = self.features.embed(batch, self.offset.value)
         kept = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         share = np.float32(1 / (1 - dropout))
@@ -242,9 +242,9 @@ class LevelNet:
         for mine, part in parts:
             gradient = by_documents[mine, part]
             by_hidden[mine] += gradient @ self.maps.value[part]
-            self.maps.step(gradient.T @ hidden[mine], pace.dense, self.number, part)
+            self.maps.step(gradient.T @ hidden[mine], pace.dense, self.n_steps, part)
         by_units = np.where(kept, by_hidden * share, np.float32(0))
-        self.offset.step(by_units.sum(axis=0), pace.dense, self.number)
+        self.offset.step(by_units.sum(axis=0), pace.dense, self.n_steps)
         self.features.descend(batch, by_units, pace.features)
 
     def _rows_of_levels(self, nodes: Ints, of_rows: Ints) -> list[tuple[Longs, slice]]:
@@ -274,4 +274,4 @@ class LevelNet:
             self.ball, by_documents, by_lengths, strays,
         )  # fmt: skip
         if held is not None:
-            held.learn(groups, self.vectors, strays, self.squares, pace.pull, pace.decay, pace.nodes, self.number)
+            held.learn(groups, self.vectors, strays, self.squares, pace.pull, pace.decay, pace.nodes, self.n_steps)

@@ -1,0 +1,108 @@
+"""Evaluate: the figures of a fitted tagger on labeled documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from labelspace import metrics, store
+from labelspace.errors import ParameterError
+from labelspace.experiment.timing import latency, timed
+from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
+from labelspace.tagger import Tagger
+from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
+
+MAX_K = 100  # to measure at, where there are fewer labels than that
+LEVEL_K = 100  # labels searched for the best one of each level of a hierarchy
+SURE = 0.5  # the probability from which the answer of a level counts where a document may have none there
+
+
+def evaluate(
+    tagger: Tagger,
+    documents: Dataset,
+    ks: Sequence[int] = (1, 3, 5),
+    propensity_from: metrics.PropensityFrom = "train",
+    propensity_preset: str = "default",
+    consistent: bool = False,
+) -> dict[str, Any]:
+    """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
+
+    Labels that the model does not know count as missed. ``consistent`` measures answers closed upwards. Where the
+    documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
+    by column, where the tagger learned from a table.
+    """
+    if propensity_preset not in metrics.PRESETS:
+        listed = ", ".join(metrics.PRESETS)
+        raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
+    A, B = metrics.PRESETS[propensity_preset]
+    if max(ks) > max(len(tagger.labels_), MAX_K):
+        raise ParameterError(f"k must be at most the number of labels, but is {max(ks)}; ask for a smaller k")
+    inputs = tagger.inputs_of(documents)
+    predict = partial(tagger.predict_topk, consistent=consistent)
+    with timed() as taken:
+        top = predict(inputs, max(ks))
+    known = tagger.labels_
+    if not known.n_documents:  # made of labels alone: there are no training counts
+        propensity_from = "test"
+    figures: dict[str, Any] = metrics.evaluate(
+        documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
+    )
+    calibrated = isinstance(tagger.model, Calibrated)
+    if calibrated:
+        error = metrics.expected_calibration_error(documents.Y, top, max(ks))
+        figures[f"ECE@{max(ks)}"] = round(100 * error, 4)
+    assert known.counts is not None  # fit_dataset counts
+    figures["by_frequency"] = _percent(metrics.by_frequency(documents.Y, top, known.counts, max(ks)))
+    hierarchy = documents.labels.hierarchy
+    if hierarchy is None and known.hierarchy is not None:
+        hierarchy = known.extended(documents.labels.names).hierarchy
+    by_column = isinstance(tagger.model, ProbabilitiesByColumn) and tagger.columns_ is not None
+    least = SURE if calibrated or by_column else None
+    if hierarchy is not None or tagger.columns_ is not None:
+        deep = predict(inputs, max(max(ks), min(LEVEL_K, len(known))))
+    if hierarchy is not None:
+        figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
+    if tagger.columns_ is not None:
+        groups = tagger.columns_.masks(documents.labels.names)
+        figures_by_column = metrics.by_group(documents.Y, deep, groups, known.counts, least=least, unlabelled=True)
+        figures["by_column"] = _percent(figures_by_column)
+    figures["predict_seconds"] = round(taken.wall, 4)
+    figures["predict_cpu_seconds"] = round(taken.cpu, 4)
+    return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}
+
+
+def by_hierarchy(
+    Y: Csr,
+    top: TopK,
+    deep: TopK,
+    hierarchy: Hierarchy,
+    counts: Longs,
+    ks: Sequence[int],
+    least: float | None = None,
+) -> dict[str, Any]:
+    """The figures that a hierarchy of the labels makes possible, in percent.
+
+    ``deep`` is ``top`` with more places, among which the best label of each level is looked for.
+    """
+    figures = {key: value for k in ks for key, value in metrics.hierarchical_at_k(Y, top, hierarchy, k).items()}
+    figures |= {f"consistent@{k}": metrics.consistent_at_k(top, hierarchy, k) for k in ks}
+    figures["deepest_accuracy"] = metrics.deepest_accuracy(Y, deep, hierarchy)
+    answers = metrics.answers_by_level(Y, deep, hierarchy, counts, least=least)
+    of_sets = metrics.f1_by_level(Y, top, hierarchy, max(ks))
+    by_level = _percent({level: {**of_sets[level], **answers[level]} for level in of_sets})
+    return {**{key: round(100 * value, 4) for key, value in figures.items()}, "by_level": by_level}
+
+
+def _percent(groups: Mapping[Any, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    """Fractions as percentages, counts as they are."""
+    return {
+        str(group): {key: value if isinstance(value, int) else round(100 * value, 4) for key, value in values.items()}
+        for group, values in groups.items()
+    }
+
+
+def megabytes(folder: str | Path) -> float:
+    """What a saved model weighs."""
+    return round(store.folder_bytes(folder) / 1e6, 3)

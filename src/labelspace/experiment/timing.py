@@ -1,0 +1,47 @@
+"""Wall and CPU seconds of work, and milliseconds for one document."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+LATENCY_ROWS = 300  # single documents timed
+LATENCY_SECONDS = 20.0  # and at most so long
+
+
+@dataclass
+class Seconds:
+    """Wall and CPU seconds of a piece of work."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+
+
+@contextmanager
+def timed() -> Iterator[Seconds]:
+    """Measure the block, CPU time of all threads included."""
+    taken = Seconds()
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        yield taken
+    finally:
+        taken.wall, taken.cpu = time.perf_counter() - wall, time.process_time() - cpu
+
+
+def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dict[str, float]:  # noqa: ANN401 - texts or rows of features
+    """Milliseconds for one document at a time, over a seeded sample of them."""
+    n = len(inputs) if isinstance(inputs, Sequence) else inputs.shape[0]
+    taken: list[float] = []
+    for row in np.random.default_rng(seed).permutation(n)[:LATENCY_ROWS].tolist():
+        one = inputs[row : row + 1]
+        with timed() as single:
+            predict(one)
+        taken.append(1e3 * single.wall)
+        if sum(taken) > 1e3 * LATENCY_SECONDS:
+            break
+    return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}

@@ -1,0 +1,117 @@
+"""The members of the ensemble: methods, each with the view of the documents that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labelspace.constraints import Constraint
+from labelspace.errors import DataError, ParameterError
+from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WORDS, View
+from labelspace.models.registry import method
+
+MEMBER_PARAMS: dict[str, dict[str, Any]] = {"label_tree": {"tol": 0.3}}
+"""Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
+SAMPLED_GLAS: dict[str, Any] = {"all_labels": False, "n_negatives": 512, "n_hard_negatives": 0, "input_dropout": 0.2}
+"""Of glas where the network is left out: as good in the ensemble as training on every label, for 0.4 of the cost."""
+SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
+MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
+MAX_NETWORK_CELLS = 5e7  # documents x labels up to which the network is trained
+MAX_GLAS_CELLS = 4e8  # the same for glas
+FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
+MEMBER_VIEWS = [view.name for view in VIEWS.values() if view not in (TEXT, SEQUENCES)]
+
+
+@dataclass(frozen=True)
+class Member:
+    """A method and the view of the documents that it is given."""
+
+    method: str
+    view: str
+
+    def __str__(self) -> str:
+        return self.method if self.view == TEXT.name else f"{self.method}:{self.view}"
+
+
+def parse_members(text: str) -> list[Member]:
+    """Members written as ``method`` or ``method:view``, with commas between.
+
+    >>> [str(member) for member in parse_members("label_tree:bigrams, neighbors, lexical")]
+    ['label_tree:bigrams', 'neighbors:words', 'lexical']
+    """
+    members = []
+    for part in text.split(","):
+        name, _, view = part.strip().partition(":")
+        if name == "blend":
+            raise ParameterError(f"a member of blend must be a single method, but is {name!r}; leave it out")
+        view = TEXT.name if method(name).view == TEXT else view or WORDS.name
+        if view not in (*MEMBER_VIEWS, TEXT.name):
+            listed = ", ".join(MEMBER_VIEWS)
+            raise ParameterError(f"the view of a member must be one of {listed}, but is {view!r}; choose one")
+        members.append(Member(name, view))
+    return members
+
+
+def _are_members(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(parse_members(value))
+    except ParameterError:
+        return False
+
+
+MEMBERS = Constraint(
+    f"methods with commas between, each perhaps with :view ({', '.join(MEMBER_VIEWS)}), such as "
+    "label_tree:bigrams,neighbors",
+    _are_members,
+)
+
+
+def choose_members(shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
+    """The members that suit so many documents and labels; ``wide`` is the view for linear classifiers."""
+    members = [Member("neighbors", WORDS.name), Member("label_tree", wide)]
+    cells = shape[0] * shape[1]
+    if cells <= MAX_NETWORK_CELLS:
+        members.append(Member("network", WORDS.name))
+    if cells <= MAX_GLAS_CELLS:
+        members.append(Member("glas", WORDS.name))
+    if with_text:
+        members.append(Member("lexical", TEXT.name))
+    return members
+
+
+def wide_view(texts: Sequence[str]) -> str:
+    """The view for linear classifiers: they make use of many features, where time allows."""
+    if len(texts) > MANY_DOCUMENTS:
+        return WORDS.name
+    return CHARS.name if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else BIGRAMS.name
+
+
+def on_features(members: Sequence[Member]) -> list[Member]:
+    """The members where ready-made features take the place of every view: each method once, none that reads texts."""
+    reading = [member.method for member in members if member.view == TEXT.name]
+    if reading:
+        raise DataError(f"{reading[0]} reads texts, but there are only features; leave it out of members")
+    return [Member(name, WORDS.name) for name in dict.fromkeys(member.method for member in members)]
+
+
+def member_params(member: Member, n_cells: int, random_state: int) -> dict[str, Any]:
+    """The parameters of a member for so many documents x labels."""
+    seeded = {"random_state": random_state} if "random_state" in method(member.method).params else {}
+    sampled = SAMPLED_GLAS if member.method == "glas" and n_cells > MAX_NETWORK_CELLS else {}
+    return {**seeded, **MEMBER_PARAMS.get(member.method, {}), **sampled}
+
+
+def member_view(name: str, n_documents: int) -> View:
+    """The view of this name for so many training documents."""
+    view = VIEWS[name]
+    if view not in (WORDS, BIGRAMS, CHARS):
+        return view
+    return View(name, view.features, {**view.params, "min_df": _min_df(view, n_documents)})
+
+
+def _min_df(view: View, n: int) -> int:
+    """In how many of n texts a term must occur; rare bigrams are most of all bigrams and teach little."""
+    if n < FEW_DOCUMENTS:
+        return 1
+    return max(2, min(10, n // 4000)) if view == BIGRAMS else 2

@@ -1,0 +1,67 @@
+"""The stacking table: a row for every candidate label of a document, with what the members say of it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from labelspace.kernels.stacking import OF_A_MEMBER, OF_ALL, best_of_table, count_candidates, fill_table
+from labelspace.kernels.threads import run_blocks
+from labelspace.types import Csr, Floats, Ints, Longs, TopK
+
+ROW_BLOCK = 256  # documents per task
+
+
+class MemberTopK(NamedTuple):
+    """What every member predicts for the same documents."""
+
+    labels: Ints  # (members, n, k)
+    scores: Floats
+
+
+class StackingTable(NamedTuple):
+    """The candidates of some documents, one document after another."""
+
+    labels: Ints  # (rows,)
+    columns: Floats  # (rows, n_columns)
+    ends: Longs  # (n + 1,) rows up to each document
+
+    def targets(self, Y: Csr) -> Floats:
+        """Which candidates are right: 1 or 0 for each row."""
+        documents = np.repeat(np.arange(Y.shape[0]), np.diff(self.ends))
+        return np.asarray(Y[documents, self.labels], np.float32).ravel()
+
+    def mean_scores(self, n_members: int) -> Floats:
+        """The mean score of the members for each row."""
+        mean: Floats = self.columns[:, -2] / np.float32(n_members)
+        return mean
+
+    def rank(self, probabilities: Floats, out: TopK) -> None:
+        """Write the candidates with the best probabilities to ``out``."""
+
+        def rank(start: int, stop: int) -> None:
+            best_of_table(self.labels, probabilities, self.ends, start, stop, out.labels, out.scores)
+
+        run_blocks(rank, len(out), ROW_BLOCK)
+
+
+def n_columns(n_members: int) -> int:
+    """Columns of the table of so many members."""
+    return OF_A_MEMBER * n_members + OF_ALL
+
+
+def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> StackingTable:
+    """The candidates: labels that any member ranks among its first ``depth``. ``log_counts`` are of the labels."""
+    listed, scores = predicted
+    n, counts = listed.shape[1], np.zeros(listed.shape[1], np.int64)
+    run_blocks(lambda start, stop: count_candidates(listed, start, stop, depth, counts), n, ROW_BLOCK)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    labels = np.empty(ends[-1], np.int32)
+    columns = np.empty((ends[-1], n_columns(len(listed))), np.float32)
+
+    def fill(start: int, stop: int) -> None:
+        fill_table(listed, scores, start, stop, depth, log_counts, ends, labels, columns)
+
+    run_blocks(fill, n, ROW_BLOCK)
+    return StackingTable(labels, columns, ends)
