@@ -25,7 +25,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.source import open_source
-from labelspace.models.hierarchicalxc.dendrogram import TIES, balanced, complete_link, label_likeness
+from labelspace.models.hierarchicalxc.dendrogram import TIES, balanced, complete_link, label_similarity
 from labelspace.types import Csr
 
 PER_DOCUMENT = 5
@@ -79,7 +79,7 @@ def measure(what: str, likeness: str, seed: int) -> None:
     for ties in TIES:
         balanced(complete_link(small, ties))  # compiles
     start = time.perf_counter()
-    S = label_likeness(labels_of(what, seed), likeness)
+    S = label_similarity(labels_of(what, seed), likeness)
     counted, before = time.perf_counter() - start, peak()
     for ties in reversed(TIES):
         start = time.perf_counter()

@@ -16,7 +16,7 @@ from splits import Split, read
 
 from labelspace import metrics
 from labelspace.cli.options import parse_settings
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.base import silent
 from labelspace.models.poincare.model import Poincare
 from labelspace.training.early_stopping import hold_out_rows
@@ -47,7 +47,7 @@ def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> list[float
     told: list[float] = []
     for route in ROUTES:
         model.route = route
-        model._choose((unit_rows(X[held]), Y[held]), silent)
+        model._choose((normalize_rows(X[held]), Y[held]), silent)
         figures = metrics.evaluate(unseen[1], model.predict_topk(unseen[0], 5), counts, X.shape[0])
         told += [figures["P@1"], figures["P@3"], figures["P@5"]]
     norms = [model.report_[f"mean_norm_of_{what}"] for what in ("documents", "labels")]

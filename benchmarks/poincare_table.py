@@ -19,7 +19,7 @@ from splits import Split, read
 from labelspace import metrics
 from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.base import silent
 from labelspace.models.poincare.model import Poincare
 from labelspace.training.early_stopping import hold_out_rows
@@ -38,7 +38,7 @@ def rows(train: Split, unseen: Split, learners: list[int], each: bool, settings:
         model.fit(X[rest], Y[rest], validation=(X[held], Y[held]))
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     most = max(choice.neighbors for choice in model._choices())
-    tried, asked = (model._evidence(unit_rows(rows), most, 5) for rows in (X[held], unseen[0]))
+    tried, asked = (model._evidence(normalize_rows(rows), most, 5) for rows in (X[held], unseen[0]))
     parts = [("both", slice(number)) for number in learners]
     if each:
         parts = [(route, slice(i, i + 1)) for route in ("both", "labels") for i in range(max(learners))]

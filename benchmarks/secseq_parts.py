@@ -18,7 +18,7 @@ from parts import arguments, table, timed
 
 from labelspace import metrics
 from labelspace.models.registry import create
-from labelspace.models.secseq.objectives import PrefixLesson
+from labelspace.models.secseq.objectives import PrefixObjective
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset
 
@@ -66,9 +66,9 @@ ROWS: dict[str, dict[str, Any]] = {
 
 def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
     """P@1, P@3, P@5, nDCG@5, PSP@5, parameters, those of the network, shared codes, CPU seconds, ms a document."""
-    begin = PrefixLesson.begin if settings.pop("frequencies", True) else lambda lesson, writer: None
+    begin = PrefixObjective.begin if settings.pop("frequencies", True) else lambda lesson, writer: None
     tagger = Tagger(create(settings.pop("method", "secseq"), **settings))
-    with patch.object(PrefixLesson, "begin", begin):
+    with patch.object(PrefixObjective, "begin", begin):
         top, taken, spent = timed(tagger, train, unseen)
     counts = np.bincount(train.Y.indices, minlength=train.Y.shape[1])
     figures = metrics.evaluate(unseen.Y, top, counts, len(train))

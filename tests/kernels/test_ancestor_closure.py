@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestor_closure import close_rows, insert
+from labelspace.kernels.ancestor_closure import include_ancestors, insert
 from labelspace.types import Hierarchy
 
 
@@ -43,7 +43,9 @@ def test_rows_are_closed_as_by_a_dense_table(parents, k):
     out_labels, out_scores = np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32)
     above = graph.ancestors
     for start, stop in ((0, 17), (17, n)):
-        close_rows(labels, scores, above.indptr, above.indices, graph.levels, start, stop, out_labels, out_scores)
+        include_ancestors(
+            labels, scores, above.indptr, above.indices, graph.levels, start, stop, out_labels, out_scores
+        )
     wanted = twin(labels, scores, graph, k)
     assert np.array_equal(out_labels, wanted[0])
     assert np.array_equal(out_scores, wanted[1])

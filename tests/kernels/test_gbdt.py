@@ -1,6 +1,6 @@
 import numpy as np
 
-from labelspace.kernels.gbdt import BINS, best_split, forest_margins, grow
+from labelspace.kernels.gbdt import BINS, best_split, forest_scores, grow
 
 
 def slow_best(binned, g, h, least_rows, l2):
@@ -63,6 +63,6 @@ def test_a_forest_is_the_sum_of_its_trees():
     left = np.concatenate([trees[0][2], trees[1][2] + size]).astype(np.int32)
     out = np.zeros(len(g), np.float32)
     roots = np.array([0, size], np.int32)
-    forest_margins(binned.astype(np.float32), 0, len(g), roots, column, upto.astype(np.float32), left, value, out)
+    forest_scores(binned.astype(np.float32), 0, len(g), roots, column, upto.astype(np.float32), left, value, out)
     expected = [sum(t[3][slow_leaf(binned, row, t[0], t[1], t[2])] for t in trees) for row in range(len(g))]
     np.testing.assert_allclose(out, expected, rtol=1e-5)

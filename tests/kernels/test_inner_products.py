@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again, whole_product
-from labelspace.kernels.quantize import in_bytes, in_words
+from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.types import TopK
 
 
@@ -26,7 +26,7 @@ def floats(queries, vectors, ids, k):
 
 def wholes(queries, vectors, ids, k):
     out = TopK.empty(len(queries), k)
-    best_whole_products(*in_words(queries), *in_bytes(vectors), ids, out.labels, out.scores)
+    best_whole_products(*quantize_int16(queries), *quantize_int8(vectors), ids, out.labels, out.scores)
     return out
 
 
@@ -52,7 +52,7 @@ def test_whole_products_rank_as_the_rounded_tables_do():
     queries, vectors = (rng.standard_normal((m, 40)).astype(np.float32) for m in (9, 300))
     ids = rng.permutation(300).astype(np.int32)
     found = wholes(queries, vectors, ids, 6)
-    (q, q_scales), (v, v_scales) = in_words(queries), in_bytes(vectors)
+    (q, q_scales), (v, v_scales) = quantize_int16(queries), quantize_int8(vectors)
     expected = twin(q * q_scales[:, None], v * v_scales[:, None], ids, 6)
     assert np.array_equal(found.labels, expected.labels)
     assert np.allclose(found.scores, expected.scores, rtol=1e-5)

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.kmeans import bisect, bisect_dense, kmeans
 
 
 def rows(rng, n, d=60, density=0.15):
-    return unit_rows(sp.random(n, d, density, "csr", np.float32, rng=rng))
+    return normalize_rows(sp.random(n, d, density, "csr", np.float32, rng=rng))
 
 
 def halves(Z, members, first_half, seed, rounds=50):
@@ -39,7 +39,7 @@ def test_the_result_is_a_fixed_point_of_balanced_2_means(seed):
 def test_planted_clusters_are_found_whatever_the_seed():
     rng = np.random.default_rng(0)
     base = np.kron(np.eye(2), np.ones((20, 30))) * rng.random((40, 60))
-    Z = unit_rows(sp.csr_matrix(base.astype(np.float32)))
+    Z = normalize_rows(sp.csr_matrix(base.astype(np.float32)))
     mixed = rng.permutation(40)
     for seed in range(10):
         one, _ = halves(Z, mixed, 20, seed)

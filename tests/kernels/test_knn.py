@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows, vote
 from labelspace.types import TopK
 
@@ -33,7 +33,7 @@ def zipf_rows(rng, n, d, words, signed=False):
     if signed:
         values *= rng.choice([-1, 1], values.shape)
     rows = np.repeat(np.arange(n), words)
-    return unit_rows(sp.csr_matrix((values.ravel().astype(np.float32), (rows, columns.ravel())), shape=(n, d)))
+    return normalize_rows(sp.csr_matrix((values.ravel().astype(np.float32), (rows, columns.ravel())), shape=(n, d)))
 
 
 def run(Q, X, k, n_common):
@@ -58,7 +58,7 @@ def run(Q, X, k, n_common):
 def test_it_finds_what_the_dense_product_finds(words, n_common, signed):
     rng = np.random.default_rng(words)
     X, Q = zipf_rows(rng, 900, 2000, words, signed), zipf_rows(rng, 40, 2000, words, signed)
-    Q = sp.vstack([Q[:20], unit_rows((X[:20] + 0.3 * Q[20:]).tocsr())]).tocsr()  # some with near duplicates
+    Q = sp.vstack([Q[:20], normalize_rows((X[:20] + 0.3 * Q[20:]).tocsr())]).tocsr()  # some with near duplicates
     near, similarity = run(Q, X, 7, n_common)
     expected = dense_nearest(Q, X, 7)
     assert np.allclose(similarity, expected.scores, atol=2e-6)

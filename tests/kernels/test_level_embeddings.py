@@ -225,11 +225,11 @@ def test_units_at_or_below_zero_are_left_out():
     assert np.allclose(out, np.maximum(hidden, 0) @ maps, atol=1e-5)
 
 
-def searched(case, beam, k, in_bytes=False):
+def searched(case, beam, k, quantize_int8=False):
     shape, out = case.shape, TopK.empty(len(case.documents), k)
     scales, vectors = np.ones(len(case.bias), np.float32), case.vectors
     lengths = np.ones(len(case.bias), np.float32)
-    if in_bytes:
+    if quantize_int8:
         vectors, scales = nodes_in_bytes(shape, case.vectors)
     for node in range(1, len(case.bias)):
         lengths[node] = np.linalg.norm(vector_of(case, case.vectors, node))
@@ -284,7 +284,7 @@ def test_a_search_without_labels_at_inner_nodes():
 
 def test_bytes_hardly_change_scores():
     case = some_case(5)
-    exact, rounded = searched(case, 50, 14), searched(case, 50, 14, in_bytes=True)
+    exact, rounded = searched(case, 50, 14), searched(case, 50, 14, quantize_int8=True)
     by_label = [np.take_along_axis(top.scores, np.argsort(top.labels, axis=1), 1) for top in (exact, rounded)]
     assert np.allclose(*by_label, atol=0.15)
     assert not np.array_equal(*by_label)

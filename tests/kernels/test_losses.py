@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.losses import margin_errors, pair_shares, subtract_at, take_out
+from labelspace.kernels.losses import margin_gradient, pair_shares, subtract_at, take_out
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_margin_errors_are_those_of_the_hardest_wrong_labels(Y, rng, margin, har
     places = np.where(np.diff(Y.indptr) > 0, Y.indptr[1:] - 1, -1).astype(np.int64)  # the last label of each
     expected = slow_margin_errors(scores, Y.toarray(), Y.indices[places], margin, hardest)
     for start, stop in ((0, 3), (3, 8)):
-        margin_errors(Y.indices, Y.indptr, start, places, margin, hardest, scores[start:stop])
+        margin_gradient(Y.indices, Y.indptr, start, places, margin, hardest, scores[start:stop])
     assert np.allclose(scores, expected, atol=1e-6)
     assert np.allclose(scores.sum(axis=1), 0, atol=1e-6)
     assert (expected < 0).any()
@@ -57,7 +57,7 @@ def test_margin_errors_are_those_of_the_hardest_wrong_labels(Y, rng, margin, har
 
 def test_a_margin_that_is_kept_teaches_nothing():
     scores = np.array([[5.0, 1.0, 4.8]], np.float32)
-    margin_errors(np.array([0, 2], np.int32), np.array([0, 2], np.int32), 0, np.array([1]), 0.3, 2, scores)
+    margin_gradient(np.array([0, 2], np.int32), np.array([0, 2], np.int32), 0, np.array([1]), 0.3, 2, scores)
     assert scores.tolist() == [[0, 0, 0]], "5.0 is of a true label, 1.0 is far below"
 
 

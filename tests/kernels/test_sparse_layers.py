@@ -28,7 +28,7 @@ def rng():
 
 
 @pytest.fixture(name="X")
-def some_rows(rng):
+def batch_rows(rng):
     dense = np.where(rng.random((30, 50)) < 0.2, rng.standard_normal((30, 50)), 0)
     dense[1] = 0  # an empty row
     return sp.csr_matrix(dense, dtype=np.float32)

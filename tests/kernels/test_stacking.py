@@ -1,6 +1,12 @@
 import numpy as np
 
-from labelspace.kernels.stacking import OF_A_MEMBER, OF_ALL, best_of_table, count_candidates, fill_table
+from labelspace.kernels.stacking import (
+    COLUMNS_PER_MEMBER,
+    SHARED_COLUMNS,
+    rank_candidates,
+    count_candidates,
+    fill_table,
+)
 
 
 def lists(seed=0, members=3, n=20, places=6, labels=15):
@@ -34,7 +40,10 @@ def test_the_table_says_what_the_lists_say():
     counts = np.zeros(n, np.int64)
     count_candidates(listed, 0, n, depth, counts)
     ends = np.concatenate([[0], np.cumsum(counts)])
-    labels, table = np.empty(ends[-1], np.int32), np.empty((ends[-1], 3 * OF_A_MEMBER + OF_ALL), np.float32)
+    labels, table = (
+        np.empty(ends[-1], np.int32),
+        np.empty((ends[-1], 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS), np.float32),
+    )
     fill_table(listed, scores, 0, n, depth, log_counts, ends, labels, table)
     for row in range(n):
         expected, lines = slow_table(listed, scores, depth, log_counts, row)
@@ -45,6 +54,6 @@ def test_the_table_says_what_the_lists_say():
 def test_the_best_of_a_table_ties_to_the_smaller_label():
     labels, chances = np.array([1, 4, 6, 2], np.int32), np.array([0.2, 0.9, 0.9, 0.5], np.float32)
     out_labels, out_scores = np.empty((2, 2), np.int32), np.empty((2, 2), np.float32)
-    best_of_table(labels, chances, np.array([0, 3, 4]), 0, 2, out_labels, out_scores)
+    rank_candidates(labels, chances, np.array([0, 3, 4]), 0, 2, out_labels, out_scores)
     assert out_labels.tolist() == [[4, 6], [2, -1]]
     assert np.isneginf(out_scores[1, 1])

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from labelspace.kernels.tfidf import count_rows, weigh_rows
+from labelspace.kernels.tfidf import count_rows, tfidf_values
 
 ONCE = np.empty(0, np.int32)
 
@@ -45,7 +45,7 @@ def test_rows_are_weighed_to_length_one(sublinear):
     ends = np.array([0, 3, 40, 40])
     columns, counts = rng.integers(0, 50, 40, dtype=np.int32), rng.integers(1, 200, 40, dtype=np.int32)
     idf = rng.random(50).astype(np.float32) + 1
-    got = parted(weigh_rows(columns, counts, ends, idf, sublinear), ends)
+    got = parted(tfidf_values(columns, counts, ends, idf, sublinear), ends)
     for row, times, values in zip(parted(columns, ends), parted(counts, ends), got, strict=True):
         raw = (1 + np.log(times) if sublinear else times) * idf[row].astype(float)
         np.testing.assert_allclose(values, raw / max(np.linalg.norm(raw), 1e-300), rtol=2e-7)

@@ -2,20 +2,20 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.features.normalize import unit_rows
-from labelspace.labels.clustering import balanced_tree, instance_features
+from labelspace.features.normalize import normalize_rows
+from labelspace.labels.clustering import balanced_tree, pifa_embeddings
 
 
 def test_a_label_is_the_sum_of_its_documents():
     data = planted(n=50, d=40, l=6, seed=1)
-    Z = instance_features(data.X, data.Y).toarray()
+    Z = pifa_embeddings(data.X, data.Y).toarray()
     for label in range(6):
         total = data.X[data.Y[:, label].toarray().ravel() > 0].sum(axis=0).A1
         assert np.allclose(Z[label], total / np.linalg.norm(total), atol=1e-5)
 
 
 def test_parts_are_halved_until_they_are_small_enough():
-    Z = unit_rows(sp.random(101, 50, 0.2, "csr", np.float32, rng=np.random.default_rng(0)))
+    Z = normalize_rows(sp.random(101, 50, 0.2, "csr", np.float32, rng=np.random.default_rng(0)))
     order, depths = balanced_tree(Z, max_leaf=13, seed=3)
     assert sorted(order) == list(range(101))
     sizes = [np.diff(bounds) for bounds in depths]
@@ -26,7 +26,7 @@ def test_parts_are_halved_until_they_are_small_enough():
 
 
 def test_the_seed_decides_and_threads_do_not(monkeypatch):
-    Z = unit_rows(sp.random(200, 50, 0.2, "csr", np.float32, rng=np.random.default_rng(0)))
+    Z = normalize_rows(sp.random(200, 50, 0.2, "csr", np.float32, rng=np.random.default_rng(0)))
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
     one = balanced_tree(Z, 10, seed=1)[0]
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
@@ -36,7 +36,7 @@ def test_the_seed_decides_and_threads_do_not(monkeypatch):
 
 def test_relatives_of_a_planted_hierarchy_share_leaves():
     data = planted(n=6000, d=3000, l=111, labels_per_document=3, seed=2)
-    order, depths = balanced_tree(instance_features(data.X, data.Y), max_leaf=14, seed=0)
+    order, depths = balanced_tree(pifa_embeddings(data.X, data.Y), max_leaf=14, seed=0)
     leaf = np.empty(111, int)
     for part, (start, stop) in enumerate(zip(depths[-1], depths[-1][1:], strict=False)):
         leaf[order[start:stop]] = part

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.labels.clustering import balanced_tree, kmeans_tree
 from labelspace.labels.tree import Tree, hierarchy_tree
 from labelspace.types import Hierarchy
@@ -25,7 +25,7 @@ def check(tree, n):
 
 
 def rows(n, seed=0):
-    return unit_rows(sp.random(n, 40, 0.2, "csr", np.float32, rng=np.random.default_rng(seed)))
+    return normalize_rows(sp.random(n, 40, 0.2, "csr", np.float32, rng=np.random.default_rng(seed)))
 
 
 def test_a_balanced_tree_has_its_leaves_at_one_level():
@@ -52,7 +52,7 @@ def test_a_kmeans_tree_is_as_deep_as_asked_and_its_leaves_lie_at_different_level
 
 def test_labels_that_are_all_alike_stay_together():
     Z = sp.csr_matrix(np.ones((50, 3), np.float32))
-    tree = Tree(*kmeans_tree(unit_rows(Z), branching=4, max_leaf=10, max_depth=5, seed=0))
+    tree = Tree(*kmeans_tree(normalize_rows(Z), branching=4, max_leaf=10, max_depth=5, seed=0))
     check(tree, 50)
     assert tree.level.max() == 1
 

@@ -9,7 +9,7 @@ from labelspace.models.network import Layers, Network, to_label_errors
 from labelspace.models.popular import Popular
 from labelspace.training import output_layer as output
 from labelspace.training import sparse_layers as sparse_layers
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import SparseLayer
 
@@ -60,14 +60,14 @@ def gradients(monkeypatch):
     w32 = {key: value.astype(np.float32) for key, value in w.items()}
     found = {}
     last = OutputLayer(w32["W"].copy(), w32["b"].copy())
-    layers = Layers(SparseLayer(w32["E"].copy()), Moving(w32["c"].copy()), last)
+    layers = Layers(SparseLayer(w32["E"].copy()), AdamParameter(w32["c"].copy()), last)
     owners = {id(layers.hidden_bias): "c", id(last.weights): "W", id(last.bias): "b"}
 
     def record(self, gradient, rate, number, part=slice(None)):
         key = owners[id(self)]
         found.setdefault(key, np.full(self.value.shape, np.nan))[part] = gradient
 
-    monkeypatch.setattr(Moving, "step", record)
+    monkeypatch.setattr(AdamParameter, "step", record)
     given = (X.data.astype(np.float32), X.indices, X.indptr)
     activity = layers.features.embed(given, layers.hidden_bias.value)
     gate = (activity > 0).astype(np.float32)

@@ -3,7 +3,7 @@ import pytest
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import LinearSVC
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.one_vs_rest import OneVsRest
 
 
@@ -11,7 +11,7 @@ def test_it_ranks_as_scikit_learn_at_the_same_optimum(data):
     train, test = data
     ours = OneVsRest(C=1.0, threshold=0.0, tolerance=1e-6, max_passes=2000).fit(train.X, train.Y)
     theirs = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-8, max_iter=20000, dual=True, random_state=0))
-    margins = theirs.fit(unit_rows(train.X), train.Y).decision_function(unit_rows(test.X))
+    margins = theirs.fit(normalize_rows(train.X), train.Y).decision_function(normalize_rows(test.X))
     top = ours.predict_topk(test.X, k=3)
     probabilities = 1 / (1 + np.exp(-2 * np.take_along_axis(margins, top.labels.astype(int), axis=1)))
     assert np.allclose(top.scores, probabilities, atol=5e-3)

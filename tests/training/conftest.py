@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 
 
 @pytest.fixture
@@ -15,5 +15,5 @@ def recorded(monkeypatch):
         whole = found.setdefault(id(self), np.zeros_like(self.value))  # 0 for the parts that are not moved
         whole[part] = gradient.reshape(whole[part].shape)
 
-    monkeypatch.setattr(Moving, "step", record)
+    monkeypatch.setattr(AdamParameter, "step", record)
     return found

@@ -5,13 +5,20 @@ import pytest
 import scipy.sparse as sp
 from tests.training.torch_twin import Twins, in_torch
 
-from labelspace.kernels.quantize import in_bytes
-from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense_layers import ACTIVATIONS, Stack, flattened
+from labelspace.kernels.quantize import quantize_int8
+from labelspace.training.autoencoder import (
+    TrainingPhase,
+    LearningRates,
+    SparseDecoder,
+    SparseEncoder,
+    QuantizedEncoder,
+    phases,
+)
+from labelspace.training.dense_layers import ACTIVATIONS, Stack, flatten_layers
 from labelspace.training.sparse_layers import SparseLayer
 
 BATCH, FEATURES = 8, 30
-RATES = Rates(0.1, 0.3, 1)
+RATES = LearningRates(0.1, 0.3, 1)
 
 
 @pytest.fixture
@@ -172,26 +179,26 @@ def test_no_table_of_all_features_is_made_where_they_are_many(rng):
 
 
 def test_the_phases_of_each_training():
-    codes, everything = Phase(0.5, 0.2, False), Phase(0.5, 0.2, True)
+    codes, everything = TrainingPhase(0.5, 0.2, False), TrainingPhase(0.5, 0.2, True)
     assert phases("joint", 0.5, 0.2) == [everything]
     assert phases("pretrained", 0.5, 0.2) == [codes, everything]
-    assert phases("staged", 0.5, 0.2) == [codes, Phase(0.0, 0.0, True, codes_rest=True)]
+    assert phases("staged", 0.5, 0.2) == [codes, TrainingPhase(0.0, 0.0, True, freeze_codes=True)]
     with pytest.raises(KeyError):
         phases("other", 0.5)
 
 
 def test_codes_that_count_for_nothing_are_learned_all_the_same_where_they_come_first():
-    assert phases("joint", 0.0, 0.0) == [Phase(0.0, 0.0, True)]
+    assert phases("joint", 0.0, 0.0) == [TrainingPhase(0.0, 0.0, True)]
     for training in ("staged", "pretrained"):
-        assert phases(training, 0.0, 0.0)[0] == Phase(1.0, 1.0, False)
-        assert phases(training, 0.0)[0] == Phase(1.0, 0.0, False), "no second autoencoder"
-    assert phases("pretrained", 0.0, 0.0)[1] == Phase(0.0, 0.0, True)
+        assert phases(training, 0.0, 0.0)[0] == TrainingPhase(1.0, 1.0, False)
+        assert phases(training, 0.0)[0] == TrainingPhase(1.0, 0.0, False), "no second autoencoder"
+    assert phases("pretrained", 0.0, 0.0)[1] == TrainingPhase(0.0, 0.0, True)
 
 
 def test_weights_that_rest_keep_their_bytes(X, rng):
     encoder, decoder = SparseEncoder.random(X, [6, 4], "elu", "tanh", rng), a_decoder(X, rng, 12)
     none = RATES.none()
-    assert none == Rates(0.0, 0.0, 1)
+    assert none == LearningRates(0.0, 0.0, 1)
     moving = [encoder.offset.value, encoder.features.vectors, decoder.features.vectors]
     moving += [
         part.value for stack in (encoder.stack, decoder.stack) for d in stack.layers for part in (d.rows, d.offset)
@@ -209,9 +216,9 @@ def test_weights_that_rest_keep_their_bytes(X, rng):
 def test_a_stored_encoder_is_the_encoder_within_the_rounding_of_bytes(X, rng, widths, last):
     encoder = SparseEncoder.random(X, widths, "elu", last, rng)
     encoder.offset.value[:] = normal(rng, 50) / 10
-    vectors, scales = in_bytes(encoder.features.vectors)
+    vectors, scales = quantize_int8(encoder.features.vectors)
     chain = [(width, "elu") for width in widths[:-1]] + [(widths[-1], last)]
-    stored = StoredEncoder(vectors, scales, encoder.offset.value, flattened(encoder.stack.layers), chain)
+    stored = QuantizedEncoder(vectors, scales, encoder.offset.value, flatten_layers(encoder.stack.layers), chain)
     whole = stored(X, 0, BATCH)
     exact = encoder.forward(parts(X), 0.0, rng).code
     rounding = np.abs(X.toarray()).sum(axis=1).max() * scales.max() / 2  # of the first layer's sums, at most

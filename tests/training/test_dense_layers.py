@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.training.torch_twin import Twins, in_torch
 
-from labelspace.training.dense_layers import ACTIVATIONS, Dense, Stack, activated, flattened, slopes, through
+from labelspace.training.dense_layers import ACTIVATIONS, Dense, Stack, activated, flatten_layers, slopes, through
 
 WIDTHS = [6, 5, 4, 3]
 
@@ -85,7 +85,7 @@ def test_kept_layers_do_what_the_stack_did(rng, depth, first):
     stack = random_stack(rng, depth, "elu", "tanh")
     rows = normal(rng, 9, WIDTHS[0])
     chain = [(WIDTHS[0], first), *zip(WIDTHS[1 : depth + 1], stack.activations, strict=True)]
-    flat = flattened(stack.layers)
+    flat = flatten_layers(stack.layers)
     assert flat.dtype == np.float32
     assert flat.shape == (sum((a + 1) * b for a, b in zip(WIDTHS[:depth], WIDTHS[1 : depth + 1], strict=True)),)
     out = through(rows.copy(), flat, chain)
@@ -97,7 +97,7 @@ def test_kept_layers_do_what_the_stack_did(rng, depth, first):
 def test_a_normalised_layer_is_kept_as_it_is_used(rng):
     layer = Dense(normal(rng, 4, 6) * 3, normalized=True)
     rows = normal(rng, 3, 6)
-    out = through(rows.copy(), flattened([layer]), [(6, "linear"), (4, "linear")])
+    out = through(rows.copy(), flatten_layers([layer]), [(6, "linear"), (4, "linear")])
     assert np.allclose(out, layer.forward(rows), atol=1e-5)
 
 
@@ -105,7 +105,7 @@ def test_the_layers_of_two_stacks_are_kept_one_after_another(rng):
     one, two = (Stack.random(widths, "relu", "linear", rng) for widths in ([6, 5], [5, 3]))
     rows = normal(rng, 4, 6)
     chain = [(6, "linear"), (5, "linear"), (3, "linear")]
-    out = through(rows.copy(), flattened([*one.layers, *two.layers]), chain)
+    out = through(rows.copy(), flatten_layers([*one.layers, *two.layers]), chain)
     assert np.allclose(out, two.forward(one.forward(rows)[-1])[-1], atol=1e-5)
 
 

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.training.losses import bce_errors, log_odds, pair_errors, sigmoid, softmax_errors, to_chances
+from labelspace.training.losses import (
+    bce_gradient,
+    log_odds,
+    pairwise_softmax_gradient,
+    sigmoid,
+    softmax_gradient,
+    sigmoid_inplace,
+)
 
 N, LABELS = 5, 7
 
@@ -57,7 +64,9 @@ def pairs(torch, z, y, w):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(("errors", "loss"), [(bce_errors, bce), (softmax_errors, softmax), (pair_errors, pairs)])
+@pytest.mark.parametrize(
+    ("errors", "loss"), [(bce_gradient, bce), (softmax_gradient, softmax), (pairwise_softmax_gradient, pairs)]
+)
 def test_errors_are_the_gradient_that_torch_finds(case, errors, loss, weighted):
     scores, Y = case
     if weighted:
@@ -74,7 +83,7 @@ def test_a_weight_is_as_many_labels_of_the_same_score(case):
     once = np.concatenate([scores, np.full((N, 1), 0.7, np.float32)], axis=1)
     thrice = np.concatenate([once, once[:, -1:], once[:, -1:]], axis=1)
     weights = np.array([1] * LABELS + [3], np.float32)
-    for errors in (bce_errors, softmax_errors, pair_errors):
+    for errors in (bce_gradient, softmax_gradient, pairwise_softmax_gradient):
         one, three = in_blocks(errors, once, Y, weights), in_blocks(errors, thrice, Y, None)
         assert np.allclose(one[:, :LABELS], three[:, :LABELS], atol=1e-6)
         assert np.allclose(one[:, LABELS], three[:, LABELS:].sum(axis=1), atol=1e-6)
@@ -84,9 +93,9 @@ def test_errors_of_a_case_worked_by_hand():
     scores = np.log(np.array([[1, 2, 1], [3, 1, 1]], np.float32))
     columns, ends = np.array([0, 1], np.int32), np.array([0, 2, 2], np.int32)
     softened, crossed, paired = scores.copy(), scores.copy(), scores.copy()
-    softmax_errors(softened, columns, ends, 0, None)
-    bce_errors(crossed, columns, ends, 0, None)
-    pair_errors(paired, columns, ends, 0, None)
+    softmax_gradient(softened, columns, ends, 0, None)
+    bce_gradient(crossed, columns, ends, 0, None)
+    pairwise_softmax_gradient(paired, columns, ends, 0, None)
     assert np.allclose(paired, [[-1 / 4, -1 / 6, 5 / 12], [0, 0, 0]], atol=1e-6), (
         "the labels of a document do not compete"
     )
@@ -94,7 +103,7 @@ def test_errors_of_a_case_worked_by_hand():
     assert np.allclose(crossed, [[-1 / 2, -1 / 3, 1 / 2], [3 / 4, 1 / 2, 1 / 2]], atol=1e-6), "no label, all are wrong"
 
 
-@pytest.mark.parametrize("errors", [bce_errors, softmax_errors, pair_errors])
+@pytest.mark.parametrize("errors", [bce_gradient, softmax_gradient, pairwise_softmax_gradient])
 def test_large_scores_stay_finite_and_quiet(errors):
     scores = np.array([[2000, -2000, 0]], np.float32)
     errors(scores, np.array([0], np.int32), np.array([0, 1], np.int32), 0, None)
@@ -105,7 +114,7 @@ def test_chances_in_place_are_those_of_the_sigmoid():
     z = np.array([-1000, -3, 0, 0.5, 1000], np.float32)
     expected = sigmoid(z.astype(np.float64))
     assert np.allclose(expected[1:4], 1 / (1 + np.exp([3, 0, -0.5])))
-    to_chances(z)
+    sigmoid_inplace(z)
     assert np.allclose(z, expected, atol=1e-7)
 
 
@@ -116,15 +125,15 @@ def test_log_odds_are_finite_for_labels_on_no_and_on_every_document():
 
 def test_pair_errors_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(case):
     scores, Y = case
-    found = in_blocks(pair_errors, scores, Y, None)
+    found = in_blocks(pairwise_softmax_gradient, scores, Y, None)
     assert np.allclose(found.sum(axis=1), 0, atol=1e-6)
     one = sp.csr_matrix(np.eye(LABELS, dtype=np.float32)[[2]])
     alone = scores[:1].copy()
-    pair_errors(alone, one.indices, one.indptr, 0, None)
+    pairwise_softmax_gradient(alone, one.indices, one.indptr, 0, None)
     other = np.array([[2, 5]], np.int32)
     both = scores[:1].copy()
     both[0, 5] = 40  # far better than the first, which must not mind
-    pair_errors(both, other[0], np.array([0, 2], np.int32), 0, None)
+    pairwise_softmax_gradient(both, other[0], np.array([0, 2], np.int32), 0, None)
     without = scores[:1].astype(np.float64)[0]
     wrong = np.exp(np.delete(without, [2, 5])).sum()
     assert np.isclose(both[0, 2], -0.5 * wrong / (wrong + np.exp(without[2])), rtol=1e-4)
@@ -135,7 +144,7 @@ def test_pair_errors_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(c
 
 def test_a_document_with_every_label_has_nothing_to_learn():
     scores = np.array([[1, 2, 30]], np.float32)
-    pair_errors(scores, np.arange(3, dtype=np.int32), np.array([0, 3], np.int32), 0, None)
+    pairwise_softmax_gradient(scores, np.arange(3, dtype=np.int32), np.array([0, 3], np.int32), 0, None)
     assert np.abs(scores).max() < 1e-12
 
 
@@ -144,7 +153,7 @@ def test_pair_errors_stay_finite_however_far_apart_scores_are():
     Y = sp.csr_matrix((rng.random((200, LABELS)) < 0.4).astype(np.float32))
     for size in (1e2, 1e4, 1e30):
         scores = (size * rng.standard_normal((200, LABELS))).astype(np.float32)
-        pair_errors(scores, Y.indices, Y.indptr, 0, np.linspace(1, 1e6, LABELS, dtype=np.float32))
+        pairwise_softmax_gradient(scores, Y.indices, Y.indptr, 0, np.linspace(1, 1e6, LABELS, dtype=np.float32))
         assert np.isfinite(scores).all()
         assert np.abs(scores).max() <= 1 + 1e-5
 
@@ -152,7 +161,7 @@ def test_pair_errors_stay_finite_however_far_apart_scores_are():
 @pytest.mark.parametrize("scores", [[0, -100, -120, -121], [0, -80, -78, -121], [0, 0, -500, -510], [-9, 90, 3, 1]])
 def test_pairs_are_exact_where_scores_lie_far_apart(scores):
     found = np.array([scores], np.float32)
-    pair_errors(found, np.array([0, 1], np.int32), np.array([0, 2], np.int32), 0, None)
+    pairwise_softmax_gradient(found, np.array([0, 1], np.int32), np.array([0, 2], np.int32), 0, None)
     wrong = np.logaddexp(*map(float, scores[2:]))
     expected = [-1 / (1 + np.exp(min(own - wrong, 700.0))) / 2 for own in scores[:2]]
     for other in scores[2:]:

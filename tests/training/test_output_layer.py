@@ -3,8 +3,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from labelspace.training import output_layer as output
-from labelspace.training.optimizers import Moving
-from labelspace.training.output_layer import OutputLayer, SampledOutput, with_ones
+from labelspace.training.optimizers import AdamParameter
+from labelspace.training.output_layer import OutputLayer, SampledOutputLayer, append_ones
 
 BATCH, WIDTH, LABELS = 5, 4, 7
 
@@ -51,7 +51,7 @@ def test_the_output_layer_has_the_gradients_that_torch_finds(case, monkeypatch):
         assert (rate, number) == (0.1, 4)
         found.setdefault(id(self), np.full(self.value.shape, np.nan))[part] = gradient
 
-    monkeypatch.setattr(Moving, "step", record)
+    monkeypatch.setattr(AdamParameter, "step", record)
     back = layer.descend(activity, to_errors_of(goal), 0.1, 4)
     by_weights, by_bias, by_activity = by_torch(*case)
     assert np.allclose(found[id(layer.weights)], by_weights, atol=1e-5)
@@ -75,7 +75,7 @@ def test_the_output_layer_does_not_depend_on_the_threads(case, monkeypatch):
 @pytest.mark.parametrize("ids", [list(range(LABELS)), [6, 1, 3], []])
 def test_sampled_labels_have_the_gradients_of_the_whole_layer(case, ids):
     weights, bias, activity, goal = case
-    layer, ids = SampledOutput(weights.copy(), bias.copy()), np.array(ids, np.int32)
+    layer, ids = SampledOutputLayer(weights.copy(), bias.copy()), np.array(ids, np.int32)
     back = layer.descend(activity, ids, to_errors_of(goal[:, ids]), 0.1)
     by_weights, by_bias, by_activity = by_torch(weights[ids], bias[ids], activity, goal[:, ids])
     assert np.allclose(back, by_activity, atol=1e-5)
@@ -88,7 +88,7 @@ def test_sampled_labels_have_the_gradients_of_the_whole_layer(case, ids):
     assert np.array_equal(layer.bias_values[others], bias[others])
 
 
-@pytest.mark.parametrize("kind", [OutputLayer, SampledOutput])
+@pytest.mark.parametrize("kind", [OutputLayer, SampledOutputLayer])
 def test_both_begin_alike_and_are_kept_by_units(kind, rng):
     bias = np.linspace(-1, 1, LABELS, dtype=np.float32)
     layer = kind.random(bias, 400, rng)
@@ -104,13 +104,13 @@ def test_both_begin_alike_and_are_kept_by_units(kind, rng):
 
 def test_the_biases_of_sampled_labels_are_a_copy(case):
     weights, bias, *_ = case
-    layer = SampledOutput(weights, bias)
+    layer = SampledOutputLayer(weights, bias)
     layer.bias_values[:] = 9
     assert np.array_equal(layer.bias_values, bias)
 
 
 def test_ones_stand_last():
-    padded = with_ones(np.array([[2, 3], [4, 5]], np.float32))
+    padded = append_ones(np.array([[2, 3], [4, 5]], np.float32))
     assert padded.tolist() == [[2, 3, 1], [4, 5, 1]]
     assert padded.dtype == np.float32
-    assert with_ones(np.zeros((0, 2), np.float32)).shape == (0, 3)
+    assert append_ones(np.zeros((0, 2), np.float32)).shape == (0, 3)

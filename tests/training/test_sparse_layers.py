@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.training import sparse_layers as layers
-from labelspace.training.sparse_layers import SPREAD, SparseLayer, some_rows
+from labelspace.training.sparse_layers import SPREAD, SparseLayer, batch_rows
 
 
 @pytest.fixture
@@ -35,9 +35,9 @@ def scales(layer):
 
 def test_some_rows_keep_their_sum_on_average(X):
     rows = np.array([3, 11, 4], np.int32)
-    draws = [sp.csr_matrix(some_rows(X, rows, 0.4, np.random.default_rng(i)), shape=(3, 30)) for i in range(600)]
+    draws = [sp.csr_matrix(batch_rows(X, rows, 0.4, np.random.default_rng(i)), shape=(3, 30)) for i in range(600)]
     assert np.allclose(sum(draws).toarray() / 600, X[rows].toarray(), atol=0.25)
-    whole = sp.csr_matrix(some_rows(X, rows, 0.0, np.random.default_rng(0)), shape=(3, 30))
+    whole = sp.csr_matrix(batch_rows(X, rows, 0.0, np.random.default_rng(0)), shape=(3, 30))
     assert np.array_equal(whole.toarray(), X[rows].toarray())
 
 

@@ -52,11 +52,11 @@ def _chained(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
         for found in re.finditer(r"\d+", group[0]) if len(group) == 1 else ():
             around = group[0][: found.start()], group[0][found.end() :]
             alike.setdefault(around, {})[int(found[0])] = group[0]
-    chain_of: dict[str, tuple[str, ...]] = {}
+    layer_chain: dict[str, tuple[str, ...]] = {}
     for levels in sorted(alike.values(), key=len, reverse=True):
-        free = [levels[number] for number in sorted(levels) if levels[number] not in chain_of]
-        chain_of |= dict.fromkeys(free, tuple(free)) if len(free) > 1 else {}
-    return tuple(dict.fromkeys(chain_of.get(group[0], group) if len(group) == 1 else group for group in groups))
+        free = [levels[number] for number in sorted(levels) if levels[number] not in layer_chain]
+        layer_chain |= dict.fromkeys(free, tuple(free)) if len(free) > 1 else {}
+    return tuple(dict.fromkeys(layer_chain.get(group[0], group) if len(group) == 1 else group for group in groups))
 
 
 def needed_columns(columns: Columns, with_labels: bool) -> tuple[str, ...]:

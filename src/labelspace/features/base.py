@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.estimator import Estimator
-from labelspace.kernels.tfidf import weigh_rows
+from labelspace.kernels.tfidf import tfidf_values
 from labelspace.types import Csr, Floats, Ints, Longs
 
 ONCE = np.empty(0, np.int32)
@@ -79,7 +79,7 @@ class Bags(NamedTuple):
 
     def weighed(self, idf: Floats, sublinear: bool) -> Rows:
         """With values in place of counts."""
-        return Rows(self.columns, weigh_rows(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
+        return Rows(self.columns, tfidf_values(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
 
 
 class Rows(NamedTuple):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import scipy.sparse as sp
 
-from labelspace.kernels.normalize import unit_values
+from labelspace.kernels.normalize import normalized_values
 from labelspace.types import Csr
 
 
-def unit_rows(X: Csr) -> Csr:
+def normalize_rows(X: Csr) -> Csr:
     """The rows of X divided by their Euclidean length; an empty row stays empty.
 
     >>> import numpy as np
-    >>> unit_rows(sp.csr_matrix(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))).toarray().tolist()
+    >>> normalize_rows(sp.csr_matrix(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))).toarray().tolist()
     [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-    return sp.csr_matrix((unit_values(X.data, X.indptr), X.indices, X.indptr), shape=X.shape)
+    return sp.csr_matrix((normalized_values(X.data, X.indptr), X.indices, X.indptr), shape=X.shape)

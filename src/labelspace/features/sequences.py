@@ -13,7 +13,7 @@ from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.base import ONCE, Features, Rows, check_texts, check_training_texts, stacked
 from labelspace.features.tokenizer import Analyzer, Spans, characters, in_blocks
-from labelspace.features.vocabulary import Lexicon, Stream, read_words
+from labelspace.features.vocabulary import Stream, Vocabulary, read_words
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.types import Csr, Ints, Longs
@@ -59,7 +59,7 @@ class Sequences(Features):
     word_bytes_: Bytes = learned()  # UTF-8 of the words of the tokens from NUMBER on
     word_offsets_: Longs = learned()  # (n_tokens - 1,)
 
-    _ready: tuple[Bytes, Lexicon] | None = None
+    _ready: tuple[Bytes, Vocabulary] | None = None
 
     @property
     def n_features(self) -> int:
@@ -123,14 +123,14 @@ class Sequences(Features):
             )
         new_ids[kept] = np.arange(1, len(kept) + 1)
         new_ids[[i for i, word in enumerate(raw) if word == _ZERO]] = 0
-        learned = Lexicon.of([_ZERO, *(raw[i] for i in kept)])
+        learned = Vocabulary.of([_ZERO, *(raw[i] for i in kept)])
         self.word_bytes_, self.word_offsets_ = learned.word_bytes, learned.offsets
         return stream.renumbered(new_ids)
 
-    def _lexicon(self) -> Lexicon:
+    def _lexicon(self) -> Vocabulary:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.word_bytes_:
-            self._ready = (self.word_bytes_, Lexicon(self.word_bytes_, self.word_offsets_))
+            self._ready = (self.word_bytes_, Vocabulary(self.word_bytes_, self.word_offsets_))
         return self._ready[1]
 
     def _checked(self, ids: Ints) -> Ints:

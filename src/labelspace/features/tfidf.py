@@ -22,7 +22,7 @@ from labelspace.features.base import (
 )
 from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.tokenizer import Analyzer, in_blocks
-from labelspace.features.vocabulary import Lexicon, Stream, read_words
+from labelspace.features.vocabulary import Stream, Vocabulary, read_words
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Csr, Floats, Longs
@@ -69,7 +69,7 @@ class Tfidf(Features):
     keys_: Longs = learned()  # (n_features,) sorted; see kernels.ngrams
     idf_: Floats = learned()  # (n_features,)
 
-    _ready: tuple[Longs, Lexicon, NgramIndex] | None = None
+    _ready: tuple[Longs, Vocabulary, NgramIndex] | None = None
 
     @property
     def n_features(self) -> int:
@@ -150,9 +150,9 @@ class Tfidf(Features):
     def _longest(self) -> int:
         return int(self.ngrams) if self.analyzer == "word" else 1
 
-    def _lookup(self) -> tuple[Lexicon, NgramIndex]:
+    def _lookup(self) -> tuple[Vocabulary, NgramIndex]:
         """What is derived from the state, on first use and again after a new ``fit``."""
         if self._ready is None or self._ready[0] is not self.keys_:
-            lexicon = Lexicon(self.word_bytes_, self.word_offsets_)
+            lexicon = Vocabulary(self.word_bytes_, self.word_offsets_)
             self._ready = (self.keys_, lexicon, NgramIndex(self.keys_, len(lexicon), self._longest()))
         return self._ready[1:]

@@ -19,7 +19,7 @@ from labelspace.types import Bools, Ints, Longs
 
 
 @dataclass(frozen=True, eq=False)
-class Lexicon:
+class Vocabulary:
     """Words and their ids, which are their places. Alphabetical order is that of code points, and so of UTF-8 bytes."""
 
     word_bytes: Bytes  # UTF-8 of all words, one after the other
@@ -86,14 +86,14 @@ class _Block(NamedTuple):
 
     stream: Stream
     hashes: Hashes
-    lexicon: Lexicon
+    lexicon: Vocabulary
     df: Longs
     times: Longs
 
 
 def read_words(
     texts: Sequence[str], analyzer: Analyzer, in_order: bool, min_df: int
-) -> tuple[Lexicon, Stream, Longs, Longs]:
+) -> tuple[Vocabulary, Stream, Longs, Longs]:
     """Number the words that occur in ``min_df`` texts or more.
 
     Args:
@@ -125,7 +125,7 @@ def _read_block(texts: Sequence[str], analyzer: Analyzer, in_order: bool) -> _Bl
     return _Block(stream, hashes, lexicon, *tally(*stream, len(lexicon)))
 
 
-def _merged(blocks: list[_Block]) -> tuple[Lexicon, list[Ints], Longs, Longs]:
+def _merged(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]:
     """One lexicon of all blocks, the new ids of each block's words, and the sums of their counts."""
     table, ids = _empty_table(), []
     for block in blocks:
@@ -164,6 +164,6 @@ def _empty_table() -> Table:
     return np.zeros(2**14, np.uint64), hashes, np.empty(2**13, np.uint8), offsets, 0
 
 
-def _table_parts(table: Table) -> tuple[Hashes, Lexicon]:
+def _table_parts(table: Table) -> tuple[Hashes, Vocabulary]:
     _, hashes, word_bytes, offsets, n = table
-    return hashes[:n], Lexicon(word_bytes[: offsets[n]], offsets[: n + 1])
+    return hashes[:n], Vocabulary(word_bytes[: offsets[n]], offsets[: n + 1])

@@ -102,7 +102,7 @@ def choose(
 
 def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
     """What to try, in this order; each is built when it is called."""
-    in_bytes, in_both = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
+    quantize_int8, in_both = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
 
     def approximate(kind: str) -> Candidate:
         told = None if progress is None else partial(progress, f"building the index ({kind})")
@@ -111,7 +111,7 @@ def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Prog
     if kind in KINDS[2:]:
         yield approximate(kind)
     elif kind == "exact" or vectors.size <= BYTES_UP_TO:
-        yield in_bytes
+        yield quantize_int8
         yield in_both
     else:
         yield approximate("ivf")

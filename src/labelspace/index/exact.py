@@ -9,7 +9,7 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
 from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again
-from labelspace.kernels.quantize import in_bytes, in_words
+from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays
 from labelspace.types import Floats, Ints, TopK
@@ -50,7 +50,7 @@ class Exact(Index):
     def _stored(self, table: Floats) -> Arrays:
         arrays: Arrays = {}
         if "int8" in self.storage:
-            arrays["bytes"], arrays["scales"] = in_bytes(table)
+            arrays["bytes"], arrays["scales"] = quantize_int8(table)
         if "float32" in self.storage:
             arrays["vectors"] = table
         return arrays
@@ -74,7 +74,7 @@ class Exact(Index):
         if self.storage == "float32":
             best_products(queries, held["vectors"], held["ids"], labels, scores)
             return
-        words, word_scales = in_words(queries)
+        words, word_scales = quantize_int16(queries)
         if self.storage == "int8":
             best_whole_products(words, word_scales, held["bytes"], held["scales"], held["ids"], labels, scores)
             return

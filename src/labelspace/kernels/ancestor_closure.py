@@ -46,7 +46,7 @@ def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float3
 
 
 @njit(cache=True, nogil=True)
-def close_rows(
+def include_ancestors(
     labels: Ints,
     scores: Floats,
     starts: Places,

@@ -125,7 +125,7 @@ def grow(
 
 
 @njit(cache=True, nogil=True)
-def forest_margins(
+def forest_scores(
     F: Floats, start: int, stop: int, roots: Ints, column: Ints, upto: Floats, left: Ints, value: Floats, out: Floats
 ) -> None:
     """Add the leaves that rows start..stop of F fall into to ``out``, tree by tree: a tree stays in the cache."""

@@ -23,7 +23,7 @@ def subtract_at(columns: Ints, ends: Ints, start: int, shared: bool, out: Floats
 
 
 @njit(cache=True, nogil=True)
-def margin_errors(
+def margin_gradient(
     columns: Ints, ends: Ints, start: int, drawn: Longs, margin: float, hardest: int, out: Floats
 ) -> None:
     """The margin loss of one true label a row, ``columns[drawn[i]]``, against the hardest wrong ones.

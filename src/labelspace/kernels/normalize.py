@@ -9,7 +9,7 @@ from labelspace.types import Floats, Ints
 
 
 @njit(cache=True, nogil=True)
-def unit_values(data: Floats, indptr: Ints) -> Floats:
+def normalized_values(data: Floats, indptr: Ints) -> Floats:
     """The values of a CSR matrix, each divided by the Euclidean length of its row; a row of zeros stays so."""
     out = np.empty(len(data), np.float32)
     for row in range(len(indptr) - 1):

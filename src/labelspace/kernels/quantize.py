@@ -17,16 +17,16 @@ LARGEST_WORD = 2**15 - 1
 ROW_BLOCK = 4096  # rows at a time: no copy of the whole table in float32
 
 
-def in_bytes(table: Floats) -> tuple[Bytes, Floats]:
+def quantize_int8(table: Floats) -> tuple[Bytes, Floats]:
     """The rows of a table as int8 and a scale each: at most half a scale from where they were.
 
-    >>> in_bytes(np.array([[0.5, -1.0]], np.float32))[0].tolist()
+    >>> quantize_int8(np.array([[0.5, -1.0]], np.float32))[0].tolist()
     [[64, -127]]
     """
     return _rounded(table, LARGEST_BYTE, np.int8)
 
 
-def in_words(table: Floats) -> tuple[Words, Floats]:
+def quantize_int16(table: Floats) -> tuple[Words, Floats]:
     """The same in int16, and so small that a row's product with a row of bytes fits into 32 bits."""
     largest = min(LARGEST_WORD, (2**31 - 1) // (LARGEST_BYTE * max(table.shape[1], 1)))
     return _rounded(table, largest, np.int16)

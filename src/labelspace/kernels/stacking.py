@@ -8,8 +8,8 @@ from numba import njit
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-OF_A_MEMBER = 4  # columns: score, rank, score relative to the member's best, that best
-OF_ALL = 3  # columns: log count of the label, sum of the scores, members that list it
+COLUMNS_PER_MEMBER = 4  # columns: score, rank, score relative to the member's best, that best
+SHARED_COLUMNS = 3  # columns: log count of the label, sum of the scores, members that list it
 
 
 @njit(cache=True, nogil=True)
@@ -59,16 +59,16 @@ def fill_table(
     """
     members, _, places = listed.shape
     found = np.empty(members * depth, np.int32)
-    total, hits = OF_A_MEMBER * members + 1, OF_A_MEMBER * members + 2
+    total, hits = COLUMNS_PER_MEMBER * members + 1, COLUMNS_PER_MEMBER * members + 2
     for row in range(start, stop):
         first, n = ends[row], candidates(listed, row, depth, found)
         labels[first : first + n] = found[:n]
         here = table[first : first + n]
         here[:] = 0.0
         for i in range(n):
-            here[i, OF_A_MEMBER * members] = log_counts[found[i]]
+            here[i, COLUMNS_PER_MEMBER * members] = log_counts[found[i]]
         for member in range(members):
-            at = OF_A_MEMBER * member
+            at = COLUMNS_PER_MEMBER * member
             best = max(scores[member, row, 0], np.float32(0.0))
             for i in range(n):
                 here[i, at + 1], here[i, at + 3] = places, best
@@ -86,7 +86,7 @@ def fill_table(
 
 
 @njit(cache=True, nogil=True)
-def best_of_table(
+def rank_candidates(
     labels: Ints, chances: Floats, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Floats
 ) -> None:
     """The candidates of rows start..stop with the best chances, best first."""

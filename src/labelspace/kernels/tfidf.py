@@ -89,7 +89,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
 
 
 @njit(cache=True, nogil=True)
-def weigh_rows(
+def tfidf_values(
     columns: Ids, counts: Ids, ends: Offsets, idf: npt.NDArray[np.float32], sublinear: bool
 ) -> npt.NDArray[np.float32]:
     """The value of each column: its count, or 1 + ln of it, times its idf, each document scaled to length one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.kmeans import bisect, kmeans
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
@@ -12,9 +12,9 @@ from labelspace.types import Csr, Ints, Longs
 MAX_ROUNDS = 20
 
 
-def instance_features(X: Csr, Y: Csr) -> Csr:
+def pifa_embeddings(X: Csr, Y: Csr) -> Csr:
     """Each label as the sum of its documents, at length one ("PIFA"). Shape (n_labels, n_features)."""
-    return unit_rows((Y.T.tocsr() @ X).tocsr())
+    return normalize_rows((Y.T.tocsr() @ X).tocsr())
 
 
 def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
@@ -24,7 +24,7 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
 
     >>> import scipy.sparse as sp
     >>> Z = sp.csr_matrix(np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], np.float32))
-    >>> order, depths = balanced_tree(unit_rows(Z), max_leaf=2, seed=0)
+    >>> order, depths = balanced_tree(normalize_rows(Z), max_leaf=2, seed=0)
     >>> sorted(sorted(part.tolist()) for part in np.split(order, depths[-1][1:-1]))
     [[0, 2], [1, 3]]
     """

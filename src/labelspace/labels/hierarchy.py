@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labelspace.errors import DataError
-from labelspace.kernels.ancestor_closure import close_rows
+from labelspace.kernels.ancestor_closure import include_ancestors
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Hierarchy, TopK
 
@@ -34,7 +34,7 @@ def consistent(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
 
     def close(start: int, stop: int) -> None:
         parts = (above.indptr, above.indices, levels, start, stop)
-        close_rows(top.labels, top.scores, *parts, out.labels, out.scores)
+        include_ancestors(top.labels, top.scores, *parts, out.labels, out.scores)
 
     run_blocks(close, len(top), ROW_BLOCK)
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.hits import Judged
+from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.inputs import checked_k
 from labelspace.types import Csr, TopK
 
@@ -26,7 +26,7 @@ def expected_calibration_error(Y: Csr, topk: TopK, k: int, bins: int = BINS) -> 
     if bins < 1:
         raise ParameterError(f"bins must be at least 1, but is {bins}; give more")
     k = checked_k(k)
-    judged = Judged.of(Y, topk, k)
+    judged = RankedHits.of(Y, topk, k)
     labeled = np.diff(Y.indptr) > 0
     hits = np.zeros((len(topk), k))
     hits[labeled] = judged.hits

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import propensity, ranking
-from labelspace.metrics.hits import Doubles, Judged
+from labelspace.metrics.hits import Doubles, RankedHits
 from labelspace.metrics.inputs import checked_k, checked_matrix
 from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensity
 from labelspace.types import Csr, TopK
@@ -53,7 +53,7 @@ def evaluate(
     widest = max((checked_k(k) for k in ks), default=0)
     if not widest:
         raise ParameterError("ks must name at least one k, but is empty; give for example ks=(1, 3, 5)")
-    judged = Judged.of(Y, topk, widest)
+    judged = RankedHits.of(Y, topk, widest)
     weights = _weights(Y, counts, n_documents, A, B, propensity_from)
     earned, ideal = propensity.earned_weights(judged, weights), propensity.ideal_weights(judged, weights)
     table = {f"P@{k}": ranking.precision(judged, k) for k in ks}

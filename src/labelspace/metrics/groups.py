@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.metrics.f1 import Tally, ratio
-from labelspace.metrics.hits import Judged, checked_places
+from labelspace.metrics.hits import RankedHits, checked_places
 from labelspace.metrics.inputs import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, TopK
 
@@ -67,7 +67,7 @@ def by_group(
     group_of = _group_of(groups, Y.shape[1])
     labels, sure = _answers(topk, group_of, len(groups), least)
     right, asked = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
-    right[labeled] = Judged.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
+    right[labeled] = RankedHits.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
     found = (labels[right], labels[asked & (labels >= 0)], true.indices)
     tally = Tally(*(np.bincount(ids, minlength=Y.shape[1]) for ids in found))
     rare = checked_counts(counts, Y.shape[1]) <= tail

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from labelspace.errors import DataError
 from labelspace.metrics.f1 import Tally, predicted_set
 from labelspace.metrics.groups import by_group, first_answer
-from labelspace.metrics.hits import Judged, checked_places
+from labelspace.metrics.hits import RankedHits, checked_places
 from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Csr, Hierarchy, TopK
 
@@ -137,7 +137,7 @@ def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
     deepest = np.maximum.reduceat(hierarchy.levels[true.indices], true.indptr[:-1])  # (n,)
     places = np.append(hierarchy.levels, -1)[listed.labels]  # (n, places)
     answers = first_answer(listed, places == deepest[:, None])
-    return float(Judged.of(true, answers, 1).hits.mean())
+    return float(RankedHits.of(true, answers, 1).hits.mean())
 
 
 def _check_width(hierarchy: Hierarchy, Y: Csr) -> None:

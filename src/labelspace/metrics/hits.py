@@ -15,12 +15,12 @@ Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Judged:
+class RankedHits:
     """The first k places of the documents that have labels; those without are counted and left out.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
-    >>> Judged.of(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2).hits.tolist()
+    >>> RankedHits.of(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2).hits.tolist()
     [[1.0, 0.0], [1.0, 0.0]]
     """
 
@@ -30,14 +30,14 @@ class Judged:
     n_without_labels: int
 
     @staticmethod
-    def of(Y: Csr, topk: TopK, k: int) -> Judged:
+    def of(Y: Csr, topk: TopK, k: int) -> RankedHits:
         """Check that the two fit, drop the documents without labels, and mark the right places."""
         true, labels = checked_matrix(Y), checked_places(topk, checked_k(k), Y.shape)
         labeled = labeled_rows(true)
         n_without_labels = int(labeled.size - labeled.sum())
         if n_without_labels:
             true, labels = true[labeled], labels[labeled]
-        return Judged(true, labels, _mark_hits(true, labels), n_without_labels)
+        return RankedHits(true, labels, _mark_hits(true, labels), n_without_labels)
 
     def __len__(self) -> int:
         return int(self.true.shape[0])

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.hits import Doubles, Judged
+from labelspace.metrics.hits import Doubles, RankedHits
 from labelspace.metrics.inputs import checked_counts
 from labelspace.metrics.ranking import discounts
 from labelspace.types import Csr, TopK
@@ -87,7 +87,7 @@ def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
     >>> psp_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, weights=[1.0, 3.0, 2.0], k=2)
     0.5
     """
-    judged = Judged.of(Y, topk, k)
+    judged = RankedHits.of(Y, topk, k)
     checked = checked_weights(weights, Y.shape[1])
     return psp(earned_weights(judged, checked), ideal_weights(judged, checked), k)
 
@@ -106,7 +106,7 @@ def psndcg_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float
     >>> round(psndcg_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, weights=[1.0, 3.0, 2.0], k=2), 4)
     0.5328
     """
-    judged = Judged.of(Y, topk, k)
+    judged = RankedHits.of(Y, topk, k)
     checked = checked_weights(weights, Y.shape[1])
     return psndcg(earned_weights(judged, checked), ideal_weights(judged, checked), k)
 
@@ -135,13 +135,13 @@ def checked_weights(weights: npt.ArrayLike, n_labels: int) -> Doubles:
     return given[:n_labels]
 
 
-def earned_weights(judged: Judged, weights: Doubles) -> Doubles:
+def earned_weights(judged: RankedHits, weights: Doubles) -> Doubles:
     """The weight of each hit, 0 at a miss. Shape (n, k)."""
     # A place without a label reads the weight at -1, which its hit of 0 takes away again.
     return np.asarray(judged.hits * weights[judged.labels], np.float64)
 
 
-def ideal_weights(judged: Judged, weights: Doubles) -> Doubles:
+def ideal_weights(judged: RankedHits, weights: Doubles) -> Doubles:
     """Each document's largest weights of true labels, largest first, 0 where labels run out. Shape (n, k)."""
     true, n_labels = judged.true, weights.size
     order = np.argsort(-weights, kind="stable")

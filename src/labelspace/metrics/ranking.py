@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.metrics.hits import Doubles, Judged
+from labelspace.metrics.hits import Doubles, RankedHits
 from labelspace.types import Csr, TopK
 
 
@@ -28,7 +28,7 @@ def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
     0.5
     """
-    return precision(Judged.of(Y, topk, k), k)
+    return precision(RankedHits.of(Y, topk, k), k)
 
 
 def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -44,7 +44,7 @@ def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> round(ndcg_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2), 4)
     0.8066
     """
-    return ndcg(Judged.of(Y, topk, k), k)
+    return ndcg(RankedHits.of(Y, topk, k), k)
 
 
 def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -60,7 +60,7 @@ def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> recall_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
     0.75
     """
-    return recall(Judged.of(Y, topk, k), k)
+    return recall(RankedHits.of(Y, topk, k), k)
 
 
 def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -76,7 +76,7 @@ def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> r_precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=1)
     1.0
     """
-    return r_precision(Judged.of(Y, topk, k), k)
+    return r_precision(RankedHits.of(Y, topk, k), k)
 
 
 def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -92,32 +92,32 @@ def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> round(coverage_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2), 4)
     0.6667
     """
-    return coverage(Judged.of(Y, topk, k), k)
+    return coverage(RankedHits.of(Y, topk, k), k)
 
 
-def precision(judged: Judged, k: int) -> float:
+def precision(judged: RankedHits, k: int) -> float:
     """P@k of a judged ranking."""
     return float(judged.cut(k).sum() / (k * len(judged)))
 
 
-def ndcg(judged: Judged, k: int) -> float:
+def ndcg(judged: RankedHits, k: int) -> float:
     """nDCG@k of a judged ranking."""
     ideal = np.cumsum(discounts(k))
     gains = judged.cut(k) @ discounts(k)  # (n,)
     return float((gains / ideal[np.minimum(judged.n_true, k) - 1]).mean())
 
 
-def recall(judged: Judged, k: int) -> float:
+def recall(judged: RankedHits, k: int) -> float:
     """R@k of a judged ranking."""
     return float((judged.cut(k).sum(axis=1) / judged.n_true).mean())
 
 
-def r_precision(judged: Judged, k: int) -> float:
+def r_precision(judged: RankedHits, k: int) -> float:
     """RP@k of a judged ranking."""
     return float((judged.cut(k).sum(axis=1) / np.minimum(judged.n_true, k)).mean())
 
 
-def coverage(judged: Judged, k: int) -> float:
+def coverage(judged: RankedHits, k: int) -> float:
     """coverage@k of a judged ranking."""
     found = np.bincount(judged.labels[:, :k][judged.cut(k) > 0])
     return float(np.count_nonzero(found) / np.count_nonzero(np.bincount(judged.true.indices)))

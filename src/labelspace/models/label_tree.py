@@ -31,17 +31,17 @@ import scipy.sparse as sp
 from labelspace.constraints import boolean, integer, one_of, optional, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.beam_search import advance, beam_search
-from labelspace.kernels.normalize import unit_values
+from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import reached, train_children
-from labelspace.labels.clustering import balanced_levels, instance_features, kmeans_tree
+from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.training.linear_weights import by_features, short_numbers
+from labelspace.training.linear_weights import compact_ids, feature_major
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents a task
@@ -110,7 +110,7 @@ class LabelTree(Model):
     roots_: Ints = learned()  # (trees,)
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X) if self.normalize else X
+        X = normalize_rows(X) if self.normalize else X
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
         Z = self._describe(X, documents, seen, context)  # step 1
@@ -126,7 +126,7 @@ class LabelTree(Model):
     def _describe(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
             return sp.csr_matrix((len(seen), 0), dtype=np.float32)
-        Z = instance_features(X, documents)
+        Z = pifa_embeddings(X, documents)
         if not self.label_text:
             return Z
         if context.label_features is None:
@@ -134,7 +134,7 @@ class LabelTree(Model):
                 f"label_text={self.label_text} needs features of the labels' texts, but there are none; train on texts "
                 "with named labels, give fit(..., label_features=...), or set label_text=0"
             )
-        return unit_rows((Z + self.label_text * unit_rows(context.label_features[seen])).tocsr())
+        return normalize_rows((Z + self.label_text * normalize_rows(context.label_features[seen])).tocsr())
 
     def _grow(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
         """The labels in the order of the leaves, and where the parts of each depth begin."""
@@ -186,9 +186,9 @@ class LabelTree(Model):
             tell = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             run_blocks(partial(train, parts), len(parts), 1, tell)
             done += len(parts)
-            W = by_features([kept[part] for part in sorted(kept)], X.shape[1], sizes)
+            W = feature_major([kept[part] for part in sorted(kept)], X.shape[1], sizes)
             self.values_, self.starts_ = W.data, W.indptr
-            self.nodes_ = short_numbers(W.indices, len(sizes))
+            self.nodes_ = compact_ids(W.indices, len(sizes))
 
     @property
     def weights_(self) -> Csr:
@@ -239,7 +239,7 @@ class LabelTree(Model):
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        values = unit_values(X.data, X.indptr) if self.normalize else X.data
+        values = normalized_values(X.data, X.indptr) if self.normalize else X.data
         out = TopK.empty(X.shape[0], k)
 
         def search(start: int, stop: int) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 
 from labelspace.constraints import integer, optional, real
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.voting import gain, tally
@@ -73,7 +73,7 @@ class Neighbors(Model):
     power_: float = learned()  # p
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         self._store(X)  # step 1
         self.Y_ = Y.copy()  # the caller may go on using theirs
         numbers = NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
@@ -113,7 +113,7 @@ class Neighbors(Model):
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        near, similarity = self._nearest(unit_rows(X), self.neighbors_)  # step 3
+        near, similarity = self._nearest(normalize_rows(X), self.neighbors_)  # step 3
         return self._vote(near, similarity, self.neighbors_, self.power_, k)  # step 4
 
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:

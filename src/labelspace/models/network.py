@@ -28,17 +28,17 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.constraints import integer, optional, real
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.sparse_layers import network_topk, subtract_labels
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import log_odds, sigmoid, to_chances
-from labelspace.training.optimizers import Moving
+from labelspace.training.losses import log_odds, sigmoid, sigmoid_inplace
+from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
-from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
+from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -81,21 +81,21 @@ class Network(Model):
     seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         rng = np.random.default_rng(self.random_state)
         layers = Layers.random(X, Y, self.hidden_dim, rng)  # step 1
         batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)  # step 2
         with threadpool_limits(1, user_api="blas"):
             for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress):
                 self._learn(layers, X, Y, rows, left, rng)
-        self.vectors_, self.vector_scales_ = in_bytes(layers.features.vectors)  # step 5
+        self.vectors_, self.vector_scales_ = quantize_int8(layers.features.vectors)  # step 5
         self.weights_, self.weight_scales_ = layers.output.by_units()
         self.hidden_bias_, self.bias_ = layers.hidden_bias.value, layers.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
     def _learn(self, layers: Layers, X: Csr, Y: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """One step on some rows; ``left`` is the share of the rates that is left."""
-        given = some_rows(X, rows, self.input_dropout, rng)  # step 3
+        given = batch_rows(X, rows, self.input_dropout, rng)  # step 3
         activity = layers.features.embed(given, layers.hidden_bias.value)  # (batch, hidden)
         gate = (rng.random(activity.shape, np.float32) >= self.dropout) / np.float32(1 - self.dropout)
         gate *= activity > 0
@@ -105,7 +105,7 @@ class Network(Model):
         layers.descend_input(given, gradient, self.learning_rate * left, self.feature_learning_rate * left)
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
@@ -125,7 +125,7 @@ class Layers:
     """The network while it learns."""
 
     features: SparseLayer  # E (n_features, hidden)
-    hidden_bias: Moving  # c (hidden,)
+    hidden_bias: AdamParameter  # c (hidden,)
     output: OutputLayer  # W (n_labels, hidden) and b
     n_steps: int = 0  # steps begun
 
@@ -133,7 +133,7 @@ class Layers:
     def random(cls, X: Csr, Y: Csr, hidden: int, rng: np.random.Generator) -> Layers:
         """Random vectors and weights, and labels at their frequency."""
         features = SparseLayer.random(X, hidden, rng)
-        return cls(features, Moving(np.zeros(hidden, np.float32)), OutputLayer.random(log_odds(Y), hidden, rng))
+        return cls(features, AdamParameter(np.zeros(hidden, np.float32)), OutputLayer.random(log_odds(Y), hidden, rng))
 
     def descend_output(self, activity: Floats, Y: Csr, rows: Ints, rate: float) -> Floats:
         """Move W and b on the rows of Y; the gradient by their activity (batch, hidden) is returned."""
@@ -149,6 +149,6 @@ class Layers:
 
 def to_label_errors(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
     """Score minus truth, over the size of the batch: the loss' gradient by z. For the labels from start on."""
-    to_chances(scores)
+    sigmoid_inplace(scores)
     subtract_labels(Y.indices, Y.indptr, rows, start, scores)
     scores /= np.float32(len(rows))

@@ -23,13 +23,13 @@ import numpy.typing as npt
 
 from labelspace.constraints import boolean, integer, real
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import descend, squared_norms
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.training.linear_weights import NOTHING, by_features
+from labelspace.training.linear_weights import NOTHING, feature_major
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, TopK
 
@@ -65,7 +65,7 @@ class OneVsRest(Model):
     seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X) if self.normalize else X
+        X = normalize_rows(X) if self.normalize else X
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
         self.seen_ = np.diff(documents.indptr) > 0
         self.bias_ = np.zeros(Y.shape[1], np.float32)
@@ -88,10 +88,10 @@ class OneVsRest(Model):
                 self.bias_[label] = w[-1] * BIAS
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
-        self.weights_ = by_features(kept, X.shape[1])
+        self.weights_ = feature_major(kept, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X) if self.normalize else X
+        X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
         W = self.weights_
 

@@ -16,7 +16,7 @@ from labelspace.kernels.quantize import Bytes
 from labelspace.kernels.sparse_layers import drawn_errors, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import Chain, Stack, activated, slopes, through
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
@@ -24,7 +24,7 @@ DECODER_SHARE = 0.1  # of the dense rate: at all of it a decoder overshoots, and
 
 
 @dataclass(frozen=True)
-class Rates:
+class LearningRates:
     """How far a step goes: dense weights move by Adam, an encoder's vectors of features by row-wise Adagrad."""
 
     dense: float
@@ -36,35 +36,35 @@ class Rates:
         """Of a decoder's vectors of features, which row-wise Adagrad moves too."""
         return DECODER_SHARE * self.dense
 
-    def none(self) -> Rates:
+    def none(self) -> LearningRates:
         """The rates of weights that rest."""
-        return Rates(0.0, 0.0, self.n_steps)
+        return LearningRates(0.0, 0.0, self.n_steps)
 
 
 @dataclass(frozen=True)
-class Phase:
+class TrainingPhase:
     """What counts for a while: the weights of the two reconstructions, whether to classify, and what rests."""
 
     alpha: float
     beta: float
     classify: bool
-    codes_rest: bool = False  # the autoencoders stay as they are
+    freeze_codes: bool = False  # the autoencoders stay as they are
 
 
-def phases(training: str, alpha: float, beta: float | None = None) -> list[Phase]:
+def phases(training: str, alpha: float, beta: float | None = None) -> list[TrainingPhase]:
     """The phases of a training, by its name; ``beta`` is None where there is no second autoencoder.
 
     In a phase of the codes alone a weight of 0 counts as 1: there would be nothing to learn.
 
-    >>> [(phase.alpha, phase.classify, phase.codes_rest) for phase in phases("staged", alpha=0.5)]
+    >>> [(phase.alpha, phase.classify, phase.freeze_codes) for phase in phases("staged", alpha=0.5)]
     [(0.5, False, False), (0.0, True, True)]
     """
-    everything = Phase(alpha, beta or 0.0, True)
-    codes = Phase(alpha or 1.0, 0.0 if beta is None else beta or 1.0, False)
+    everything = TrainingPhase(alpha, beta or 0.0, True)
+    codes = TrainingPhase(alpha or 1.0, 0.0 if beta is None else beta or 1.0, False)
     return {
         "joint": [everything],
         "pretrained": [codes, everything],
-        "staged": [codes, Phase(0.0, 0.0, True, codes_rest=True)],
+        "staged": [codes, TrainingPhase(0.0, 0.0, True, freeze_codes=True)],
     }[training]
 
 
@@ -88,7 +88,7 @@ class SparseEncoder:
 
     def __init__(self, features: SparseLayer, activation: str, stack: Stack) -> None:
         self.features, self.activation, self.stack = features, activation, stack
-        self.offset = Moving(np.zeros(features.vectors.shape[1], np.float32))
+        self.offset = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
 
     @classmethod
     def random(
@@ -107,7 +107,7 @@ class SparseEncoder:
             gate /= np.float32(1 - dropout)
         return Trace(given, first, gate, self.stack.forward(first * gate))
 
-    def backward(self, trace: Trace, gradient: Floats, rates: Rates) -> None:
+    def backward(self, trace: Trace, gradient: Floats, rates: LearningRates) -> None:
         """Move all weights on the gradient by the codes."""
         by_first = self.stack.backward(trace.values, gradient, rates.dense, rates.n_steps) * trace.gate
         by_sum = by_first * slopes(trace.first, self.activation)
@@ -135,7 +135,9 @@ class SparseDecoder:
         features = SparseLayer(np.zeros((X.shape[1], widths[-1]), np.float32))
         return cls(Stack.random(widths, activation, activation, rng), features, drawn)
 
-    def descend(self, code: Floats, given: Batch, weight: float, rates: Rates, rng: np.random.Generator) -> Floats:
+    def descend(
+        self, code: Floats, given: Batch, weight: float, rates: LearningRates, rng: np.random.Generator
+    ) -> Floats:
         """Move on ``weight`` times the squared error of the given rows; the gradient by the code is returned."""
         values = self.stack.forward(code)
         hidden, n = values[-1], len(self._place)
@@ -168,13 +170,13 @@ class SparseDecoder:
 
 
 @dataclass(frozen=True)
-class StoredEncoder:
+class QuantizedEncoder:
     """An encoder that has learned, as it is kept: the features' vectors in bytes, and what follows in one array."""
 
     vectors: Bytes  # (n_features, width)
     scales: Floats  # (n_features,)
     offset: Floats  # (width,)
-    dense: Floats  # see ``flattened``
+    dense: Floats  # see ``flatten_layers``
     chain: Chain
 
     def __call__(self, X: Csr, start: int, stop: int) -> Floats:

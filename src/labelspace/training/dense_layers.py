@@ -8,7 +8,7 @@ import numpy as np
 
 from labelspace.kernels.sparse_layers import dense_rows
 from labelspace.training.losses import sigmoid
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "linear")
@@ -19,9 +19,9 @@ class Dense:
     """A dense layer that Adam moves, a row of weights a unit; normalized, all rows have one learned length."""
 
     def __init__(self, rows: Floats, normalized: bool = False) -> None:
-        self.rows, self.normalized = Moving(rows), normalized
-        self.offset = Moving(np.zeros(len(rows), np.float32))
-        self.length = Moving(np.ones(1, np.float32))
+        self.rows, self.normalized = AdamParameter(rows), normalized
+        self.offset = AdamParameter(np.zeros(len(rows), np.float32))
+        self.length = AdamParameter(np.ones(1, np.float32))
 
     @classmethod
     def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> Dense:
@@ -94,23 +94,23 @@ Chain = list[tuple[int, str]]
 """Width and activation of each of some layers."""
 
 
-def chain_of(widths: Sequence[int], activation: str, last: str) -> Chain:
+def layer_chain(widths: Sequence[int], activation: str, last: str) -> Chain:
     """Layers of these widths, the last of them with an activation of its own.
 
-    >>> chain_of([512, 64], "relu", "linear")
+    >>> layer_chain([512, 64], "relu", "linear")
     [(512, 'relu'), (64, 'linear')]
     """
     return [*((width, activation) for width in widths[:-1]), (widths[-1], last)]
 
 
-def flattened(layers: Sequence[Dense]) -> Floats:
+def flatten_layers(layers: Sequence[Dense]) -> Floats:
     """The layers as one array, to be kept: for each its weights (inputs, units), then its offset."""
     parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
     return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
 def through(values: Floats, flat: Floats, chain: Chain) -> Floats:
-    """Rows (n, width) through layers that ``flattened`` made one, each row by itself and in one order of sums.
+    """Rows (n, width) through layers that ``flatten_layers`` made one, each row by itself and in one order of sums.
 
     ``chain`` has the width and the activation of each layer, the first being that of the rows as they come; the rows
     may be overwritten.

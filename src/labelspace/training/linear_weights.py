@@ -14,12 +14,12 @@ NOTHING: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
 """The weights of a classifier that has none."""
 
 
-def by_features(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
+def feature_major(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
     """Features and weights of each classifier as a matrix (n_features, n_classifiers) stored by features.
 
     Where an entry holds several classifiers one after the other, ``sizes`` gives the weights of each of all.
 
-    >>> by_features([(np.array([2], np.int32), np.array([0.5], np.float32)), NOTHING], n_features=3).toarray().tolist()
+    >>> feature_major([(np.array([2], np.int32), np.array([0.5], np.float32)), NOTHING], n_features=3).toarray().tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
     """
     sizes = np.array([len(features) for features, _ in kept], np.int64) if sizes is None else sizes
@@ -29,6 +29,6 @@ def by_features(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs |
     return sp.csc_matrix((values, features, indptr), shape=(n_features, len(sizes))).tocsr()
 
 
-def short_numbers(numbers: Ints, n: int) -> npt.NDArray[Any]:
+def compact_ids(numbers: Ints, n: int) -> npt.NDArray[Any]:
     """Numbers below n in 16 bits where that suffices: a quarter of such a matrix is saved."""
     return numbers.astype(np.uint16) if n <= 2**16 else numbers

@@ -29,7 +29,7 @@ def sigmoid(log_odds: npt.NDArray[Real]) -> npt.NDArray[Real]:
     return chance
 
 
-def to_chances(log_odds: Floats) -> None:
+def sigmoid_inplace(log_odds: Floats) -> None:
     """The same in place, and faster: for tables that are read once and thrown away."""
     with np.errstate(over="ignore"):  # exp of a lot is infinite, and the chance 0
         np.exp(np.negative(log_odds, out=log_odds), out=log_odds)
@@ -49,24 +49,24 @@ def log_odds(Y: Csr) -> Floats:
     return odds
 
 
-def bce_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+def bce_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
     """Of binary cross-entropy, summed over the labels; a label's ``weights`` says how many it stands for.
 
     True labels must have a weight of 1.
     """
-    to_chances(scores)
+    sigmoid_inplace(scores)
     if weights is not None:
         scores *= weights
     subtract_at(columns, ends, start, False, scores)
 
 
-def squared_errors(chances: Floats, errors: Floats) -> None:
+def squared_error_gradient(chances: Floats, errors: Floats) -> None:
     """Of half the squared error of chances, by their log-odds; ``errors`` are chances minus truth, and are changed."""
     errors *= chances
     errors *= np.float32(1) - chances
 
 
-def softmax_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+def softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
     """Of cross-entropy between the softmax of the scores and equal shares for the true labels."""
     if weights is not None:
         scores += np.log(weights)
@@ -78,7 +78,7 @@ def softmax_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weight
     subtract_at(columns, ends, start, True, scores)
 
 
-def pair_errors(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+def pairwise_softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
     """Of the mean over a document's labels of cross-entropy between that label and all that it does not have.
 
     Unlike softmax, the labels of a document do not compete with each other. Powers are those of scores above the best

@@ -14,7 +14,7 @@ from labelspace.types import Floats, Ints
 
 
 @dataclass
-class Moving:
+class AdamParameter:
     """Weights that Adam moves, with what it remembers of their gradients."""
 
     value: Floats
@@ -31,7 +31,7 @@ class Moving:
 
 
 @dataclass
-class Adaptive:
+class AdagradParameter:
     """Single numbers that Adagrad moves: only those that a step names are read and changed."""
 
     value: Floats

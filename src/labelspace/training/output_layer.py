@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.threads import run_blocks
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Floats, Ints
 
@@ -22,7 +22,7 @@ class OutputLayer:
     """z = W a + b for all labels."""
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
-        self.weights, self.bias = Moving(weights), Moving(bias)  # (n_labels, width) and (n_labels,)
+        self.weights, self.bias = AdamParameter(weights), AdamParameter(bias)  # (n_labels, width) and (n_labels,)
 
     @classmethod
     def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> OutputLayer:
@@ -58,20 +58,20 @@ class OutputLayer:
         return _by_units(self.weights.value)
 
 
-class SampledOutput:
+class SampledOutputLayer:
     """The same where a step can touch some labels only: row-wise Adagrad remembers one number a label."""
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
         self.rows = SparseLayer(np.concatenate([weights, bias[:, None]], axis=1))  # (n_labels, width + 1)
 
     @classmethod
-    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> SampledOutput:
+    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> SampledOutputLayer:
         """Random weights, and a bias (n_labels,) to begin with."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
     def descend(self, activity: Floats, ids: Ints, to_errors: ToErrors, rate: float) -> Floats:
         """Move the labels ``ids``, each named once, on the errors of their scores; the gradient by the activity."""
-        padded, own = with_ones(activity), self.rows.vectors[ids]
+        padded, own = append_ones(activity), self.rows.vectors[ids]
         errors: Floats = padded @ own.T  # (batch, len(ids))
         to_errors(errors, 0)
         gradient: Floats = errors @ own[:, :-1]
@@ -88,7 +88,7 @@ class SampledOutput:
         return _by_units(self.rows.vectors[:, :-1])
 
 
-def with_ones(activity: Floats) -> Floats:
+def append_ones(activity: Floats) -> Floats:
     """An activity (batch, width) with a last column that multiplies biases."""
     return np.concatenate([activity, np.ones((len(activity), 1), np.float32)], axis=1)
 
@@ -99,5 +99,5 @@ def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
 
 
 def _by_units(rows: Floats) -> tuple[Bytes, Floats]:
-    weights, scales = in_bytes(rows)
+    weights, scales = quantize_int8(rows)
     return np.ascontiguousarray(weights.T), scales

@@ -25,7 +25,7 @@ NONE: Ints = np.zeros(0, np.int32)
 Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
 
 
-def some_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
+def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
     """Some rows of X; each value is left out by chance, and what stays is enlarged to the same sum on average."""
     chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
     batch: Batch = take_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))

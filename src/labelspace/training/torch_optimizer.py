@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from labelspace.errors import ParameterError
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 
 
 class Descent:
@@ -22,7 +22,7 @@ class Descent:
     def __init__(self, net: nn.Module, rates: str) -> None:
         parameters = list(net.parameters())
         self.rates = rates  # the parameters to lower where it goes wrong
-        self.weights = Moving(np.concatenate([p.detach().numpy().ravel() for p in parameters]))
+        self.weights = AdamParameter(np.concatenate([p.detach().numpy().ravel() for p in parameters]))
         self.gradient = np.zeros_like(self.weights.value)
         begin = 0
         for p in parameters:  # the modules' weights become views of the arrays
@@ -48,7 +48,7 @@ class Descent:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def single_thread() -> Iterator[None]:
     """Hold torch to one thread: sums in another order would be other weights, and tasks have threads of their own.
 
     Where torch has not got the memory it asked for, that becomes Python's own error.

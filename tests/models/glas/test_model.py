@@ -8,16 +8,16 @@ import scipy.sparse as sp
 import labelspace
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, ModelError, ParameterError
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.index import Approximate
 from labelspace.models.blend import model as blend
 from labelspace.models.blend.model import Blend
 from labelspace.models.glas import model as glas
 from labelspace.models.glas.encoder import Encoder
-from labelspace.models.glas.model import SampledLabels, Glas, Lesson, Net, Pull
+from labelspace.models.glas.model import SampledLabels, Glas, Objective, Net, RegularizerGradient
 from labelspace.models.network import Network
 from labelspace.training.dense_layers import Dense
-from labelspace.training.optimizers import Adaptive, Moving
+from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import SPREAD, SparseLayer
 
 pytestmark = pytest.mark.slow  # many small trainings
@@ -93,7 +93,7 @@ def tiny_net(model, seed=5):
     points = np.full((LABELS, WIDTH + 1), np.nan, np.float32)  # what stands in the last column is the index's
     points[:, :-1] = normal(LABELS, WIDTH)
     points[:, :-1] /= np.linalg.norm(points[:, :-1], axis=1, keepdims=True)
-    return Net(encoder, points, Adaptive(normal(LABELS)), Moving(np.array([1.1], np.float32)))
+    return Net(encoder, points, AdagradParameter(normal(LABELS)), AdamParameter(np.array([1.1], np.float32)))
 
 
 def weights_of(net):
@@ -112,7 +112,7 @@ def one_step(model, monkeypatch):
     monkeypatch.setattr(glas, "LABEL_BLOCK", 4)  # blocks that do not divide the labels
     monkeypatch.setattr(glas, "ROW_BLOCK", 3)
     X, Y = tiny()
-    net, lesson = tiny_net(model), Lesson.of(X, Y, model)
+    net, lesson = tiny_net(model), Objective.of(X, Y, model)
     before, drawn, found = weights_of(net), {}, {}
     encoder = net.encoder
     owners = {id(encoder.offset): "c", id(encoder.length): "g", id(net.bias): "b", id(net.log_scale): "log_s"}
@@ -124,7 +124,7 @@ def one_step(model, monkeypatch):
         step = cls.step
 
         def spy(self, gradient, rate, *rest):
-            which = rest[0] if cls is Adaptive else slice(None)
+            which = rest[0] if cls is AdagradParameter else slice(None)
             found.setdefault(owners[id(self)], np.zeros(self.value.shape))[which] = gradient
             step(self, gradient, rate, *rest)
 
@@ -140,8 +140,8 @@ def one_step(model, monkeypatch):
 
         return spy
 
-    record(Moving)
-    record(Adaptive)
+    record(AdamParameter)
+    record(AdagradParameter)
     monkeypatch.setattr(glas, "descend_unit_rows", label_spy)
     monkeypatch.setattr(glas, "draw", remember("places", glas.draw))
     monkeypatch.setattr(model, "_chosen", remember("chosen", model._chosen), raising=False)
@@ -321,7 +321,7 @@ def test_gradients_are_those_of_the_paper_s_loss(monkeypatch, params, way):
 def learned(model, data):
     """A net after one epoch, with its lesson."""
     X, Y = data.X.copy(), data.Y
-    net, lesson = model._begin(X, Y), Lesson.of(X, Y, model)
+    net, lesson = model._begin(X, Y), Objective.of(X, Y, model)
     model._epoch(net, lesson, 0, lambda *news: None)
     return net, lesson
 
@@ -405,7 +405,9 @@ def test_labels_drawn_by_chance_give_the_whole_gradient_on_average(small):
     def gradient(chosen):
         errors = net.scores(points, chosen)
         model._to_errors(errors, chosen, np.zeros(0, np.int64))
-        return net.descend_labels(errors, points, chosen, Pull(np.zeros(0, np.int32), np.zeros((0, 16))), 0.0)
+        return net.descend_labels(
+            errors, points, chosen, RegularizerGradient(np.zeros(0, np.int32), np.zeros((0, 16))), 0.0
+        )
 
     whole = gradient(SampledLabels(np.arange(30, dtype=np.int32), true.indices, true.indptr))
     near = np.tile(np.array([4, 7, -1], np.int32), (lesson.X.shape[0], 1))
@@ -423,7 +425,9 @@ def test_hard_labels_are_the_nearest_and_learned_on_with_a_weight_of_one(small, 
     near = model._nearest(net, lesson, lambda *news: None)
     X = lesson.X
     points = net.encoder.points((X.data, X.indices, X.indptr))
-    scores = net.scores(points, SampledLabels(np.arange(30, dtype=np.int32), np.zeros(0, np.int32), np.zeros(1, np.int32)))
+    scores = net.scores(
+        points, SampledLabels(np.arange(30, dtype=np.int32), np.zeros(0, np.int32), np.zeros(1, np.int32))
+    )
     best = np.argsort(-scores, axis=1)[:, :4]
     found = np.mean([len(set(one) & set(other)) for one, other in zip(near, best, strict=True)]) / 4
     assert found > 0.95, "but for the rounding of the index"
@@ -463,10 +467,10 @@ def test_few_drawn_labels_teach_about_as_well_as_all(data, loss):
 
 
 def test_the_number_of_labels_decides_whether_all_are_learned_on(small, monkeypatch):
-    assert Lesson.of(small.X, small.Y, Glas()).all_labels
+    assert Objective.of(small.X, small.Y, Glas()).all_labels
     monkeypatch.setattr(glas, "ALL_LABELS", 29)
-    assert not Lesson.of(small.X, small.Y, Glas()).all_labels
-    assert Lesson.of(small.X, small.Y, Glas(all_labels=True)).all_labels
+    assert not Objective.of(small.X, small.Y, Glas()).all_labels
+    assert Objective.of(small.X, small.Y, Glas(all_labels=True)).all_labels
 
 
 # ---- the regularizer
@@ -526,11 +530,11 @@ def test_training_ends_where_accuracy_stalls_and_the_best_epoch_is_kept(monkeypa
 
 def test_documents_to_stop_by_are_parted_from_train_where_none_are_given(small, monkeypatch):
     sizes = []
-    make = Lesson.of
-    monkeypatch.setattr(Lesson, "of", lambda X, Y, model: sizes.append(X.shape[0]) or make(X, Y, model))
+    make = Objective.of
+    monkeypatch.setattr(Objective, "of", lambda X, Y, model: sizes.append(X.shape[0]) or make(X, Y, model))
     _, told = watched(quick(patience=1), monkeypatch, small.X, small.Y)
     assert told[0][2][0].shape[0] == 26
-    assert (told[0][2][0] != unit_rows(small.X)[:26]).nnz, "by chance, not the first"
+    assert (told[0][2][0] != normalize_rows(small.X)[:26]).nnz, "by chance, not the first"
     other = small.rows(range(50))
     _, told = watched(quick(patience=1), monkeypatch, small.X, small.Y, validation=(other.X, other.Y))
     assert told[0][2][0].shape[0] == 50
@@ -695,7 +699,7 @@ def test_an_index_is_chosen_by_documents_as_they_will_be_asked(small, monkeypatc
     model = quick(epochs=1).fit(small.X, small.Y)
     asked = given["queries"]
     assert np.allclose(np.linalg.norm(asked[:, :-1], axis=1), 1, atol=1e-5)
-    assert (asked[:, -1] == np.float32(model.lever_)).all()
+    assert (asked[:, -1] == np.float32(model.bias_scale_)).all()
     assert np.allclose(np.linalg.norm(given["vectors"][:, :-1], axis=1), model.scale_, rtol=1e-5)
     assert given["ids"].tolist() == list(range(30))
 
@@ -734,8 +738,8 @@ def test_a_document_without_features_moves_no_offset(monkeypatch, params):
     X = sp.csr_matrix((4, 9), dtype=np.float32)
     Y = sp.csr_matrix(np.eye(4, 5), dtype=np.float32)
     net, steps = model._begin(X, Y), []
-    monkeypatch.setattr(Moving, "step", lambda self, gradient, *rest: steps.append(np.abs(gradient).max()))
-    model._step(net, Lesson.of(X, Y, model), np.arange(4, dtype=np.int32), None, 1.0, np.random.default_rng(0))
+    monkeypatch.setattr(AdamParameter, "step", lambda self, gradient, *rest: steps.append(np.abs(gradient).max()))
+    model._step(net, Objective.of(X, Y, model), np.arange(4, dtype=np.int32), None, 1.0, np.random.default_rng(0))
     assert max(steps) == 0, "a point in no direction has none to turn to"
 
 

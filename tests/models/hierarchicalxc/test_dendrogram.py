@@ -14,7 +14,7 @@ from labelspace.models.hierarchicalxc.dendrogram import (
     Dendrogram,
     balanced,
     complete_link,
-    label_likeness,
+    label_similarity,
     to_nodes,
 )
 
@@ -62,7 +62,7 @@ def random_tree(n, seed, chain=0.0):
     return Dendrogram(np.array(children, np.int32).reshape(-1, 2), similarity)
 
 
-def chain_of(n):
+def layer_chain(n):
     firsts = np.concatenate([[0], np.arange(n, 2 * n - 2)])
     return Dendrogram(np.stack([firsts, np.arange(1, n)], 1).astype(np.int32), np.zeros(n - 1, np.float32))
 
@@ -199,11 +199,11 @@ def test_likeness_counts_documents_or_divides_by_those_of_either():
     Y[:, 5] = 0
     both, own = Y.T @ Y, Y.sum(axis=0)
     apart = ~np.eye(8, dtype=bool)
-    assert np.array_equal(label_likeness(sp.csr_matrix(Y), "counts").toarray()[apart], both[apart])
+    assert np.array_equal(label_similarity(sp.csr_matrix(Y), "counts").toarray()[apart], both[apart])
     iou = both / np.maximum(own[:, None] + own - both, 1)
-    assert np.allclose(label_likeness(sp.csr_matrix(Y), "iou").toarray()[apart], iou[apart])
+    assert np.allclose(label_similarity(sp.csr_matrix(Y), "iou").toarray()[apart], iou[apart])
     with pytest.raises(ParameterError, match="measure must be one of counts, iou, but is 'x'"):
-        label_likeness(sp.csr_matrix(Y), "x")
+        label_similarity(sp.csr_matrix(Y), "x")
 
 
 @given(st.integers(1, 200), st.integers(0, 10**6), st.sampled_from([0.0, 0.5, 0.9, 1.0]))
@@ -240,7 +240,7 @@ def test_a_tree_that_is_low_already_stays_as_it_is():
 
 def test_a_chain_of_a_million_labels_is_told_and_mended():
     n = 1_000_000
-    chain = chain_of(n)
+    chain = layer_chain(n)
     assert chain.height() == n - 1
     assert chain.is_chain()
     assert chain.balance() < 1e-4

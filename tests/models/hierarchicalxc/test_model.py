@@ -5,13 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 import labelspace
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
-from labelspace.models.hierarchicalxc.model import HierarchicalXC, Ways, node_blocks
+from labelspace.models.hierarchicalxc.model import HierarchicalXC, NodeTargets, node_blocks
 from labelspace.models.popular import Popular
-from labelspace.training.autoencoder import DECODER_SHARE, Phase
+from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
 from labelspace.training.losses import sigmoid
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 
 INPUTS = ("code", "features")
 KEPT = [{"input": "features"}, {"input_layers": 16}, {"input_layers": "16,8", "follow": 0.1}]
@@ -101,7 +101,7 @@ def test_where_no_labels_stand_together_the_tree_is_as_low_as_can_be():
 
 def chances(model, X):
     """The chance of each node for each document that is at its parent, from what the model keeps."""
-    X = unit_rows(X).toarray().astype(np.float64)
+    X = normalize_rows(X).toarray().astype(np.float64)
     if model.input == "features":
         W = sp.csr_matrix((model.values_, model.nodes_, model.starts_), shape=(X.shape[1], len(model.label_)))
         return sigmoid(X @ W.toarray() + model.bias_)
@@ -233,11 +233,13 @@ def test_the_code_rests_while_the_classifiers_of_a_staged_training_learn(small, 
 
 
 @pytest.mark.parametrize("layers", ["8", "8,5"])
-@pytest.mark.parametrize("phase", [Phase(0.7, 0.0, True), Phase(0.0, 0.0, True), Phase(0.7, 0.0, False)])
+@pytest.mark.parametrize(
+    "phase", [TrainingPhase(0.7, 0.0, True), TrainingPhase(0.0, 0.0, True), TrainingPhase(0.7, 0.0, False)]
+)
 def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, layers, phase):
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(4)
-    X = unit_rows(sp.random(6, 9, 0.5, "csr", np.float32, rng=rng))
+    X = normalize_rows(sp.random(6, 9, 0.5, "csr", np.float32, rng=rng))
     Y = (rng.random((6, 7)) < 0.4).astype(np.float32)
     Y[0], Y[1], Y[2] = 1, 0, 0  # every label has a document, one document has none
     Y = sp.csr_matrix(Y)
@@ -256,7 +258,7 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, layers, phase):
     def record(self, gradient, rate, number, part=slice(None)):
         found[id(self)] = np.array(gradient)
 
-    monkeypatch.setattr(Moving, "step", record)
+    monkeypatch.setattr(AdamParameter, "step", record)
     before = {key: layer.vectors.copy() for key, layer in layered.items()}
     w = {id(part): torch.tensor(part.value, dtype=torch.float64, requires_grad=True) for part in moved}
     w |= {key: torch.tensor(table, dtype=torch.float64, requires_grad=True) for key, table in before.items()}
@@ -306,13 +308,13 @@ def test_classifiers_begin_at_how_often_their_node_is_reached(small):
     asked = reached[:, tree.parent]
     asked[:, 0] = False
     yes, no = (reached & asked).sum(axis=0), (~reached & asked).sum(axis=0)
-    assert np.allclose(Ways.of(tree, small.Y, 0).log_odds(), np.log((yes + 0.5) / (no + 0.5)), atol=1e-5)
+    assert np.allclose(NodeTargets.of(tree, small.Y, 0).log_odds(), np.log((yes + 0.5) / (no + 0.5)), atol=1e-5)
 
 
 def test_a_document_that_goes_astray_is_a_wrong_one_for_more_nodes(small):
     (tree,) = HierarchicalXC(**QUICK).fit(small.X, small.Y).label_trees()
     rows = np.arange(200, dtype=np.int32)
-    found = [Ways.of(tree, small.Y, astray).of_rows(rows) for astray in (0, 1, 2, 100)]
+    found = [NodeTargets.of(tree, small.Y, astray).of_rows(rows) for astray in (0, 1, 2, 100)]
     assert len({targets.sum() for targets, _, _ in found}) == 1
     assert (np.diff([len(nodes) for _, nodes, _ in found]) > 0).all()
     assert len(found[-1][1]) == 200 * (len(tree) - 1)

@@ -4,18 +4,18 @@ import scipy.sparse as sp
 
 import labelspace
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.features.normalize import unit_rows
-from labelspace.kernels.quantize import in_bytes
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.quantize import quantize_int8
 from labelspace.models.neuralxc import model as neuralxc
-from labelspace.models.neuralxc.model import Lesson, NeuralXC
+from labelspace.models.neuralxc.model import Objective, NeuralXC
 from labelspace.models.popular import Popular
 from labelspace.training import negative_sampling as negatives
 from labelspace.training import output_layer as output
-from labelspace.training.autoencoder import DECODER_SHARE, Phase
+from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
 from labelspace.training.dense_layers import ACTIVATIONS
 from labelspace.training.losses import log_odds
 from labelspace.training.negative_sampling import SampledLabels
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 
 pytestmark = pytest.mark.slow  # many small trainings
 
@@ -47,7 +47,7 @@ def tiny_data():
     X = sp.random(N, FEATURES, 0.5, "csr", np.float32, rng=rng)
     Y = (rng.random((N, LABELS)) < 0.4).astype(np.float32)
     Y[2] = 0  # a document without labels
-    return unit_rows(X), sp.csr_matrix(Y)
+    return normalize_rows(X), sp.csr_matrix(Y)
 
 
 def parts_of(net):
@@ -119,11 +119,11 @@ CASES = {
     "dropped": {"dropout": 0.4},
 }
 PHASES = {
-    "all": Phase(0.7, 0.4, True),
-    "codes": Phase(0.7, 0.4, False),
-    "classes": Phase(0.0, 0.0, True),
-    "inputs": Phase(0.7, 0.0, True),
-    "outputs": Phase(0.0, 0.4, True),
+    "all": TrainingPhase(0.7, 0.4, True),
+    "codes": TrainingPhase(0.7, 0.4, False),
+    "classes": TrainingPhase(0.0, 0.0, True),
+    "inputs": TrainingPhase(0.7, 0.0, True),
+    "outputs": TrainingPhase(0.0, 0.4, True),
 }
 
 
@@ -149,7 +149,7 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, gi
         found.setdefault(names[id(self)], np.full(self.value.shape, np.nan))[part] = gradient
 
     forward = net.phi_i.forward
-    monkeypatch.setattr(Moving, "step", record)
+    monkeypatch.setattr(AdamParameter, "step", record)
     monkeypatch.setattr(net.phi_i, "forward", lambda *args: gates.append(forward(*args)) or gates[-1])
     order = rng.permutation(N).astype(np.int32)
     model._step(net, phase, X, Y, order, np.arange(LABELS, dtype=np.int32), 1.0, rng)
@@ -176,12 +176,12 @@ def test_errors_at_chosen_labels_are_those_at_all_times_the_labels_they_stand_fo
     true, n = Y[rows], 4 * (phase.classify + (phase.beta > 0))
     exact = np.random.default_rng(2).standard_normal((n, LABELS)).astype(np.float32)
     sampled = exact.copy()
-    Lesson(Y, rows, true, None, phase).to_errors(exact, 0)
+    Objective(Y, rows, true, None, phase).to_errors(exact, 0)
     sure = np.unique(true.indices)
     ids, weights = np.append(sure, 3).astype(np.int32), np.append(np.ones(len(sure)), 3.5).astype(np.float32)
     chosen = SampledLabels(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
     sampled = sampled[:, ids]
-    Lesson(Y, rows, true, chosen, phase).to_errors(sampled, 0)
+    Objective(Y, rows, true, chosen, phase).to_errors(sampled, 0)
     assert np.allclose(sampled, exact[:, ids] * weights, atol=1e-6)
 
 
@@ -229,14 +229,14 @@ def test_pretrained_training_moves_everything_in_the_end(small, monkeypatch):
 
 def test_adam_counts_the_steps_of_f_from_the_first(small, monkeypatch):
     """Else its first steps would be some times too long: nothing would make up for a memory that begins at 0."""
-    counts, step = {}, Moving.step
+    counts, step = {}, AdamParameter.step
     nets, _ = last_net(monkeypatch)
 
     def count(self, gradient, rate, number, part=slice(None)):
         counts.setdefault(id(self), []).append(number)
         step(self, gradient, rate, number, part)
 
-    monkeypatch.setattr(Moving, "step", count)
+    monkeypatch.setattr(AdamParameter, "step", count)
     for training in ("joint", "staged", "pretrained"):
         counts.clear()
         NeuralXC(**SMALL, training=training).fit(small.X, small.Y)
@@ -287,8 +287,8 @@ def test_what_is_kept_scores_as_what_was_learned(small, monkeypatch):
     nets, _ = last_net(monkeypatch)
     model = NeuralXC(input_layers="40,20", output_layers="24,18,12", regressor="16,14", activation="elu", epochs=2)
     top = model.fit(small.X, small.Y).predict_topk(small.X, 40)
-    net, X = nets[0], unit_rows(small.X)
-    net.phi_i.features.vectors[:] = np.multiply(*(part.T for part in in_bytes(net.phi_i.features.vectors))).T
+    net, X = nets[0], normalize_rows(small.X)
+    net.phi_i.features.vectors[:] = np.multiply(*(part.T for part in quantize_int8(net.phi_i.features.vectors))).T
     code = net.phi_i.forward((X.data, X.indices, X.indptr), 0.0, np.random.default_rng(0)).code
     hidden = net.psi_o.forward(net.f.forward(code)[-1])[-1]
     weights = model.weights_.T * model.weight_scales_[:, None]
@@ -368,7 +368,7 @@ def test_codes_of_documents_are_those_that_predictions_start_from(data, layers):
     assert np.array_equal(codes[7:9], model.encode(test.X[7:9])), "a document's code is its own"
     assert np.abs(codes).max() <= 1
     assert np.unique(codes.round(4), axis=0).shape[0] > 100, "documents differ"
-    sums = unit_rows(test.X).toarray() @ (model.vectors_ * model.vector_scales_[:, None]) + model.offset_
+    sums = normalize_rows(test.X).toarray() @ (model.vectors_ * model.vector_scales_[:, None]) + model.offset_
     if layers == "16":
         assert np.allclose(codes, np.tanh(sums), atol=1e-4)
     with pytest.raises(DataError, match="must have the 600 features"):

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 import labelspace
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.models.poincare import model as poincare
 from labelspace.models.poincare.geometry import Ball, Flat
-from labelspace.models.poincare.losses import PULL, label_gradients, likeness_gradient
-from labelspace.models.poincare.model import Lesson, Net, Poincare, fading
+from labelspace.models.poincare.losses import PULL, label_gradients, similarity_gradient
+from labelspace.models.poincare.model import Objective, Net, Poincare, fading
 from labelspace.models.popular import Popular
 from labelspace.training.negative_sampling import SampledLabels, choose
 
@@ -197,7 +197,7 @@ def test_documents_on_their_labels_have_a_gradient_that_is_finite():
     for space, vectors in ((BALL, r), (CLIP, points), (FLAT, points)):
         for gradient in ours(space, vectors, points, every(Y), 16.0):
             assert np.isfinite(gradient).all()
-        like = likeness_gradient(space, space.lift_vectors(np.repeat(vectors[:2], 4, axis=0)), sp.csr_matrix(Y), 1.0)
+        like = similarity_gradient(space, space.lift_vectors(np.repeat(vectors[:2], 4, axis=0)), sp.csr_matrix(Y), 1.0)
         assert np.isfinite(like).all()
 
 
@@ -211,7 +211,7 @@ def test_the_gradient_by_likeness_is_that_of_the_cross_entropy(space, way, docum
         Y[3] = [0, 0, 0, 0, 0, 1]  # like no other
         Y[4:, 5] = 0
     expected = slopes_of(lambda *at: likeness_loss(space, at[0], Y, 0.7, at[1]), (r,), way)[0]
-    found = space.vectors_back(r, likeness_gradient(space, space.lift_vectors(r), sp.csr_matrix(Y), 0.7))
+    found = space.vectors_back(r, similarity_gradient(space, space.lift_vectors(r), sp.csr_matrix(Y), 0.7))
     assert np.abs(expected).max() > 1e-2 or documents == 2
     assert np.allclose(found, expected, rtol=2e-3, atol=2e-3 * max(np.abs(expected).max(), 1e-3))
 
@@ -221,7 +221,7 @@ def test_likeness_says_nothing_where_no_document_is_like_another(space):
     r, _, _ = case(space, 5, 5)
     for true in (np.eye(5), np.zeros((5, 5)), np.ones((1, 5))):
         given = sp.csr_matrix(true.astype(np.float32))
-        assert not likeness_gradient(space, space.lift_vectors(r[: len(true)]), given, 1.0).any()
+        assert not similarity_gradient(space, space.lift_vectors(r[: len(true)]), given, 1.0).any()
 
 
 def test_fading_is_a_power_of_what_is_lost_to_the_best():
@@ -290,8 +290,8 @@ def test_every_epoch_has_all_documents_but_those_held_out_in_an_order_of_its_own
 def test_a_step_touches_only_the_features_and_labels_it_names(small):
     for optimizer in ("adagrad", "adam", "sgd"):
         model = quick(all_labels=False, negatives=3, optimizer=optimizer)
-        X = unit_rows(small.X)
-        lesson = Lesson.of(X, small.Y, None, model)
+        X = normalize_rows(small.X)
+        lesson = Objective.of(X, small.Y, None, model)
         net = Net.random(lesson, model, np.random.default_rng(0))
         points, vectors = net.points.copy(), net.features.vectors.copy()
         rows = np.array([3, 200], np.int32)
@@ -307,10 +307,10 @@ def test_a_step_touches_only_the_features_and_labels_it_names(small):
 
 
 def test_the_number_of_labels_decides_whether_all_are_learned_on(small, monkeypatch):
-    assert Lesson.of(small.X, small.Y, None, Poincare()).all_labels
+    assert Objective.of(small.X, small.Y, None, Poincare()).all_labels
     monkeypatch.setattr(poincare, "ALL_LABELS", 29)
-    assert not Lesson.of(small.X, small.Y, None, Poincare()).all_labels
-    assert Lesson.of(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
+    assert not Objective.of(small.X, small.Y, None, Poincare()).all_labels
+    assert Objective.of(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
 
 
 @pytest.mark.parametrize("params", [{}, {"all_labels": False, "negatives": 4}, {"optimizer": "adam"}, {"clusters": 3}])
@@ -360,7 +360,7 @@ def watched(model, monkeypatch, accuracies, *documents, **aids):
 
 def is_kept(model, epoch):
     vectors, points = epoch
-    written, scales = poincare.in_bytes(vectors)
+    written, scales = poincare.quantize_int8(vectors)
     alike = np.array_equal(model.vectors_[0], written) and np.array_equal(model.vector_scales_[0], scales)
     return alike and np.array_equal(model.points_[0].points, points)
 
@@ -391,16 +391,18 @@ def test_a_training_that_only_gets_worse_stops(small):
 
 def test_documents_are_held_out_unless_some_are_given_and_all_vote_in_the_end(small, monkeypatch):
     sizes = []
-    make = Lesson.of
+    make = Objective.of
     monkeypatch.setattr(
-        Lesson, "of", lambda X, Y, held, model: sizes.append((X.shape[0], held[0].shape[0])) or make(X, Y, held, model)
+        Objective,
+        "of",
+        lambda X, Y, held, model: sizes.append((X.shape[0], held[0].shape[0])) or make(X, Y, held, model),
     )
     other = planted(n=50, d=150, l=30, seed=9)
     for aids in ({}, {"validation": (other.X, other.Y)}, {"validation": (other.X, 0 * other.Y)}):
         for clusters in (None, 3):
             model = quick(epochs=1, clusters=clusters).fit(small.X, small.Y, **aids)
             assert sorted(model.documents_[0].ids) == list(range(260))
-            places = model._places(unit_rows(small.X), 0)
+            places = model._places(normalize_rows(small.X), 0)
             found = model.documents_[0]
             assert np.array_equal(found.points, places[found.ids]), "each where its row in Y says"
     assert sizes == [(247, 13)] * 2 + [(260, 50)] * 2 + [(247, 13)] * 2
@@ -519,7 +521,7 @@ def slow_votes(model, X, weighing):
     share = {"vote": 0.0, "labels": 1.0, "both": w / (1 + w)}[model.route]
     votes = np.zeros((X.shape[0], model.n_labels_))
     for i, (documents, points) in enumerate(zip(model.documents_, model.points_, strict=True)):
-        r = unit_rows(X) @ (model.vectors_[i] * model.vector_scales_[i][:, None].astype(np.float64))
+        r = normalize_rows(X) @ (model.vectors_[i] * model.vector_scales_[i][:, None].astype(np.float64))
         places = r if model.geometry == "euclidean" else placed(BALL, r, np)
         if model.projection == "clip":
             places = CLIP.place(r)

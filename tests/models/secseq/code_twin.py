@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import torch
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import Shape, Writer
+from labelspace.models.secseq.decoder import Shape, CodeDecoder
 
 HIDDEN, MEMORY = 6, 4
 
@@ -22,7 +22,7 @@ def code_tree(digits=CODES, width=3):
 def stirred_writer(digits=3, width=3, sequences=False, encoder="bag", seed=0, spread=0.5):
     """A writer with no weight at 0."""
     word = HIDDEN if encoder == "bag" else 5
-    writer = Writer(Shape(encoder, word, HIDDEN, MEMORY, width, digits, sequences), np.random.default_rng(seed))
+    writer = CodeDecoder(Shape(encoder, word, HIDDEN, MEMORY, width, digits, sequences), np.random.default_rng(seed))
     rng = np.random.default_rng(seed + 1)
     with torch.no_grad():
         for weights in writer.parameters():

@@ -5,14 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.secseq.decoder import Learner, Memory, Shape, Writer, with_weights  # noqa: E402
-from labelspace.training.torch_optimizer import one_thread  # noqa: E402
+from labelspace.models.secseq.decoder import Learner, Memory, Shape, CodeDecoder, with_weights  # noqa: E402
+from labelspace.training.torch_optimizer import single_thread  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")
 
 
 def n_weights(shape):
-    return sum(weights.numel() for weights in Writer(shape, np.random.default_rng(0)).parameters())
+    return sum(weights.numel() for weights in CodeDecoder(shape, np.random.default_rng(0)).parameters())
 
 
 def shape_of(encoder="bag", sequences=False, **sizes):
@@ -26,7 +26,7 @@ def rng_of(seed=0):
 
 def stirred(shape, seed=0):
     """A writer with no weight at 0, biases neither."""
-    writer = Writer(shape, rng_of(seed))
+    writer = CodeDecoder(shape, rng_of(seed))
     rng = rng_of(seed + 1)
     with torch.no_grad():
         for weights in writer.parameters():
@@ -204,7 +204,7 @@ def test_the_history_goes_on_where_it_stood():
 
 
 def test_nothing_written_is_zeros():
-    writer = Writer(shape_of(), rng_of())
+    writer = CodeDecoder(shape_of(), rng_of())
     assert torch.equal(writer.blank(2, 3), torch.zeros(2, 3, 4))
 
 
@@ -303,13 +303,13 @@ def test_torch_is_held_to_one_thread_and_let_go_again():
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        with one_thread():
+        with single_thread():
             assert torch.get_num_threads() == 1
-            with one_thread():
+            with single_thread():
                 pass
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 3
-        with pytest.raises(KeyboardInterrupt), one_thread():
+        with pytest.raises(KeyboardInterrupt), single_thread():
             raise KeyboardInterrupt
         assert torch.get_num_threads() == 3
     finally:

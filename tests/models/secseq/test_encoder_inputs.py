@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.sequences import PAD, UNKNOWN
-from labelspace.models.secseq.encoder_inputs import Reading
+from labelspace.models.secseq.encoder_inputs import EncoderInputs
 
 IDS = np.array([[3, UNKNOWN, 4, PAD], [PAD] * 4, [5, 5, 3, 2], [UNKNOWN, PAD, PAD, PAD]], np.int32)
 
@@ -18,7 +18,7 @@ def tokens_of(reading):
 
 
 def test_words_in_a_row_become_a_row_each():
-    reading = Reading.of_tokens(IDS, n_tokens=6)
+    reading = EncoderInputs.of_tokens(IDS, n_tokens=6)
     assert reading.n == 4
     assert reading.table.shape == (8, 6)
     assert reading.table.dtype == np.float32
@@ -27,7 +27,7 @@ def test_words_in_a_row_become_a_row_each():
 
 def test_features_are_one_row_a_document():
     X = sp.random(5, 7, 0.5, "csr", np.float32, rng=np.random.default_rng(0))
-    reading = Reading.of_features(X)
+    reading = EncoderInputs.of_features(X)
     assert reading.n == 5
     assert reading.table is X
     assert reading.starts.tolist() == [0, 1, 2, 3, 4, 5]
@@ -35,7 +35,7 @@ def test_features_are_one_row_a_document():
 
 @pytest.mark.parametrize("documents", [[2, 0], [1], [3, 3, 1, 2], [], [0, 1, 2, 3]])
 def test_a_part_has_the_documents_asked_for_in_their_order(documents):
-    reading, asked = Reading.of_tokens(IDS, n_tokens=6), np.array(documents, np.int32)
+    reading, asked = EncoderInputs.of_tokens(IDS, n_tokens=6), np.array(documents, np.int32)
     part = reading.part(asked)
     whole = tokens_of(reading)
     assert part.n == len(documents)
@@ -48,12 +48,12 @@ def test_a_part_has_the_documents_asked_for_in_their_order(documents):
 
 
 def test_a_part_of_a_part_is_a_part():
-    reading = Reading.of_tokens(IDS, n_tokens=6).part(np.array([2, 0, 1], np.int32))
+    reading = EncoderInputs.of_tokens(IDS, n_tokens=6).part(np.array([2, 0, 1], np.int32))
     assert tokens_of(reading.part(np.array([1, 2], np.int32))) == [[3, None, 4], []]
 
 
 def test_what_is_left_out_of_a_batch_goes_by_the_generator_and_sizes_stay():
-    reading = Reading.of_tokens(np.full((4, 300), 3, np.int32), n_tokens=4)
+    reading = EncoderInputs.of_tokens(np.full((4, 300), 3, np.int32), n_tokens=4)
     one, same, other = (reading.batch(np.arange(4), 0.4, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert one[1].tolist() == [300] * 4, "a word that is left out keeps its place"
     assert len(one[0][2]) == 1201

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.tfidf import Tfidf
-from labelspace.labels.clustering import instance_features
+from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.codes import SCHEMES, make_codes
 from labelspace.models.secseq.deepwalk import positive_information, walked_pairs
 from labelspace.models.secseq.label_embeddings import KINDS, label_vectors, reduced
@@ -78,7 +78,7 @@ def test_documents_make_labels_of_their_features():
     seen = data.Y.getnnz(axis=0) > 0
     assert not seen.all()
     vectors = label_vectors("documents", data.X, data.Y, None, dimension=40)
-    expected = centered_products(instance_features(data.X, data.Y).toarray(), seen)
+    expected = centered_products(pifa_embeddings(data.X, data.Y).toarray(), seen)
     assert np.allclose(vectors @ vectors.T, expected, atol=1e-3)
     assert not vectors[~seen].any()
 

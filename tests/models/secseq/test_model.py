@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 import labelspace  # noqa: E402
 from labelspace.data.synthetic import planted  # noqa: E402
 from labelspace.errors import DataError, MissingExtraError, ModelError, ParameterError  # noqa: E402
-from labelspace.features.normalize import unit_rows  # noqa: E402
+from labelspace.features.normalize import normalize_rows  # noqa: E402
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, CodeTree  # noqa: E402
 from labelspace.models.secseq import decoder as writer  # noqa: E402
 from labelspace.models.secseq import decoding as decoding  # noqa: E402
@@ -161,9 +161,9 @@ def test_the_same_seed_is_the_same_model_whatever_the_number_of_threads(few, mon
 
 def test_torch_works_on_one_thread_in_training_and_in_answering(few, monkeypatch):
     before, seen = torch.get_num_threads(), []
-    look = writer.Writer.vector
+    look = writer.CodeDecoder.vector
     monkeypatch.setattr(
-        writer.Writer, "vector", lambda self, memory: seen.append(torch.get_num_threads()) or look(self, memory)
+        writer.CodeDecoder, "vector", lambda self, memory: seen.append(torch.get_num_threads()) or look(self, memory)
     )
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
     try:
@@ -292,13 +292,13 @@ def test_units_that_are_left_out_are_made_up_for_by_the_others(few, monkeypatch)
     """One document's units are left out, whatever is written of it; each document has others."""
     seen = {}
     for share in (0.0, 0.75):
-        loss = lessons.PrefixLesson.loss
+        loss = lessons.PrefixObjective.loss
 
         def spy(self, net, memory, rows, share=share, loss=loss):
             seen.setdefault(share, memory.states.detach().numpy().copy())
             return loss(self, net, memory, rows)
 
-        monkeypatch.setattr(lessons.PrefixLesson, "loss", spy)
+        monkeypatch.setattr(lessons.PrefixObjective, "loss", spy)
         fit(quick(hidden=64, dropout=share, input_dropout=0.0, epochs=1), few)
         monkeypatch.undo()
     there = seen[0.0] > 0
@@ -338,7 +338,7 @@ def test_a_step_moves_weights_and_vectors_at_their_own_rates(few, monkeypatch):
     assert 0 < adagrad[3]
     batch = sp.csr_matrix(adagrad[1], shape=few.X.shape)
     order = np.random.default_rng([0, 0, 2, 0]).permutation(90)
-    assert np.allclose(batch.toarray(), unit_rows(few.X)[order].toarray()), "documents have length one"
+    assert np.allclose(batch.toarray(), normalize_rows(few.X)[order].toarray()), "documents have length one"
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from tests.models.secseq.code_twin import CODES, code_tree, digits_after, labels
 
 from labelspace.labels.codes import Codes  # noqa: E402
 from labelspace.models.secseq import objectives as lessons  # noqa: E402
-from labelspace.models.secseq.objectives import ORDERS, PrefixLesson, SequenceLesson, allowed, merged  # noqa: E402
+from labelspace.models.secseq.objectives import ORDERS, PrefixObjective, SequenceObjective, allowed, merged  # noqa: E402
 
 N = 8
 ROWS = np.array([6, 1, 0, 3, 7], np.int32)
@@ -45,7 +45,7 @@ def slow_prefix_loss(writer, a, codes, labels, choose):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_the_loss_of_prefixes_is_that_of_going_through_them_one_by_one(choose, encoder):
     writer, Y = stirred_writer(encoder=encoder), labels_of(N, 9, unseen=[3])
-    lesson = PrefixLesson(Codes(CODES, 3), Y, choose)
+    lesson = PrefixObjective(Codes(CODES, 3), Y, choose)
     memory = memory_of(writer, len(ROWS))
     loss, written = lesson.loss(writer, memory, ROWS)
     a = writer.vector(memory)
@@ -62,7 +62,7 @@ def test_the_loss_of_prefixes_on_any_codes(choose, seed):
     writer, Y = stirred_writer(digits=1 + seed, seed=seed), labels_of(N, 11, seed)
     rows = rng.permutation(N).astype(np.int32)
     memory = memory_of(writer, N)
-    loss, written = PrefixLesson(Codes(codes, 3), Y, choose).loss(writer, memory, rows)
+    loss, written = PrefixObjective(Codes(codes, 3), Y, choose).loss(writer, memory, rows)
     a = writer.vector(memory)
     found = [slow_prefix_loss(writer, a[i], codes, labels_in(Y, row), choose) for i, row in enumerate(rows)]
     assert written == sum(count for _, count in found)
@@ -72,7 +72,7 @@ def test_the_loss_of_prefixes_on_any_codes(choose, seed):
 def test_where_one_digit_exists_there_is_nothing_to_learn():
     writer, Y = stirred_writer(), labels_of(N, 2)
     memory = memory_of(writer, N)
-    lesson = PrefixLesson(Codes(CHAINS, 3), Y, choose=False)
+    lesson = PrefixObjective(Codes(CHAINS, 3), Y, choose=False)
     assert len(lesson.levels) == 2, "and nothing is kept of what is below"
     loss, written = lesson.loss(writer, memory, np.arange(N, dtype=np.int32))
     assert written == lesson.tokens == Y.nnz
@@ -81,7 +81,7 @@ def test_where_one_digit_exists_there_is_nothing_to_learn():
         taught = ".1." in name or name == "offset" or name == "digits.weight"
         assert bool(weights.grad is not None and weights.grad.any()) == taught, name
     assert weights_of_digits(writer) == {0}, "the digits of later places are not asked for"
-    alone = PrefixLesson(Codes(CHAINS[:1], 3), Y[:, :1], choose=False)
+    alone = PrefixObjective(Codes(CHAINS[:1], 3), Y[:, :1], choose=False)
     assert alone.tokens == 0
     loss, written = alone.loss(writer, memory_of(writer, 3), ROWS[:3])
     assert (loss.item(), written) == (0, 0)
@@ -97,7 +97,7 @@ def weights_of_digits(writer):
 def test_gradients_of_prefixes_reach_every_weight_that_is_used(choose, encoder):
     writer, Y = stirred_writer(encoder=encoder), labels_of(N, 9)
     memory = memory_of(writer, N)
-    PrefixLesson(Codes(CODES, 3), Y, choose).loss(writer, memory, np.arange(N, dtype=np.int32))[0].backward()
+    PrefixObjective(Codes(CODES, 3), Y, choose).loss(writer, memory, np.arange(N, dtype=np.int32))[0].backward()
     for name, weights in writer.named_parameters():
         used = name not in ("ask.weight", "gates.0.0.weight", "priors.0.0.weight")  # what only 0 goes through
         assert bool(weights.grad is not None and weights.grad.any()) == used, name
@@ -107,7 +107,7 @@ def test_gradients_of_prefixes_reach_every_weight_that_is_used(choose, encoder):
 @pytest.mark.parametrize("choose", [False, True])
 def test_a_document_without_labels_teaches_that_nothing_follows_or_nothing(choose):
     writer, Y = stirred_writer(), labels_of(N, 9)
-    loss, written = PrefixLesson(Codes(CODES, 3), Y, choose).loss(writer, memory_of(writer, 1), ROWS[1:2])
+    loss, written = PrefixObjective(Codes(CODES, 3), Y, choose).loss(writer, memory_of(writer, 1), ROWS[1:2])
     assert written == 0
     assert (loss.item() > 0) == (not choose)
 
@@ -155,7 +155,7 @@ def slow_sequence_loss(writer, memory, codes, labels, longest=50):
 def test_the_loss_of_sequences_is_that_of_writing_them_code_by_code(monkeypatch, order, encoder, longest):
     monkeypatch.setattr(lessons, "LONGEST", longest)
     writer, Y = stirred_writer(sequences=True, encoder=encoder), labels_of(N, 9, unseen=[3])
-    lesson = SequenceLesson(Codes(CODES, 3), Y, order, np.random.default_rng(4))
+    lesson = SequenceObjective(Codes(CODES, 3), Y, order, np.random.default_rng(4))
     memory = memory_of(writer, len(ROWS))
     loss, written = lesson.loss(writer, memory, ROWS)
     ranked, expected, count = slow_order(Y, order, np.random.default_rng(4)), 0.0, 0
@@ -173,7 +173,7 @@ def test_the_loss_of_sequences_is_that_of_writing_them_code_by_code(monkeypatch,
 def test_the_loss_of_sequences_of_short_codes(digits):
     codes = np.unique(CODES[:, :digits], axis=0)
     writer, Y = stirred_writer(digits=digits, sequences=True), labels_of(N, len(codes), seed=2)
-    lesson = SequenceLesson(Codes(codes, 3), Y, "frequent", np.random.default_rng(0))
+    lesson = SequenceObjective(Codes(codes, 3), Y, "frequent", np.random.default_rng(0))
     memory, rows = memory_of(writer, N), np.arange(N, dtype=np.int32)
     ranked = slow_order(Y, "frequent", np.random.default_rng(0))
     expected = sum(
@@ -191,7 +191,7 @@ def test_the_loss_of_sequences_of_short_codes(digits):
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_gradients_of_sequences_reach_every_weight(encoder):
     writer, Y = stirred_writer(sequences=True, encoder=encoder), labels_of(N, 9)
-    lesson = SequenceLesson(Codes(CODES, 3), Y, "rare", np.random.default_rng(0))
+    lesson = SequenceObjective(Codes(CODES, 3), Y, "rare", np.random.default_rng(0))
     lesson.loss(writer, memory_of(writer, N), np.arange(N, dtype=np.int32))[0].backward()
     for name, weights in writer.named_parameters():
         assert weights.grad is not None, name
@@ -200,7 +200,7 @@ def test_gradients_of_sequences_reach_every_weight(encoder):
 
 def test_documents_without_labels_alone_are_no_trouble():
     writer, Y = stirred_writer(sequences=True), labels_of(N, 9)
-    lesson = SequenceLesson(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
+    lesson = SequenceObjective(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
     memory = memory_of(writer, 1)
     loss, written = lesson.loss(writer, memory, ROWS[1:2])
     assert written == 0
@@ -210,7 +210,7 @@ def test_documents_without_labels_alone_are_no_trouble():
 def test_a_random_order_is_drawn_once_and_by_the_generator():
     Y = labels_of(N, 9)
     one, same, other = (
-        SequenceLesson(Codes(CODES, 3), Y, "random", np.random.default_rng(seed)).labels for seed in (1, 1, 2)
+        SequenceObjective(Codes(CODES, 3), Y, "random", np.random.default_rng(seed)).labels for seed in (1, 1, 2)
     )
     assert np.array_equal(one, same)
     assert not np.array_equal(one, other)
@@ -220,9 +220,9 @@ def test_a_random_order_is_drawn_once_and_by_the_generator():
 
 
 LESSONS = {
-    "set": lambda codes, Y: PrefixLesson(codes, Y, choose=False),
-    "label": lambda codes, Y: PrefixLesson(codes, Y, choose=True),
-    "sequence": lambda codes, Y: SequenceLesson(codes, Y, "frequent", np.random.default_rng(0)),
+    "set": lambda codes, Y: PrefixObjective(codes, Y, choose=False),
+    "label": lambda codes, Y: PrefixObjective(codes, Y, choose=True),
+    "sequence": lambda codes, Y: SequenceObjective(codes, Y, "frequent", np.random.default_rng(0)),
 }
 
 
@@ -260,7 +260,7 @@ def test_labels_of_a_group_are_counted():
 
 def test_digits_begin_at_the_log_odds_of_following_where_they_can():
     writer, Y = stirred_writer(), labels_of(N, 9, unseen=[3])
-    PrefixLesson(Codes(CODES, 3), Y, choose=False).begin(writer)
+    PrefixObjective(Codes(CODES, 3), Y, choose=False).begin(writer)
     own = [{tuple(CODES[label].tolist()) for label in labels_in(Y, row)} for row in range(N)]
     for place in range(3):
         yes, no = np.full(3, 0.5), np.full(3, 0.5)
@@ -275,7 +275,7 @@ def test_digits_begin_at_the_log_odds_of_following_where_they_can():
 
 def test_digits_of_sequences_begin_at_how_often_they_are_written():
     writer, Y = stirred_writer(sequences=True), labels_of(N, 9)
-    lesson = SequenceLesson(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
+    lesson = SequenceObjective(Codes(CODES, 3), Y, "frequent", np.random.default_rng(0))
     lesson.begin(writer)
     written = CODES[lesson.labels]
     for place in range(3):
@@ -287,5 +287,5 @@ def test_digits_of_sequences_begin_at_how_often_they_are_written():
 def test_one_label_alone_has_nothing_to_begin_with():
     writer, Y = stirred_writer(), sp.csr_matrix(np.ones((N, 1), np.float32))
     before = [layer.bias.tolist() for layer in writer.outputs]
-    PrefixLesson(Codes(CODES[:1], 3), Y, choose=False).begin(writer)
+    PrefixObjective(Codes(CODES[:1], 3), Y, choose=False).begin(writer)
     assert [layer.bias.tolist() for layer in writer.outputs] == before

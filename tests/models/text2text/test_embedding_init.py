@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.text2text.embedding_init import vectors_by_company
+from labelspace.models.text2text.embedding_init import cooccurrence_init
 
 
 def made(n=400, seed=0):
@@ -23,7 +23,7 @@ def test_a_token_is_near_the_names_it_stands_with_the_more_so_the_more_often():
     tokens, names, given, rng = made()
     of_names, by_chance = (rng.standard_normal((size, 64)).astype(np.float32) for size in (4, 7))
     before = tokens.copy()
-    found = vectors_by_company(tokens, names, of_names, by_chance)
+    found = cooccurrence_init(tokens, names, of_names, by_chance)
     for token in range(4):
         assert cosine(found[token], of_names[token]) > 0.8
     assert max(abs(cosine(found[4], of_names[name])) for name in range(4)) < 0.8

@@ -6,10 +6,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from labelspace.models.text2text.constrained_decoding import Vectors  # noqa: E402
-from labelspace.models.text2text.prompt import Question, led_by_paths, padded, told_apart  # noqa: E402
+from labelspace.models.text2text.prompt import Prompt, led_by_paths, padded, disambiguated  # noqa: E402
 from labelspace.models.text2text.subwords import Pieces  # noqa: E402
 from labelspace.models.text2text.t5 import T5, Shape  # noqa: E402
-from labelspace.models.text2text.targets import answers_of  # noqa: E402
+from labelspace.models.text2text.targets import build_targets  # noqa: E402
 from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
 
 NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
@@ -20,7 +20,7 @@ ROWS = [["L0: Food", "L1: Tea"], ["L0: Food", "L1: Rice"], ["L0: Care", "L1: Tea
 @pytest.fixture(scope="module")
 def answers():
     Y = sp.csr_matrix(np.array([[name in row for name in NAMES] for row in ROWS], np.float32))
-    return answers_of(Y, LABELS)[0]
+    return build_targets(Y, LABELS)[0]
 
 
 def chances_of(answers, **chances):
@@ -47,7 +47,7 @@ def test_a_question_is_answered_by_one_path(answers, monkeypatch):
     given = chances_of(answers, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15).tocoo()
     monkeypatch.setattr(f"{Question.__module__}.best_answers", lambda *_: (given.row, given.col, given.data))
     pieces = Pieces.learned(["tea rice"] * 2, vocabulary=50)
-    question = Question.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
+    question = Prompt.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
     net = T5(Shape(8, 2, 4, 8, 1, 1))
     vectors = Vectors.of_all([torch.zeros(len(pieces) + 8, 8)])
     top = question.answer(net, vectors, [[3]], beam=4, listed=5)
@@ -62,7 +62,7 @@ def test_scores_that_agree_stay_as_they_are(answers):
 
 def test_tokens_are_dropped_from_the_text_alone(answers):
     pieces = Pieces.learned(["tea rice soap task input output label brand"] * 2, vocabulary=200)
-    question = Question.in_words(pieces, LABELS, answers, np.ones(4, np.float32), length=5)
+    question = Prompt.quantize_int16(pieces, LABELS, answers, np.ones(4, np.float32), length=5)
     tokens, there = padded(question.documents(["tea rice soap", "tea"]))
     dropped = question.dropped(tokens, there, 0.999, np.random.default_rng(0))
     head = len(question.head)
@@ -74,7 +74,7 @@ def test_tokens_are_dropped_from_the_text_alone(answers):
 
 def test_equal_spellings_get_endings_that_no_other_has():
     spelled = [[5, 6]] * 30 + [[5, 6, 2], [7]]
-    found = told_apart(spelled, n_tokens=6)
+    found = disambiguated(spelled, n_tokens=6)
     assert len(set(map(tuple, found))) == 32
     assert [tokens for tokens in found if tokens[:2] != [5, 6]] == [[7]]
     assert found[0] == [5, 6]
@@ -84,7 +84,7 @@ def test_equal_spellings_get_endings_that_no_other_has():
 
 def test_a_long_text_is_cut_and_what_follows_it_is_not(answers):
     pieces = Pieces.learned(["tea rice soap"] * 2, vocabulary=200)
-    question = Question.in_words(pieces, LABELS, answers, np.ones(4, np.float32), length=2)
+    question = Prompt.quantize_int16(pieces, LABELS, answers, np.ones(4, np.float32), length=2)
     (tokens,) = question.documents(["tea rice soap tea rice"])
     assert len(tokens) == len(question.head) + 2 + len(question.tail)
     assert tokens[-len(question.tail) :] == question.tail
@@ -92,7 +92,7 @@ def test_a_long_text_is_cut_and_what_follows_it_is_not(answers):
 
 def test_names_are_tokens_of_their_own_where_a_net_learns_from_nothing(answers):
     pieces = Pieces.learned(["tea rice"] * 2, vocabulary=50)
-    question = Question.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
+    question = Prompt.in_names(pieces, LABELS, answers, np.ones(4, np.float32), length=9)
     (part,) = question.parts
     assert part.tree.digits == 2
     assert part.tokens.tolist() == [*(len(pieces) + np.arange(5)), len(pieces) + len(NAMES) + 2], (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.gbdt import BINS, forest_margins, grow
+from labelspace.kernels.gbdt import BINS, forest_scores, grow
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.losses import sigmoid
 from labelspace.types import Floats, Ints, Progress
@@ -40,7 +40,7 @@ class Forest:
         margins = np.full(len(F), self.base[0], np.float32)
 
         def walk(start: int, stop: int) -> None:
-            forest_margins(F, start, stop, self.roots, self.column, self.upto, self.left, self.value, margins)
+            forest_scores(F, start, stop, self.roots, self.column, self.upto, self.left, self.value, margins)
 
         run_blocks(walk, len(F), ROW_BLOCK)
         return sigmoid(margins)

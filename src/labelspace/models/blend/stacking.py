@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.kernels.stacking import OF_A_MEMBER, OF_ALL, best_of_table, count_candidates, fill_table
+from labelspace.kernels.stacking import (
+    COLUMNS_PER_MEMBER,
+    SHARED_COLUMNS,
+    count_candidates,
+    fill_table,
+    rank_candidates,
+)
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
@@ -41,14 +47,14 @@ class StackingTable(NamedTuple):
         """Write the candidates with the best probabilities to ``out``."""
 
         def rank(start: int, stop: int) -> None:
-            best_of_table(self.labels, probabilities, self.ends, start, stop, out.labels, out.scores)
+            rank_candidates(self.labels, probabilities, self.ends, start, stop, out.labels, out.scores)
 
         run_blocks(rank, len(out), ROW_BLOCK)
 
 
 def n_columns(n_members: int) -> int:
     """Columns of the table of so many members."""
-    return OF_A_MEMBER * n_members + OF_ALL
+    return COLUMNS_PER_MEMBER * n_members + SHARED_COLUMNS
 
 
 def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> StackingTable:

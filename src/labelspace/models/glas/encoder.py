@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.training.dense_layers import TINY, Dense, lengths
-from labelspace.training.optimizers import Moving
+from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Floats
 
@@ -29,8 +29,8 @@ class Encoder:
 
     def __init__(self, features: SparseLayer, second: Dense | None, width: int, relu: bool) -> None:
         self.features, self.second, self.relu = features, second, relu
-        self.offset = Moving(np.zeros(width, np.float32))
-        self.length = Moving(np.ones(1, np.float32))  # of the first layer's units, where they are normalized
+        self.offset = AdamParameter(np.zeros(width, np.float32))
+        self.length = AdamParameter(np.ones(1, np.float32))  # of the first layer's units, where they are normalized
 
     def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
         """The points of a batch, with some hidden units dropped."""

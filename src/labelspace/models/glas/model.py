@@ -37,10 +37,10 @@ from labelspace import index, store
 from labelspace.constraints import boolean, integer, one_of, optional, real
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.index import Approximate, Index, index_class
-from labelspace.kernels.losses import margin_errors
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.losses import margin_gradient
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.sparse_layers import block_of, dense_rows, descend_unit_rows, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import MEASURES, similarity
@@ -52,10 +52,10 @@ from labelspace.training.checkpoints import fingerprint
 from labelspace.training.dense_layers import Dense, lengths
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.epochs import batch_schedule, run_epochs
-from labelspace.training.losses import bce_errors, log_odds, sigmoid, softmax_errors
+from labelspace.training.losses import bce_gradient, log_odds, sigmoid, softmax_gradient
 from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
-from labelspace.training.optimizers import Adaptive, Moving
-from labelspace.training.sparse_layers import SparseLayer, some_rows
+from labelspace.training.optimizers import AdagradParameter, AdamParameter
+from labelspace.training.sparse_layers import SparseLayer, batch_rows
 from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, Progress, TopK
 
 STEPS = 300  # batches that suffice to learn
@@ -143,15 +143,15 @@ class Glas(Model):
     second_: Floats = learned()  # (dimension, dimension) of the dense layer, a row a unit of the first; (0, 0) without
     second_offset_: Floats = learned()  # (dimension,) or (0,)
     scale_: float = learned()  # s
-    lever_: float = (
+    bias_scale_: float = (
         learned()
     )  # what a document's point has as its last coordinate, by which a label's b / lever is multiplied
     background_: npt.NDArray[np.float16] = learned()  # (some, dimension) training documents as points
     index_: Index = learned(index_class)  # of (s v, b / lever)
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X, Y, held = context.early_stopping_split(unit_rows(X), Y, self.patience, self.random_state)
-        held = None if held is None else (unit_rows(held[0]), held[1])
+        X, Y, held = context.early_stopping_split(normalize_rows(X), Y, self.patience, self.random_state)
+        held = None if held is None else (normalize_rows(held[0]), held[1])
         net = self._begin(X, Y)  # step 1
         with threadpool_limits(1, user_api="blas"):
             self._train(net, X, Y, held, context)
@@ -171,18 +171,18 @@ class Glas(Model):
             points[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
         bias = np.zeros(Y.shape[1], np.float32) if plain else log_odds(Y)
         log_scale = np.full(1, 0.0 if plain else np.log(self.scale), np.float32)
-        return Net(encoder, points, Adaptive(bias), Moving(log_scale))
+        return Net(encoder, points, AdagradParameter(bias), AdamParameter(log_scale))
 
     def _train(self, net: Net, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, context: FitContext) -> None:
         """All epochs; a training that was cut off goes on where it was, one that may stop early ends at its best."""
         what = {"params": self.get_params(), "data": fingerprint(X, Y, *(held or ()))}
-        lesson, seen = Lesson.of(X, Y, self), seen_labels(Y)
+        lesson, seen = Objective.of(X, Y, self), seen_labels(Y)
         run_epochs(
             net, lesson.epochs, lambda epoch: self._epoch(net, lesson, epoch, context.progress),
             None if held is None else lambda: net.accuracy(*held, seen), self.patience, what, context.checkpoint,
         )  # fmt: skip
 
-    def _epoch(self, net: Net, lesson: Lesson, epoch: int, progress: Progress) -> None:
+    def _epoch(self, net: Net, lesson: Objective, epoch: int, progress: Progress) -> None:
         """One pass over the documents; what is drawn depends on the seed and the epoch's number alone."""
         rng = np.random.default_rng([self.random_state, 1, epoch])
         near = None
@@ -197,11 +197,11 @@ class Glas(Model):
             progress("batches", epoch * steps + at + 1, lesson.epochs * steps)
 
     def _step(
-        self, net: Net, lesson: Lesson, rows: Ints, near: Ints | None, left: float, rng: np.random.Generator
+        self, net: Net, lesson: Objective, rows: Ints, near: Ints | None, left: float, rng: np.random.Generator
     ) -> None:
         """The body of Algorithm 2; ``left`` is the share of the rates that is left."""
         net.n_steps += 1
-        given = some_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 2
+        given = batch_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 2
         trace = net.encoder.forward(given, self.dropout, rng)
         true = lesson.Y[rows]
         drawn = draw(true.indptr, rng)  # step 3
@@ -218,7 +218,7 @@ class Glas(Model):
         net.encoder.backward(trace, gradient, self.learning_rate * left, self.feature_learning_rate * left, net.n_steps)
 
     def _chosen(
-        self, lesson: Lesson, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator
+        self, lesson: Objective, true: Csr, rows: Ints, near: Ints | None, rng: np.random.Generator
     ) -> SampledLabels:
         """The labels that a batch learns on."""
         if lesson.all_labels:
@@ -231,33 +231,33 @@ class Glas(Model):
         def turn(start: int, stop: int) -> None:
             part, at = scores[start:stop], (chosen.columns, chosen.ends, start)
             if self.loss == "bce":
-                bce_errors(part, *at, chosen.weights)
+                bce_gradient(part, *at, chosen.weights)
             elif self.loss == "softmax":
-                softmax_errors(part, *at, chosen.weights)
+                softmax_gradient(part, *at, chosen.weights)
             else:
-                margin_errors(*at, drawn, self.margin, min(self.n_hardest, scores.shape[1]), part)
+                margin_gradient(*at, drawn, self.margin, min(self.n_hardest, scores.shape[1]), part)
             part /= np.float32(len(scores))
 
         run_blocks(turn, len(scores), ROW_BLOCK)
 
-    def _pull(self, net: Net, lesson: Lesson, points: Floats, labels: Ints) -> Pull:
+    def _pull(self, net: Net, lesson: Objective, points: Floats, labels: Ints) -> RegularizerGradient:
         """The regularizer's gradient by the points of some labels, and by those of the documents."""
         if self.regularizer == "none" or self.reg_weight == 0 or not len(labels):
-            return Pull(labels[:0], np.zeros((0, points.shape[1]), np.float32))
+            return RegularizerGradient(labels[:0], np.zeros((0, points.shape[1]), np.float32))
         V = net.points[labels, :-1]
         if self.regularizer == "gravity":
             by_product: Floats = points @ V.T
             by_product *= np.float32(2 * self.reg_weight / (len(points) * len(labels)))
-            return Pull(labels, by_product.T @ points, by_product @ V)
+            return RegularizerGradient(labels, by_product.T @ points, by_product @ V)
         by_product = V @ V.T
         if self.regularizer == "glas":
             by_product -= lesson.alike(labels)
         else:
             by_product[np.diag_indices(len(labels))] = 0.0
         by_product *= np.float32(4 * self.reg_weight / len(labels) ** 2)
-        return Pull(labels, by_product @ V)
+        return RegularizerGradient(labels, by_product @ V)
 
-    def _nearest(self, net: Net, lesson: Lesson, progress: Progress) -> Ints:
+    def _nearest(self, net: Net, lesson: Objective, progress: Progress) -> Ints:
         """The ``n_hard_negatives`` labels of each document that score best now, looked up in an index. Shape (n, hard)."""
         lever = net.arm()
         lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
@@ -271,7 +271,7 @@ class Glas(Model):
         near = np.empty((n, self.n_hard_negatives), np.int32)
         for start in range(0, n, MINED_BLOCK):
             rows = lesson.X[start : start + MINED_BLOCK]
-            asked = with_lever(net.encoder.points((rows.data, rows.indices, rows.indptr)) * net.scale, lever)
+            asked = append_bias(net.encoder.points((rows.data, rows.indices, rows.indptr)) * net.scale, lever)
             near[start : start + MINED_BLOCK] = labels.search(asked, self.n_hard_negatives).labels
             progress("looking up hard labels", min(start + MINED_BLOCK, n), n)
         return near
@@ -282,19 +282,19 @@ class Glas(Model):
         table = encoder.features.vectors
         if self.weight_norm:
             table *= encoder.features.unit_scales * encoder.length.value
-        self.vectors_, self.vector_scales_ = in_bytes(table)
+        self.vectors_, self.vector_scales_ = quantize_int8(table)
         self.offset_ = encoder.offset.value
         self.second_, self.second_offset_ = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
         if encoder.second is not None:
             self.second_ = np.ascontiguousarray(encoder.second.weights.T)
             self.second_offset_ = encoder.second.offset.value
-        self.scale_, self.lever_ = net.scale, net.arm(net.scale)
+        self.scale_, self.bias_scale_ = net.scale, net.arm(net.scale)
         del table, encoder.features
         shown = np.random.default_rng([self.random_state, 2]).permutation(X.shape[0])
         self.background_ = self._points(X[np.sort(shown[:BACKGROUND])]).astype(np.float16)
         net.points[:, :-1] *= np.float32(self.scale_)
         seen = seen_labels(Y)
-        queries = with_lever(self._points(X[np.sort(shown[:SHOWN])]), self.lever_)
+        queries = append_bias(self._points(X[np.sort(shown[:SHOWN])]), self.bias_scale_)
         self.index_ = index.choose(
             net.packed(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.random_state,
             progress=context.progress,
@@ -333,8 +333,8 @@ class Glas(Model):
         label = extended.index[name]
         if label in self.index_.ids:
             raise DataError(f"a label that is added must be new, but {name!r} is known; remove it first")
-        v, b = place(self._points(unit_rows(X)), self.background_.astype(np.float32), self.scale_, share)
-        self.index_.add([label], np.append(self.scale_ * v, b / self.lever_)[None])
+        v, b = place(self._points(normalize_rows(X)), self.background_.astype(np.float32), self.scale_, share)
+        self.index_.add([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
         self._recount(extended, label, X.shape[0])
         return label
 
@@ -361,7 +361,7 @@ class Glas(Model):
         self.labels_, self.n_labels_ = replace(labels, counts=counts), len(labels)
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        top = self.index_.search(with_lever(self._points(unit_rows(X)), self.lever_), k)
+        top = self.index_.search(append_bias(self._points(normalize_rows(X)), self.bias_scale_), k)
         if self.loss == "bce":
             listed = top.labels >= 0
             top.scores[listed] = sigmoid(top.scores[listed])
@@ -369,7 +369,7 @@ class Glas(Model):
 
 
 @dataclass(frozen=True)
-class Pull:
+class RegularizerGradient:
     """What a regularizer adds to gradients."""
 
     labels: Ints  # (m,) in rising order
@@ -378,7 +378,7 @@ class Pull:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Objective:
     """What is learned from, and in which batch_schedule."""
 
     X: Csr
@@ -392,7 +392,7 @@ class Lesson:
     input_dropout: float
 
     @classmethod
-    def of(cls, X: Csr, Y: Csr, model: Glas) -> Lesson:
+    def of(cls, X: Csr, Y: Csr, model: Glas) -> Objective:
         """The batch_schedule that suit the data, where the user did not say."""
         seen = seen_labels(Y)
         likeness = similarity(Y, model.similarity) if model.regularizer == "glas" else None
@@ -421,7 +421,7 @@ class Lesson:
 class Net:
     """All that is learned, while it is."""
 
-    def __init__(self, encoder: Encoder, points: Floats, bias: Adaptive, log_scale: Moving) -> None:
+    def __init__(self, encoder: Encoder, points: Floats, bias: AdagradParameter, log_scale: AdamParameter) -> None:
         self.encoder, self.points, self.bias, self.log_scale = encoder, points, bias, log_scale
         self.squares = np.zeros(len(points), np.float32)  # Adagrad's memory
         self.n_steps = 0  # steps begun
@@ -459,7 +459,9 @@ class Net:
         run_blocks(score, len(chosen.ids), LABEL_BLOCK)
         return out
 
-    def descend_labels(self, errors: Floats, points: Floats, chosen: SampledLabels, pull: Pull, rate: float) -> Floats:
+    def descend_labels(
+        self, errors: Floats, points: Floats, chosen: SampledLabels, pull: RegularizerGradient, rate: float
+    ) -> Floats:
         """Move the labels on the gradient by their scores; that by the documents' points is returned."""
         n, scale = len(chosen.ids), np.float32(self.scale)
         places = pull.labels if chosen.every else np.searchsorted(chosen.ids[: chosen.n_sure], pull.labels)
@@ -504,7 +506,7 @@ class Net:
     def accuracy(self, X: Csr, Y: Csr, seen: Ints) -> float:
         """The share of right labels among the first 5 of those seen in train, at most as many as a document has."""
         lever = self.arm()
-        asked = with_lever(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
+        asked = append_bias(self.encoder.points((X.data, X.indices, X.indptr)) * np.float32(self.scale), lever)
         return r_precision(index.Exact(self.points[seen], seen).search(asked, VALIDATION_K), Y)
 
 
@@ -515,7 +517,7 @@ def draw(ends: Ints, rng: np.random.Generator) -> Longs:
     return np.where(counts > 0, places, -1)
 
 
-def with_lever(points: Floats, lever: float) -> Floats:
+def append_bias(points: Floats, lever: float) -> Floats:
     """Points with one more coordinate."""
     return np.concatenate([points, np.full((len(points), 1), lever, np.float32)], axis=1)
 

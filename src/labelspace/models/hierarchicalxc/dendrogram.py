@@ -78,11 +78,11 @@ class Dendrogram:
         return is_chain(self.n_labels, self.height())
 
 
-def label_likeness(Y: Csr, measure: str) -> Csr:
+def label_similarity(Y: Csr, measure: str) -> Csr:
     """How alike labels are: the documents they share, ``counts``, or these over the documents of either, ``iou``.
 
     >>> Y = sp.csr_matrix(np.array([[1, 1], [1, 0], [1, 1]], np.float32))
-    >>> float(label_likeness(Y, "counts")[0, 1]), round(float(label_likeness(Y, "iou")[0, 1]), 3)
+    >>> float(label_similarity(Y, "counts")[0, 1]), round(float(label_similarity(Y, "iou")[0, 1]), 3)
     (2.0, 0.667)
     """
     if measure not in MEASURES:

@@ -35,9 +35,9 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.constraints import integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import decisions, spans, train_nodes
 from labelspace.labels.tree import Nodes
@@ -48,17 +48,24 @@ from labelspace.models.hierarchicalxc.dendrogram import (
     TIES,
     balanced,
     complete_link,
-    label_likeness,
+    label_similarity,
     to_nodes,
 )
-from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense_layers import ACTIVATIONS, chain_of, flattened
+from labelspace.training.autoencoder import (
+    LearningRates,
+    QuantizedEncoder,
+    SparseDecoder,
+    SparseEncoder,
+    TrainingPhase,
+    phases,
+)
+from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_chain
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.linear_weights import by_features, short_numbers
+from labelspace.training.linear_weights import compact_ids, feature_major
 from labelspace.training.losses import sigmoid
 from labelspace.training.negative_sampling import seen_labels
-from labelspace.training.output_layer import with_ones
-from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
+from labelspace.training.output_layer import append_ones
+from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -147,7 +154,7 @@ class HierarchicalXC(Model):
     )  # of the reconstruction of a document, whose length is 1; None without an autoencoder
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X, seen = unit_rows(X), seen_labels(Y)
+        X, seen = normalize_rows(X), seen_labels(Y)
         context.progress("tree", 0, 1)
         tree = self._grow(Y[:, seen])  # step 1
         context.progress("tree", 1, 1)
@@ -163,7 +170,7 @@ class HierarchicalXC(Model):
 
     def _grow(self, Y: Csr) -> Nodes:
         """The tree over the columns of Y."""
-        tree = complete_link(label_likeness(Y, self.similarity), self.ties)
+        tree = complete_link(label_similarity(Y, self.similarity), self.ties)
         folded = self.balance == "always" or (self.balance == "auto" and tree.is_chain())
         return to_nodes(balanced(tree) if folded else tree)
 
@@ -178,7 +185,7 @@ class HierarchicalXC(Model):
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
-        layers, ways = parse_layer_sizes(self.input_layers), Ways.of(self._tree, Y, self.off_path)
+        layers, ways = parse_layer_sizes(self.input_layers), NodeTargets.of(self._tree, Y, self.off_path)
         encoder = SparseEncoder.random(X, layers, self.activation, self.input_code, rng)
         decoder = SparseDecoder.random(X, layers[::-1], self.activation, self.n_sampled_features, rng)
         nodes = SparseLayer(rng.standard_normal((len(self.label_), layers[-1] + 1), np.float32))
@@ -191,24 +198,24 @@ class HierarchicalXC(Model):
             for number, phase in enumerate(plan):
                 for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress, number, len(plan)):
                     self._step(net, phase, X, rows, left, rng)
-        self.vectors_, self.vector_scales_ = in_bytes(encoder.features.vectors)
-        self.offset_, self.dense_ = encoder.offset.value, flattened(encoder.stack.layers)
-        self.node_weights_, self.node_scales_ = in_bytes(nodes.vectors[:, :-1])
+        self.vectors_, self.vector_scales_ = quantize_int8(encoder.features.vectors)
+        self.offset_, self.dense_ = encoder.offset.value, flatten_layers(encoder.stack.layers)
+        self.node_weights_, self.node_scales_ = quantize_int8(nodes.vectors[:, :-1])
         self.bias_, self.error_ = nodes.vectors[:, -1].copy(), decoder.error()
 
-    def _step(self, net: Net, phase: Phase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
+    def _step(self, net: Net, phase: TrainingPhase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
         net.n_steps += 1
         of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
-        rates = Rates(self.learning_rate * left, of_features * left, net.n_steps)
-        trace = net.encoder.forward(some_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
+        rates = LearningRates(self.learning_rate * left, of_features * left, net.n_steps)
+        trace = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
         by_code = np.zeros_like(trace.code)
         if phase.classify:
             by_code += net.decide(trace.code, rows, self.node_learning_rate * left)
         if phase.alpha:
-            target = some_rows(X, rows, 0.0, rng)
+            target = batch_rows(X, rows, 0.0, rng)
             by_code += net.decoder.descend(trace.code, target, phase.alpha / len(rows), rates, rng)
-        if not phase.codes_rest:
+        if not phase.freeze_codes:
             net.encoder.backward(trace, by_code, rates)
 
     def _fit_features(self, X: Csr, Y: Csr, tree: Nodes, context: FitContext) -> None:
@@ -236,8 +243,8 @@ class HierarchicalXC(Model):
         run_blocks(train, len(blocks), 1, partial(context.progress, "nodes"))
         # Children are numbered in the order of their parents, so block after block gives all nodes but the root.
         sizes = np.concatenate([[0], *(np.diff(stops) for _, _, stops, _ in kept)])
-        W = by_features([(features, weights) for features, weights, _, _ in kept], X.shape[1], sizes)
-        self.values_, self.nodes_, self.starts_ = W.data, short_numbers(W.indices, len(sizes)), W.indptr
+        W = feature_major([(features, weights) for features, weights, _, _ in kept], X.shape[1], sizes)
+        self.values_, self.nodes_, self.starts_ = W.data, compact_ids(W.indices, len(sizes)), W.indptr
         self.bias_ = np.concatenate([np.zeros(1, np.float32), *(biases for _, _, _, biases in kept)])
 
     @property
@@ -263,7 +270,7 @@ class HierarchicalXC(Model):
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         out = TopK.empty(X.shape[0], k)
         least = (
             float(np.float32(np.log(self.follow_threshold))) if self.follow_threshold else -np.inf
@@ -278,8 +285,8 @@ class HierarchicalXC(Model):
                 )  # fmt: skip
 
         else:
-            chain = chain_of(parse_layer_sizes(self.input_layers), self.activation, self.input_code)
-            encode = StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
+            chain = layer_chain(parse_layer_sizes(self.input_layers), self.activation, self.input_code)
+            encode = QuantizedEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
 
             def search(start: int, stop: int) -> None:
                 dense_beam_search(
@@ -303,7 +310,7 @@ def node_blocks(n: int) -> list[tuple[int, int]]:
 
 
 @dataclass
-class Ways:
+class NodeTargets:
     """What the classifiers of a tree have to learn from the rows of Y."""
 
     tree: Nodes
@@ -313,7 +320,7 @@ class Ways:
     mark: Ints  # (n_nodes,) scratch
 
     @classmethod
-    def of(cls, tree: Nodes, Y: Csr, off_path: int) -> Ways:
+    def of(cls, tree: Nodes, Y: Csr, off_path: int) -> NodeTargets:
         """The labels of the tree are columns of Y."""
         leaf_of = np.full(Y.shape[1], -1, np.int32)
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
@@ -347,13 +354,13 @@ class Net:
     encoder: SparseEncoder
     decoder: SparseDecoder
     nodes: SparseLayer  # (n_nodes, code + 1)
-    ways: Ways
+    ways: NodeTargets
     n_steps: int = 0  # steps begun
 
     def decide(self, code: Floats, rows: Ints, rate: float) -> Floats:
         """Move the classifiers on cross-entropy, summed over the ways of a row; the gradient by the code."""
         targets, nodes, ends = self.ways.of_rows(rows)
-        hidden = with_ones(code)
+        hidden = append_ones(code)
         errors = sigmoid(self.nodes.at((targets, nodes, ends), hidden)) - targets
         errors /= np.float32(len(rows))
         batch: Batch = (errors, nodes, ends)

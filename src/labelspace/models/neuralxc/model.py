@@ -43,21 +43,28 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.losses import subtract_at
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.sparse_layers import output_topk, subtract_labels
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
-from labelspace.training.autoencoder import Phase, Rates, SparseDecoder, SparseEncoder, StoredEncoder, phases
-from labelspace.training.dense_layers import ACTIVATIONS, Chain, Stack, chain_of, flattened
+from labelspace.training.autoencoder import (
+    LearningRates,
+    QuantizedEncoder,
+    SparseDecoder,
+    SparseEncoder,
+    TrainingPhase,
+    phases,
+)
+from labelspace.training.dense_layers import ACTIVATIONS, Chain, Stack, flatten_layers, layer_chain
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import log_odds, sigmoid, squared_errors, to_chances
+from labelspace.training.losses import log_odds, sigmoid, sigmoid_inplace, squared_error_gradient
 from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
-from labelspace.training.output_layer import OutputLayer, SampledOutput
-from labelspace.training.sparse_layers import some_rows
+from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
+from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -130,7 +137,7 @@ class NeuralXC(Model):
     error_: float | None = learned()  # of the reconstruction of a document, whose length is 1; None with alpha at 0
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         rng = np.random.default_rng(self.random_state)
         net = self._begin(X, Y, rng)  # step 1
         batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
@@ -145,7 +152,7 @@ class NeuralXC(Model):
         inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
         hidden = self.activation
         bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutput).random(bias, outputs[0], rng)
+        last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutputLayer).random(bias, outputs[0], rng)
         return Net(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
             psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
@@ -158,38 +165,48 @@ class NeuralXC(Model):
         )
 
     def _step(
-        self, net: Net, phase: Phase, X: Csr, Y: Csr, rows: Ints, seen: Ints, left: float, rng: np.random.Generator
+        self,
+        net: Net,
+        phase: TrainingPhase,
+        X: Csr,
+        Y: Csr,
+        rows: Ints,
+        seen: Ints,
+        left: float,
+        rng: np.random.Generator,
     ) -> None:
         """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
         net.n_steps += 1
         net.classified += phase.classify
         of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
-        own = Rates(self.learning_rate * left, of_features * left, net.n_steps)
-        others = own.none() if phase.codes_rest else own
-        trace = net.phi_i.forward(some_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
+        own = LearningRates(self.learning_rate * left, of_features * left, net.n_steps)
+        others = own.none() if phase.freeze_codes else own
+        trace = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(trace.code)
         true = Y[rows]
         regressed = net.f.forward(trace.code) if phase.classify else []
         of_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
         codes = [*regressed[-1:], *([] if of_labels is None else [of_labels.code])]
         if codes:
-            chosen = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutput) else None
-            gradients = self._decode(net, np.concatenate(codes), Lesson(Y, rows, true, chosen, phase), others)  # step 4
+            chosen = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
+            gradients = self._decode(
+                net, np.concatenate(codes), Objective(Y, rows, true, chosen, phase), others
+            )  # step 4
             if of_labels is not None:
                 net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
             if regressed:
                 by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, net.classified)
         if phase.alpha:
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
-            target = some_rows(X, rows, 0.0, rng)
+            target = batch_rows(X, rows, 0.0, rng)
             by_code += net.psi_i.descend(trace.code, target, weight, others, rng)  # step 5
-        if not phase.codes_rest:
+        if not phase.freeze_codes:
             net.phi_i.backward(trace, by_code, others)
 
     def _dropout(self, X: Csr) -> float:
         return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
 
-    def _decode(self, net: Net, codes: Floats, lesson: Lesson, rates: Rates) -> Floats:
+    def _decode(self, net: Net, codes: Floats, lesson: Objective, rates: LearningRates) -> Floats:
         """Move psi_o on the codes of documents and of label sets, in this order; the gradient by them is returned."""
         values = net.psi_o.forward(codes)
         scale = 1 / len(lesson.rows) / (lesson.Y.shape[1] if self.reduction == "mean" else 1)
@@ -198,7 +215,7 @@ class NeuralXC(Model):
             lesson.to_errors(scores, start)
             scores *= np.float32(scale)
 
-        if isinstance(net.output, SampledOutput):
+        if isinstance(net.output, SampledOutputLayer):
             ids = np.zeros(0, np.int32) if lesson.chosen is None else lesson.chosen.ids
             gradient = net.output.descend(values[-1], ids, to_errors, rates.sparse)
         else:
@@ -206,9 +223,9 @@ class NeuralXC(Model):
         return net.psi_o.backward(values, gradient, rates.dense, rates.n_steps)
 
     def _keep(self, net: Net, Y: Csr) -> None:
-        self.vectors_, self.vector_scales_ = in_bytes(net.phi_i.features.vectors)
+        self.vectors_, self.vector_scales_ = quantize_int8(net.phi_i.features.vectors)
         self.offset_ = net.phi_i.offset.value
-        self.dense_ = flattened([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
+        self.dense_ = flatten_layers([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
         self.weights_, self.weight_scales_ = net.output.by_units()
         self.bias_ = net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
@@ -223,13 +240,13 @@ class NeuralXC(Model):
         """Every layer from the features' sum to psi_o's last but one."""
         inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
         return [
-            *chain_of(inputs, self.activation, self.input_code),
-            *chain_of([*parse_layer_sizes(self.regressor), outputs[-1]], self.activation, self.output_code),
+            *layer_chain(inputs, self.activation, self.input_code),
+            *layer_chain([*parse_layer_sizes(self.regressor), outputs[-1]], self.activation, self.output_code),
             *((width, self.activation) for width in outputs[-2::-1]),
         ]
 
-    def _stored(self, chain: Chain) -> StoredEncoder:
-        return StoredEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
+    def _stored(self, chain: Chain) -> QuantizedEncoder:
+        return QuantizedEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
 
     def encode(self, X: Inputs) -> Floats:
         """The codes phi_i(x) of documents: (n, code)."""
@@ -237,10 +254,12 @@ class NeuralXC(Model):
         views = check_inputs(X)
         check_widths(views, self.widths_)
         inputs = parse_layer_sizes(self.input_layers)
-        return self._stored(chain_of(inputs, self.activation, self.input_code)).rows(unit_rows(self.read(views)))
+        return self._stored(layer_chain(inputs, self.activation, self.input_code)).rows(
+            normalize_rows(self.read(views))
+        )
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         out = TopK.empty(X.shape[0], k)
         encode = self._stored(self._chain())
 
@@ -265,30 +284,30 @@ class Net:
     f: Stack
     phi_o: SparseEncoder
     psi_o: Stack  # up to the last layer
-    output: OutputLayer | SampledOutput
+    output: OutputLayer | SampledOutputLayer
     n_steps: int = 0  # steps begun
     classified: int = 0  # of these, those that move f: Adam counts the steps of what it moves
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Objective:
     """The labels of a batch, for the errors of psi_o."""
 
     Y: Csr
     rows: Ints
     true: Csr  # Y[rows]
     chosen: SampledLabels | None  # the labels to learn on; None for all
-    phase: Phase
+    phase: TrainingPhase
 
     def to_errors(self, scores: Floats, start: int) -> None:
         """The gradient of eq. 1's last two terms by scores, in place: documents first, then label sets."""
         first = len(self.rows) if self.phase.classify else 0
-        to_chances(scores)
+        sigmoid_inplace(scores)
         chances = scores[first:].copy()
         for part in (scores[:first], scores[first:]):
             if len(part):
                 self._subtract_truth(part, start)
-        squared_errors(chances, scores[first:])
+        squared_error_gradient(chances, scores[first:])
         scores[first:] *= np.float32(2 * self.phase.beta)
         if self.chosen is not None and self.chosen.weights is not None:
             scores *= self.chosen.weights

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Rows, Space
-from labelspace.training.losses import pair_errors
+from labelspace.training.losses import pairwise_softmax_gradient
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.types import Csr, Floats
 
@@ -32,7 +32,7 @@ def label_gradients(
         errors = rows @ partners.T
         slopes = space.distances(errors)
         errors *= np.float32(-alpha)
-        pair_errors(errors, chosen.columns, chosen.ends, start, chosen.weights)
+        pairwise_softmax_gradient(errors, chosen.columns, chosen.ends, start, chosen.weights)
         errors *= slopes
         errors *= np.float32(-alpha / len(lifted))
         np.matmul(errors, partners, out=by_lifted[start:stop])
@@ -42,7 +42,7 @@ def label_gradients(
     return by_lifted, space.back(points, space.flip(by_partners.sum(axis=0)))  # summed in one order
 
 
-def likeness_gradient(space: Space, lifted: Floats, true: Csr, strength: float) -> Floats:
+def similarity_gradient(space: Space, lifted: Floats, true: Csr, strength: float) -> Floats:
     """Of each document against the others of a batch, cross-entropy between the softmax of -d and their likeness.
 
     The gradient of the mean loss, times its strength, by the documents' lifted rows.
@@ -50,7 +50,7 @@ def likeness_gradient(space: Space, lifted: Floats, true: Csr, strength: float) 
     The target of a document is shared out among the others by the cosine of their label sets; one that shares no label
     with any other has no part in it.
     """
-    unit = unit_rows(true)
+    unit = normalize_rows(true)
     target = (unit @ unit.T).toarray()
     np.fill_diagonal(target, 0.0)
     total = target.sum(axis=1, keepdims=True)

@@ -37,8 +37,8 @@ from labelspace import index
 from labelspace.constraints import Constraint, boolean, integer, one_of, optional, real
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.rank_correlation import spearman
@@ -46,12 +46,12 @@ from labelspace.labels.voting import gain, tally
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.geometry import Ball, Flat, Space
-from labelspace.models.poincare.losses import label_gradients, likeness_gradient
+from labelspace.models.poincare.losses import label_gradients, similarity_gradient
 from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision, should_stop, too_few_to_stop_by
 from labelspace.training.epochs import batch_schedule
 from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
-from labelspace.training.sparse_layers import Batch, SparseLayer, some_rows
+from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 STEPS = 600  # batches that suffice to learn
@@ -159,9 +159,9 @@ class Poincare(Model):
         return Flat() if self.geometry == "euclidean" else Ball(self.projection == "exponential")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         rest, held, own = self._parted(X, Y, context)  # step 1
-        lesson = Lesson.of(X[rest], Y[rest], held, self)
+        lesson = Objective.of(X[rest], Y[rest], held, self)
         total = self.n_estimators * lesson.epochs * lesson.steps
         with threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
@@ -185,7 +185,7 @@ class Poincare(Model):
             if truth.nnz:
                 held = np.random.default_rng(self.random_state).permutation(truth.shape[0])[:HELD_DOCUMENTS]
                 if truth[held].nnz:
-                    return every, (unit_rows(context.validation[0])[np.sort(held)], truth[np.sort(held)]), none
+                    return every, (normalize_rows(context.validation[0])[np.sort(held)], truth[np.sort(held)]), none
         parted = hold_out_rows(Y, HELD_SHARE, HELD_DOCUMENTS, self.random_state)
         if parted is not None:
             return parted[0], (X[parted[1]], Y[parted[1]]), parted[1].astype(np.int32)
@@ -193,7 +193,7 @@ class Poincare(Model):
             raise too_few_to_stop_by(X.shape[0])
         return every, None, none
 
-    def _learn(self, lesson: Lesson, number: int, tick: Tick) -> Learned:
+    def _learn(self, lesson: Objective, number: int, tick: Tick) -> Learned:
         """Train one learner; what is drawn depends on the seed and its number alone."""
         rng = np.random.default_rng([self.random_state, number])
         net = Net.random(lesson, self, rng)  # step 2
@@ -214,11 +214,11 @@ class Poincare(Model):
                     tick((lesson.epochs - epoch - 1) * lesson.steps)
                     break
         vectors, points = best or (net.features.vectors, net.points)
-        return Learned(*in_bytes(vectors), points, accuracies)
+        return Learned(*quantize_int8(vectors), points, accuracies)
 
-    def _step(self, net: Net, lesson: Lesson, rows: Ints, left: float, rng: np.random.Generator) -> None:
+    def _step(self, net: Net, lesson: Objective, rows: Ints, left: float, rng: np.random.Generator) -> None:
         """One batch; ``left`` is the share of the rates that is left."""
-        given = some_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 3
+        given = batch_rows(lesson.X, rows, lesson.input_dropout, rng)  # step 3
         r = net.features.embed(given, net.zeros)
         lifted = net.space.lift_vectors(r)
         true = lesson.Y[rows]
@@ -228,7 +228,7 @@ class Poincare(Model):
         points = net.points if chosen.every else net.points[chosen.ids]
         gradient, by_points = label_gradients(net.space, lifted, points, chosen, self.alpha)  # step 5
         if self.similarity_weight:
-            gradient += likeness_gradient(net.space, lifted, true, self.similarity_weight)  # step 6
+            gradient += similarity_gradient(net.space, lifted, true, self.similarity_weight)  # step 6
         moved = net.space.move(points, by_points, net.optimizer, chosen.ids, net.learning_rate * left)  # step 7
         if chosen.every:
             net.points = moved
@@ -322,7 +322,7 @@ class Poincare(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         choice = Weighing(self.neighbors_, self.sharpness_, self.label_weight_)
-        return self._ranked(self._evidence(unit_rows(X), choice.neighbors, k), choice, k)
+        return self._ranked(self._evidence(normalize_rows(X), choice.neighbors, k), choice, k)
 
     def label_points(self) -> Floats:
         """The labels' points in the ball by the first learner; NaN for one without training documents."""
@@ -378,7 +378,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Objective:
     """What is learned from, and in which batch_schedule; labels are numbered among those with a document."""
 
     X: Csr
@@ -393,7 +393,7 @@ class Lesson:
     input_dropout: float
 
     @classmethod
-    def of(cls, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, model: Poincare) -> Lesson:
+    def of(cls, X: Csr, Y: Csr, held: tuple[Csr, Csr] | None, model: Poincare) -> Objective:
         """The batch_schedule that suit the data, where the user did not say."""
         seen = seen_labels(Y)
         batch, epochs = batch_schedule(X.shape[0], model.batch_size, model.epochs, STEPS, EPOCHS)
@@ -424,7 +424,7 @@ class Net:
         self.zeros = np.zeros(points.shape[1], np.float32)
 
     @classmethod
-    def random(cls, lesson: Lesson, model: Poincare, rng: np.random.Generator) -> Net:
+    def random(cls, lesson: Objective, model: Poincare, rng: np.random.Generator) -> Net:
         """All near the origin."""
         features = SparseLayer.random(lesson.X, model.embedding_dim, rng, spread=FEATURE_SPREAD)
         points = rng.standard_normal((len(lesson.seen), model.embedding_dim), np.float32) * np.float32(LABEL_SPREAD)

@@ -47,7 +47,7 @@ class Memory(NamedTuple):
     there: Tensor  # (n, words) whether there is such a word
 
 
-class Writer(nn.Module):
+class CodeDecoder(nn.Module):
     """The encoder and the decoder of one tree of codes."""
 
     def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
@@ -130,11 +130,11 @@ class Learner(Descent):
     """A writer that learns."""
 
     def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
-        self.writer = Writer(shape, rng)
+        self.writer = CodeDecoder(shape, rng)
         super().__init__(self.writer, "rate or feature_rate")
 
 
-def with_weights(shape: Shape, weights: Floats) -> Writer:
+def with_weights(shape: Shape, weights: Floats) -> CodeDecoder:
     """The writer of this shape with weights that a learner found."""
     learner = Learner(shape, np.random.default_rng(0))
     learner.weights.value[:] = weights

@@ -20,8 +20,8 @@ from labelspace.kernels.quantize import Bytes
 from labelspace.kernels.random_numbers import uniform
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.labels.codes import CodeTree
-from labelspace.models.secseq.decoder import Memory, Writer
-from labelspace.models.secseq.encoder_inputs import Reading
+from labelspace.models.secseq.decoder import CodeDecoder, Memory
+from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.objectives import LONGEST, allowed, merged
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
@@ -29,7 +29,7 @@ NODE_BLOCK = 4096  # prefixes whose states are computed at once
 
 
 @dataclass(frozen=True)
-class How:
+class DecodingOptions:
     """How labels are found."""
 
     target: str  # what was learned: "set", "label" or "sequence"
@@ -43,18 +43,25 @@ class How:
 class Decoder:
     """A tree of codes and who writes them, ready to answer."""
 
-    writer: Writer
+    writer: CodeDecoder
     tree: CodeTree
     share: Floats  # (n_labels,)
     prefixes: Prefixes | None  # None where sequences are written
 
     @classmethod
-    def of(cls, writer: Writer, tree: CodeTree, share: Floats) -> Decoder:
+    def of(cls, writer: CodeDecoder, tree: CodeTree, share: Floats) -> Decoder:
         """With what can be computed before a document is seen."""
         return cls(writer, tree, share, None if writer.shape.sequences else Prefixes.of(writer, tree, share))
 
     def answer(
-        self, documents: Reading, start: int, stop: int, vectors: Bytes | Floats, scales: Floats, listed: int, how: How
+        self,
+        documents: EncoderInputs,
+        start: int,
+        stop: int,
+        vectors: Bytes | Floats,
+        scales: Floats,
+        listed: int,
+        how: DecodingOptions,
     ) -> TopK:
         """The best labels of documents start..stop; their features or words have these vectors, times scales."""
         table, starts = documents.table, documents.starts[start : stop + 1]
@@ -100,7 +107,7 @@ class Prefixes:
     label: Ints
 
     @classmethod
-    def of(cls, writer: Writer, tree: CodeTree, share: Floats) -> Prefixes:
+    def of(cls, writer: CodeDecoder, tree: CodeTree, share: Floats) -> Prefixes:
         """The states of all prefixes, level by level; labels that share a code become children of its leaf."""
         first, last, label, digit, odds = _with_labels(tree, share)
         n_children = last - first
@@ -171,7 +178,7 @@ def _with_labels(tree: CodeTree, share: Floats) -> tuple[Ints, Ints, Ints, Ints,
     return first, last, label, digit, np.append(alone, odds).astype(np.float32)
 
 
-def _by_blocks(writer: Writer, p: Tensor, level: int) -> tuple[Floats, Floats]:
+def _by_blocks(writer: CodeDecoder, p: Tensor, level: int) -> tuple[Floats, Floats]:
     """The gates and priors of states, some at a time."""
     bias, blocks = writer.outputs[level].bias, torch.split(p, NODE_BLOCK)
     priors = [(writer.priors[level](block) + bias).numpy() for block in blocks]
@@ -193,7 +200,7 @@ class Written:
     chances: Tensor  # (n, several, LONGEST) the chance of each when it was written
 
     @classmethod
-    def blank(cls, writer: Writer, n: int, several: int) -> Written:
+    def blank(cls, writer: CodeDecoder, n: int, several: int) -> Written:
         """Nothing is written."""
         memory, hidden = writer.blank(n, several), torch.zeros(n, several, writer.shape.hidden)
         return cls(
@@ -209,7 +216,7 @@ class Written:
 
 
 def write_sequences(
-    writer: Writer, memory: Memory, tree: CodeTree, several: int, seed: int | None = None
+    writer: CodeDecoder, memory: Memory, tree: CodeTree, several: int, seed: int | None = None
 ) -> tuple[Longs, Floats]:
     """Write sequences for each document: the most probable ones by a beam, or, with a seed, by chance.
 
@@ -239,7 +246,7 @@ def write_sequences(
     return state.leaves.numpy(), counted.numpy()
 
 
-def _chances(writer: Writer, tree: CodeTree, state: Written, place: int, n_codes: int) -> Tensor:
+def _chances(writer: CodeDecoder, tree: CodeTree, state: Written, place: int, n_codes: int) -> Tensor:
     """The logarithms of the chances of each next digit; the last one is the end. Shape (n, several, width + 1)."""
     width = writer.shape.width
     scores = writer.scores(state.context, state.p, place)
@@ -289,7 +296,7 @@ def _drawn(chances: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
     return torch.arange(several).expand(len(chances), several), digits
 
 
-def _put(state: Written, writer: Writer, tree: CodeTree, digits: Tensor, chances: Tensor, place: int) -> None:
+def _put(state: Written, writer: CodeDecoder, tree: CodeTree, digits: Tensor, chances: Tensor, place: int) -> None:
     """Write the next digits; a sequence ends with the one after the last value."""
     state.ended = state.ended | (digits == writer.shape.width)
     known = digits.clamp(max=writer.shape.width - 1)
@@ -302,7 +309,7 @@ def _put(state: Written, writer: Writer, tree: CodeTree, digits: Tensor, chances
     state.nodes = torch.from_numpy(below)
 
 
-def _close(state: Written, writer: Writer, tree: CodeTree, n_codes: int) -> None:
+def _close(state: Written, writer: CodeDecoder, tree: CodeTree, n_codes: int) -> None:
     """The codes that are complete become part of the history."""
     whole = (state.nodes > 0) & ~state.ended
     state.leaves[:, :, n_codes] = torch.where(whole, state.nodes, -1)

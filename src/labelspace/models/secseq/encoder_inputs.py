@@ -8,15 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.features.sequences import PAD, UNKNOWN
-from labelspace.training.sparse_layers import Batch, some_rows
+from labelspace.training.sparse_layers import Batch, batch_rows
 from labelspace.types import Csr, Ints, Longs
 
 
 @dataclass(frozen=True)
-class Reading:
+class EncoderInputs:
     """Some documents, document i as rows starts[i] to starts[i + 1] - 1 of a table.
 
-    >>> Reading.of_tokens(np.array([[3, 1, 0], [4, 3, 3]], np.int32), n_tokens=5).part(np.array([1])).starts.tolist()
+    >>> EncoderInputs.of_tokens(np.array([[3, 1, 0], [4, 3, 3]], np.int32), n_tokens=5).part(np.array([1])).starts.tolist()
     [0, 3]
     """
 
@@ -24,12 +24,12 @@ class Reading:
     starts: Longs  # (n + 1,)
 
     @classmethod
-    def of_features(cls, X: Csr) -> Reading:
+    def of_features(cls, X: Csr) -> EncoderInputs:
         """Each document as one row of features."""
         return cls(X, np.arange(X.shape[0] + 1))
 
     @classmethod
-    def of_tokens(cls, ids: Ints, n_tokens: int) -> Reading:
+    def of_tokens(cls, ids: Ints, n_tokens: int) -> EncoderInputs:
         """Documents as their tokens (n, longest), a row each; that of an unknown word is empty."""
         there = ids != PAD
         tokens = ids[there]
@@ -46,12 +46,12 @@ class Reading:
     def batch(self, documents: Ints, dropout: float, rng: np.random.Generator) -> tuple[Batch, Ints]:
         """The rows of some documents, and how many each has; values are left out by chance."""
         rows, sizes = self._rows(documents)
-        return some_rows(self.table, rows, dropout, rng), sizes
+        return batch_rows(self.table, rows, dropout, rng), sizes
 
-    def part(self, documents: Ints) -> Reading:
+    def part(self, documents: Ints) -> EncoderInputs:
         """Some documents."""
         rows, sizes = self._rows(documents)
-        return Reading(self.table[rows], np.append(0, np.cumsum(sizes)))
+        return EncoderInputs(self.table[rows], np.append(0, np.cumsum(sizes)))
 
     def _rows(self, documents: Ints) -> tuple[Ints, Ints]:
         sizes = np.diff(self.starts)[documents]

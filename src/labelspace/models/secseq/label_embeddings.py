@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.tfidf import Tfidf
-from labelspace.labels.clustering import instance_features
+from labelspace.labels.clustering import pifa_embeddings
 from labelspace.models.secseq.deepwalk import positive_information, walked_pairs
 from labelspace.types import Bools, Csr, Floats, LabelSpace
 
@@ -36,7 +36,7 @@ def label_vectors(kind: str, X: Csr, Y: Csr, labels: LabelSpace | None, dimensio
         raise ParameterError(f"dimension must be at least 1, but is {dimension}; ask for 1 or more")
     with threadpool_limits(1, user_api="blas"):  # sums in another order would be other vectors
         if kind == "documents":
-            found = reduced(instance_features(X, Y), dimension, seed)
+            found = reduced(pifa_embeddings(X, Y), dimension, seed)
         elif kind == "walks":
             found = reduced(positive_information(walked_pairs(Y, seed)), dimension, seed, power=0.5)
         else:

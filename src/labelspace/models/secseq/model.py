@@ -36,15 +36,15 @@ from threadpoolctl import threadpool_limits
 from labelspace.constraints import Constraint, integer, one_of, optional, real
 from labelspace.errors import require
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import SEQUENCES, WORDS, View, Views
 from labelspace.kernels.code_search import mean_of_lists
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.secseq.encoder_inputs import Reading
+from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import KINDS, label_vectors
 from labelspace.training.checkpoints import fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
@@ -55,8 +55,8 @@ from labelspace.types import Csr, Dataset, Floats, Ints, TopK
 if TYPE_CHECKING:
     from labelspace.labels.tree import Nodes
     from labelspace.models.secseq.decoder import Learner, Shape
-    from labelspace.models.secseq.decoding import Decoder, How
-    from labelspace.models.secseq.objectives import Lesson
+    from labelspace.models.secseq.decoding import Decoder, DecodingOptions
+    from labelspace.models.secseq.objectives import Objective
 
 STEPS = 300  # batches that suffice to learn
 EPOCHS = (8, 15)  # fewest and most that are chosen
@@ -129,13 +129,13 @@ class SequenceModel(Model):
         return views
 
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
-        from labelspace.training.torch_optimizer import one_thread
+        from labelspace.training.torch_optimizer import single_thread
 
         codes = self._codes(views, Y, context)
         views, Y, held = context.early_stopping_split(views, Y, self.patience, self.random_state)
         read = self._read(views)
         task = _Task(read, Y, None if held is None else (self._read(held[0]), held[1]), codes, self, context)
-        with one_thread(), threadpool_limits(1, user_api="blas"):
+        with single_thread(), threadpool_limits(1, user_api="blas"):
             learned = side_by_side(
                 lambda tree, tick: task.learn(tree, tick),
                 self.n_estimators,
@@ -148,11 +148,11 @@ class SequenceModel(Model):
         self.digits_ = np.stack([code.digits for code in codes])
         self.course_ = [found.accuracies for found in learned]
 
-    def _read(self, views: Views) -> Reading:
+    def _read(self, views: Views) -> EncoderInputs:
         """Documents as the encoder reads them."""
         if self.encoder == "bag":
-            return Reading.of_features(unit_rows(views[WORDS.name]))
-        return Reading.of_tokens(views[SEQUENCES.name], views.width(SEQUENCES.name))
+            return EncoderInputs.of_features(normalize_rows(views[WORDS.name]))
+        return EncoderInputs.of_tokens(views[SEQUENCES.name], views.width(SEQUENCES.name))
 
     @abstractmethod
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
@@ -193,7 +193,7 @@ class SequenceModel(Model):
 
     def _predict(self, views: Views, k: int) -> TopK:
         require("torch", "neural")
-        from labelspace.training.torch_optimizer import one_thread
+        from labelspace.training.torch_optimizer import single_thread
 
         read, decoders, how = self._read(views), self._decoders, self._how()
         listed = k if self.n_estimators == 1 else max(k, LISTED)
@@ -206,7 +206,7 @@ class SequenceModel(Model):
                 top = decoder.answer(read, start, stop, self.vectors_[tree], self.vector_scales_[tree], listed, how)
                 labels[tree, start:stop], scores[tree, start:stop] = top.labels, top.scores
 
-        with one_thread():
+        with single_thread():
             run_blocks(answer, read.n, ROW_BLOCK)
         if self.n_estimators == 1:
             return found
@@ -214,19 +214,21 @@ class SequenceModel(Model):
         mean_of_lists(labels, scores, out.labels, out.scores)
         return out
 
-    def _how(self) -> How:
-        from labelspace.models.secseq.decoding import How
+    def _how(self) -> DecodingOptions:
+        from labelspace.models.secseq.decoding import DecodingOptions
 
-        return How(self.target, self.decoding == "sampling", self.beam_size, self.n_samples, self.random_state)
+        return DecodingOptions(
+            self.target, self.decoding == "sampling", self.beam_size, self.n_samples, self.random_state
+        )
 
     @cached_property
     def _decoders(self) -> list[Decoder]:
         """What is derived from the state, on first use."""
         from labelspace.models.secseq.decoder import with_weights
         from labelspace.models.secseq.decoding import Decoder
-        from labelspace.training.torch_optimizer import one_thread
+        from labelspace.training.torch_optimizer import single_thread
 
-        with one_thread():
+        with single_thread():
             return [
                 Decoder.of(with_weights(self._shape(codes.width), weights), CodeTree.of(codes), share)
                 for codes, weights, share in zip(self.label_codes(), self.weights_, self.shares_, strict=True)
@@ -308,9 +310,9 @@ class _Task:
 
     def __init__(
         self,
-        read: Reading,
+        read: EncoderInputs,
         Y: Csr,
-        held: tuple[Reading, Csr] | None,
+        held: tuple[EncoderInputs, Csr] | None,
         codes: list[Codes],
         model: SequenceModel,
         context: FitContext,
@@ -331,15 +333,15 @@ class _Task:
         self.lessons = [self._lesson(tree) for tree in range(len(codes))]
         self.tokens = self.epochs * sum(lesson.tokens for lesson in self.lessons)
 
-    def _lesson(self, tree: int) -> Lesson:
-        from labelspace.models.secseq.objectives import PrefixLesson, SequenceLesson
+    def _lesson(self, tree: int) -> Objective:
+        from labelspace.models.secseq.objectives import PrefixObjective, SequenceObjective
 
         codes, model = self.codes[tree], self.model
         if model.target == "sequence":
-            return SequenceLesson(
+            return SequenceObjective(
                 codes, self.Y, model.label_order, np.random.default_rng([model.random_state, tree, 1])
             )
-        return PrefixLesson(codes, self.Y, model.target == "label")
+        return PrefixObjective(codes, self.Y, model.target == "label")
 
     def learn(self, tree: int, tick: Tick) -> _Learned:
         """Train one tree; what is drawn depends on the seed and its number alone."""
@@ -359,7 +361,7 @@ class _Task:
             self.folder, name,
         )  # fmt: skip
         tick(self.epochs * lesson.tokens - net.told)  # what it stopped before
-        return _Learned(*in_bytes(net.layer.vectors), net.learner.weights.value, share, course)
+        return _Learned(*quantize_int8(net.layer.vectors), net.learner.weights.value, share, course)
 
     def _accuracy(self, net: _Net, tree: CodeTree, share: Floats) -> float:
         """How right the answers to the documents are that were held out."""
@@ -375,7 +377,7 @@ class _Task:
             top.labels[start:stop], top.scores[start:stop] = found.labels, found.scores
         return r_precision(top, truth)
 
-    def _epoch(self, net: _Net, lesson: Lesson, tree: int, epoch: int, tick: Tick) -> None:
+    def _epoch(self, net: _Net, lesson: Objective, tree: int, epoch: int, tick: Tick) -> None:
         """One pass over the documents; what is drawn depends on the seed, the tree and the epoch's number alone."""
         rng = np.random.default_rng([self.model.random_state, tree, 2, epoch])
         order = rng.permutation(self.read.n).astype(np.int32)
@@ -386,7 +388,7 @@ class _Task:
             left = 1.0 - (epoch * steps + at) / (self.epochs * steps)
             tick(self._step(net, lesson, order[at * self.batch_size : (at + 1) * self.batch_size], left, rng))
 
-    def _step(self, net: _Net, lesson: Lesson, rows: Ints, left: float, rng: np.random.Generator) -> int:
+    def _step(self, net: _Net, lesson: Objective, rows: Ints, left: float, rng: np.random.Generator) -> int:
         """Steps 3 to 5 on some documents; ``left`` is the share of the rates that is left. Digits taught come back."""
         import torch
 

@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import Memory, Writer
+from labelspace.models.secseq.decoder import CodeDecoder, Memory
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
 ORDERS = ("frequent", "rare", "random")
 LONGEST = 50  # labels of a document that are written one after the other
 
 
-class Lesson(ABC):
+class Objective(ABC):
     """The codes of the labels of all training documents."""
 
     tree: CodeTree
@@ -29,15 +29,15 @@ class Lesson(ABC):
     """Digits that are taught in one pass over them."""
 
     @abstractmethod
-    def loss(self, writer: Writer, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
+    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
         """The loss on some documents as they were read, their mean; and how many digits were to be written."""
 
     @abstractmethod
-    def begin(self, writer: Writer) -> None:
+    def begin(self, writer: CodeDecoder) -> None:
         """Let the biases of digits begin at what is frequent, so that it need not be learned."""
 
 
-class PrefixLesson(Lesson):
+class PrefixObjective(Objective):
     """After each prefix of a document's labels, which digits follow.
 
     Each digit is right or wrong by itself (binary cross-entropy), or, with ``choose``, one label is drawn and its
@@ -55,7 +55,7 @@ class PrefixLesson(Lesson):
         parents = [tree.parent[counts.indices + begin] for counts, begin in zip(self.levels, begins, strict=True)]
         self.tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
 
-    def loss(self, writer: Writer, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
+    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
         """The loss on some documents as they were read, their mean; and how many digits were to be written."""
         a, tree = writer.vector(memory), self.tree
         documents, nodes = np.arange(len(rows)), np.zeros(len(rows), np.int64)
@@ -86,7 +86,7 @@ class PrefixLesson(Lesson):
                 p = p[np.searchsorted(above, tree.parent[known])] + writer.of_digits(digits, level)
         return total / len(rows), written
 
-    def begin(self, writer: Writer) -> None:
+    def begin(self, writer: CodeDecoder) -> None:
         """Give each digit the log-odds of following where it can."""
         tree = self.tree
         above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
@@ -106,7 +106,7 @@ class PrefixLesson(Lesson):
         return binary_cross_entropy_with_logits(scores, truth.clamp(max=1.0), exists.float(), reduction="sum")
 
 
-class SequenceLesson(Lesson):
+class SequenceObjective(Objective):
     """The codes of a document's labels, written one after the other in one order, and the end."""
 
     def __init__(self, codes: Codes, Y: Csr, order: str, rng: np.random.Generator) -> None:
@@ -124,14 +124,14 @@ class SequenceLesson(Lesson):
         self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, digits + 1)
         self.tokens = int(np.minimum(np.diff(self.ends), LONGEST).sum()) * codes.n_digits
 
-    def begin(self, writer: Writer) -> None:
+    def begin(self, writer: CodeDecoder) -> None:
         """Give each digit, and the end, the logarithm of how often it is written."""
         for place, column in enumerate(self.digits.T):
             times = np.bincount(column[self.labels], minlength=self.width) + 0.5
             times = np.append(times, len(self.ends) - 0.5) if place == 0 else times
             _set_bias(writer, place, np.log(times / len(self.ends)))
 
-    def loss(self, writer: Writer, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
+    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
         """The loss on some documents as they were read, their mean; and how many digits were to be written."""
         document, step, label = self._steps(rows)
         at = torch.from_numpy(document), torch.from_numpy(step)
@@ -176,7 +176,7 @@ class SequenceLesson(Lesson):
         return -chances[torch.arange(len(truth)), torch.from_numpy(truth)].sum()
 
 
-def _set_bias(writer: Writer, place: int, values: Doubles) -> None:
+def _set_bias(writer: CodeDecoder, place: int, values: Doubles) -> None:
     with torch.no_grad():
         writer.outputs[place].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
 

@@ -15,7 +15,7 @@ DOUBT = 4.0  # documents: a token of so many is half what its company says, half
 MOST = 0.9  # of what a vector is by its company
 
 
-def vectors_by_company(tokens: Csr, names: Csr, of_names: Floats, by_chance: Floats) -> Floats:
+def cooccurrence_init(tokens: Csr, names: Csr, of_names: Floats, by_chance: Floats) -> Floats:
     """Vectors of tokens (n, n_tokens) that stand in documents with names (n, n_names) which have vectors.
 
     A name counts for as much as its share among a token's documents is larger than among all. The rarer a token, the
@@ -23,7 +23,7 @@ def vectors_by_company(tokens: Csr, names: Csr, of_names: Floats, by_chance: Flo
 
     >>> tokens, names = sp.csr_matrix(np.eye(2)), sp.csr_matrix([[1.0, 0.0], [0.0, 1.0]])
     >>> of_names, by_chance = np.array([[5.0, 0.0], [0.0, -5.0]], np.float32), np.array([[0.0, 1.0], [1.0, 0.0]])
-    >>> np.sign(vectors_by_company(tokens, names, of_names, by_chance)).tolist()
+    >>> np.sign(cooccurrence_init(tokens, names, of_names, by_chance)).tolist()
     [[1.0, 1.0], [1.0, -1.0]]
     """
     tokens, names = _marked(tokens), _marked(names)

@@ -40,9 +40,9 @@ from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.text2text.embedding_init import vectors_by_company
+from labelspace.models.text2text.embedding_init import cooccurrence_init
 from labelspace.models.text2text.subwords import EXTRA, Pieces, table_of
-from labelspace.models.text2text.targets import Answers, answers_of, written_names
+from labelspace.models.text2text.targets import Answers, build_targets, target_names
 from labelspace.training.checkpoints import fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.epochs import batch_schedule, run_epochs
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from labelspace.models.text2text.constrained_decoding import Vectors
-    from labelspace.models.text2text.prompt import Question
+    from labelspace.models.text2text.prompt import Prompt
     from labelspace.models.text2text.t5 import T5
 
 STEPS = 3_000  # batches that suffice to learn from nothing
@@ -143,14 +143,14 @@ class Text2Text(Model):
             require(package, EXTRA)
 
     def _fit(self, X: Any, Y: Csr, context: FitContext) -> None:  # noqa: ANN401 - texts
-        from labelspace.training.torch_optimizer import one_thread
+        from labelspace.training.torch_optimizer import single_thread
 
         X, Y, held = context.early_stopping_split(X, Y, self.patience, self.random_state)
-        answers, given = answers_of(Y, self._labels())
+        answers, given = build_targets(Y, self._labels())
         self.names_, self.starts_, self.carries_ = answers.names, answers.starts, answers.carries
         self.counts_ = np.asarray(given.sum(axis=0), np.float32).ravel()
         self.course_ = []
-        with one_thread(), threadpool_limits(1, user_api="blas"):
+        with single_thread(), threadpool_limits(1, user_api="blas"):
             net = self._begin(X)
             task = _Task(self, net, self._question(), X, given, held, context)
             if self.pretrained is None:
@@ -175,18 +175,18 @@ class Text2Text(Model):
         self.pieces_, self.shape_ = pieces.json, asdict(shape)
         t5 = T5(shape)
         t5.begin(rng)
-        n_tokens = len(pieces) + len(written_names(self._labels())) + len(self.starts_) - 1
+        n_tokens = len(pieces) + len(target_names(self._labels())) + len(self.starts_) - 1
         vectors = np.float32(SPREAD) * rng.standard_normal((n_tokens, self.embedding_dim), np.float32)
         return _Net(t5, vectors, np.zeros((0, 0), np.float32))
 
     def _labels(self) -> LabelSpace:
         return self.labels_ or LabelSpace.numbered(self.n_labels_)
 
-    def _question(self) -> Question:
+    def _question(self) -> Prompt:
         """Steps 1 and 2, once there are answers and a tokenizer."""
-        from labelspace.models.text2text.prompt import Question
+        from labelspace.models.text2text.prompt import Prompt
 
-        make = Question.in_names if self.pretrained is None else Question.in_words
+        make = Prompt.in_names if self.pretrained is None else Prompt.quantize_int16
         answers = Answers(self.names_, self.starts_, self.carries_)
         return make(Pieces(self.pieces_), self._labels(), answers, self.counts_, self.max_length)
 
@@ -202,7 +202,7 @@ class Text2Text(Model):
     def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - texts
         for package in ("torch", "tokenizers"):
             require(package, EXTRA)
-        from labelspace.training.torch_optimizer import one_thread
+        from labelspace.training.torch_optimizer import single_thread
 
         question, net, vectors = self._answerer
         documents = question.documents(X)
@@ -214,12 +214,12 @@ class Text2Text(Model):
             found = question.answer(net, vectors, [documents[row] for row in rows], self.beam_size, k)
             top.labels[rows], top.scores[rows] = found.labels, found.scores
 
-        with one_thread():
+        with single_thread():
             run_blocks(answer, len(documents), ROW_BLOCK)
         return top
 
     @cached_property
-    def _answerer(self) -> tuple[Question, T5, Vectors]:
+    def _answerer(self) -> tuple[Prompt, T5, Vectors]:
         """What is derived from the state, on first use."""
         import torch
 
@@ -291,7 +291,7 @@ class _Task:
     """What a net learns from."""
 
     def __init__(
-        self, model: Text2Text, net: _Net, question: Question, texts: Sequence[str], given: Csr,
+        self, model: Text2Text, net: _Net, question: Prompt, texts: Sequence[str], given: Csr,
         held: tuple[Sequence[str], Csr] | None, context: FitContext,
     ) -> None:  # fmt: skip
         labeled = np.flatnonzero(np.diff(given.indptr))
@@ -316,7 +316,7 @@ class _Task:
         names = self.given @ answers.incidence(len(vectors) - n_pieces - answers.n_parts)
         by_chance, of_names = vectors[:n_pieces], vectors[n_pieces : n_pieces + names.shape[1]]
         tokens = table_of(self.documents, n_pieces)
-        vectors[:n_pieces] = vectors_by_company(tokens, names, of_names, by_chance)
+        vectors[:n_pieces] = cooccurrence_init(tokens, names, of_names, by_chance)
 
     def learn(self) -> list[float]:
         """Steps 3 and 4; the accuracies after each epoch come back, where there are documents to stop by."""

@@ -18,12 +18,12 @@ from labelspace.models.secseq.decoding import best_of_rows
 from labelspace.models.text2text.constrained_decoding import Part, Vectors, best_answers
 from labelspace.models.text2text.subwords import Pieces, Tokens
 from labelspace.models.text2text.t5 import END, START, T5, UNKNOWN
-from labelspace.models.text2text.targets import Answers, columns_of, written_names
+from labelspace.models.text2text.targets import Answers, columns_of, target_names
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, LabelSpace, TopK
 
 
 @dataclass(frozen=True)
-class Question:
+class Prompt:
     """One question, asked of every document."""
 
     pieces: Pieces
@@ -34,10 +34,10 @@ class Question:
     length: int  # tokens of a text that are read
 
     @classmethod
-    def in_names(cls, pieces: Pieces, labels: LabelSpace, answers: Answers, counts: Floats, length: int) -> Question:
+    def in_names(cls, pieces: Pieces, labels: LabelSpace, answers: Answers, counts: Floats, length: int) -> Prompt:
         """For a net that learns from nothing: each name is a token of its own, and the start of each part."""
         first = len(pieces)
-        starts = first + len(written_names(labels))
+        starts = first + len(target_names(labels))
         parts = [
             Part.of((names + first).astype(np.int32), starts + i, counts[span])
             for i, (names, span) in enumerate(answers.by_part())
@@ -45,11 +45,13 @@ class Question:
         return cls(pieces, parts, answers, [], [], length)
 
     @classmethod
-    def in_words(cls, pieces: Pieces, labels: LabelSpace, answers: Answers, counts: Floats, length: int) -> Question:
+    def quantize_int16(
+        cls, pieces: Pieces, labels: LabelSpace, answers: Answers, counts: Floats, length: int
+    ) -> Prompt:
         """For a pretrained net: names are texts like others, and the document's instruction says what is asked."""
-        written, parts = written_names(labels), []
+        written, parts = target_names(labels), []
         for names, span in answers.by_part():
-            spelled = told_apart(
+            spelled = disambiguated(
                 pieces.of([" ".join(written[name] for name in row) for row in names.tolist()]), len(pieces)
             )
             sequences = np.full((len(names), max(map(len, spelled)) + 1), END, np.int32)
@@ -137,12 +139,12 @@ def padded(documents: Tokens) -> tuple[Ints, Bools]:
     return table, there
 
 
-def told_apart(spelled: Tokens, n_tokens: int) -> Tokens:
+def disambiguated(spelled: Tokens, n_tokens: int) -> Tokens:
     """Answers as tokens, no two alike: one that a tokenizer spells like another before it ends with more tokens.
 
     A tokenizer that has never seen a script spells all its words as unknown, and some write ``m²`` and ``m2`` alike.
 
-    >>> told_apart([[2], [2], [2, 3], [2]], n_tokens=9)
+    >>> disambiguated([[2], [2], [2, 3], [2]], n_tokens=9)
     [[2], [2, 2], [2, 3], [2, 4]]
     """
     taken, seen, found = set(map(tuple, spelled)), set(), []

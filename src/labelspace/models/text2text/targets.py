@@ -60,7 +60,7 @@ def columns_of(labels: LabelSpace) -> list[str]:
     return list(columns) if len(columns) < len(labels) else []
 
 
-def answers_of(Y: Csr, labels: LabelSpace) -> tuple[Answers, Csr]:
+def build_targets(Y: Csr, labels: LabelSpace) -> tuple[Answers, Csr]:
     """The answers, and which each document gave (n, n_answers); a document without labels gave none."""
     columns = columns_of(labels)
     if not columns:
@@ -78,10 +78,10 @@ def answers_of(Y: Csr, labels: LabelSpace) -> tuple[Answers, Csr]:
     return replace(answers, carries=carries), sp.hstack([given for _, given in found], format="csr")
 
 
-def written_names(labels: LabelSpace) -> list[str]:
+def target_names(labels: LabelSpace) -> list[str]:
     """How each of the names that ``Answers.names`` counts is written.
 
-    >>> written_names(LabelSpace(["L0: Tea", "L0: Rice"]))
+    >>> target_names(LabelSpace(["L0: Tea", "L0: Rice"]))
     ['L0: Tea', 'L0: Rice', 'L0: NA']
     """
     return [*labels.names, *(f"{column}: {MISSING}" for column in columns_of(labels))]

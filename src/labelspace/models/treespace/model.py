@@ -36,14 +36,14 @@ from threadpoolctl import threadpool_limits
 from labelspace.constraints import integer, one_of, optional, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
-from labelspace.features.normalize import unit_rows
+from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.code_search import mean_of_lists
 from labelspace.kernels.level_embeddings import TINY, map_units, search_levels
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks, side_by_side
-from labelspace.labels.clustering import instance_features
+from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import consistent
 from labelspace.labels.tree import Nodes
 from labelspace.models.base import Model
@@ -52,7 +52,7 @@ from labelspace.models.treespace.network import LevelNet, Pace, Shape, level_wid
 from labelspace.models.treespace.tree import hierarchy_nodes, is_closed, learned_nodes, node_rows
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
-from labelspace.training.sparse_layers import some_rows
+from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 STEPS = 500  # batches that suffice to learn
@@ -128,7 +128,7 @@ class Treespace(Model):
     _derived: _Ready | None = None
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = unit_rows(X)
+        X = normalize_rows(X)
         context.progress("tree", 0, 1)
         nodes = self._grow(X, Y, context)  # step 1
         context.progress("tree", 1, 1)
@@ -163,7 +163,7 @@ class Treespace(Model):
         self.is_closed_ = given is not None and is_closed(Y, given)
         if given is not None:
             return hierarchy_nodes(given, seen, self.is_closed_)
-        return learned_nodes(instance_features(X, Y[:, seen]), seen, self.branching_factor, LEAF, self.random_state)
+        return learned_nodes(pifa_embeddings(X, Y[:, seen]), seen, self.branching_factor, LEAF, self.random_state)
 
     def _task(self, X: Csr, Y: Csr, nodes: Nodes, context: FitContext) -> _Task:
         """What every learner learns from: the documents, and behind them the names of the labels that have any."""
@@ -175,7 +175,7 @@ class Treespace(Model):
             own = sp.csr_matrix(
                 (np.ones(len(named), np.float32), named, np.arange(len(named) + 1)), (len(named), Y.shape[1])
             )
-            X, Y = sp.vstack([X, unit_rows(texts)]).tocsr(), sp.vstack([Y, own]).tocsr()
+            X, Y = sp.vstack([X, normalize_rows(texts)]).tocsr(), sp.vstack([Y, own]).tocsr()
             weights = np.append(weights, np.full(len(named), self.label_text, np.float32))
         starts, reached = node_rows(Y, nodes)
         counts = np.bincount(reached, minlength=len(nodes)).astype(np.float32)
@@ -202,10 +202,10 @@ class Treespace(Model):
                 2 * self.consistency_weight,
                 self.weight_decay,
             )
-            batch = some_rows(task.X, rows, self.input_dropout, rng)
+            batch = batch_rows(task.X, rows, self.input_dropout, rng)
             net.learn(batch, rows, task.starts, task.reached, task.weights[rows], self.dropout, pace, rng)
         return _Learned(
-            in_bytes(net.features.vectors), net.offset.value, net.maps.value.T.copy(),
+            quantize_int8(net.features.vectors), net.offset.value, net.maps.value.T.copy(),
             nodes_in_bytes(task.shape, net.vectors), net.bias,
         )  # fmt: skip
 
@@ -231,7 +231,7 @@ class Treespace(Model):
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X, n, ready = unit_rows(X), X.shape[0], self._ready()
+        X, n, ready = normalize_rows(X), X.shape[0], self._ready()
         shape, more = ready.shape, self.is_closed_ or self.n_estimators > 1 or self.rare_boost > 0
         listed = max(k, min(LISTED, self.n_labels_)) if more else k
         labels = np.full((self.n_estimators, n, listed), -1, np.int32)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from labelspace.kernels.level_embeddings import RADIUS, TINY, learn_children, passes
-from labelspace.kernels.quantize import Bytes, in_bytes
+from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.labels.tree import Nodes
-from labelspace.training.optimizers import Moving, RowAdagrad
+from labelspace.training.optimizers import AdamParameter, RowAdagrad
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints, Longs
 
@@ -21,7 +21,7 @@ SPREAD = 0.05  # of the nodes' vectors at the start
 FEATURE_SPREAD = 0.03  # of the features' vectors: most features are rare, and what they begin with is noise
 LEAST_CHANCE = 1e-6  # of a child, to begin with
 
-Ways = tuple[Ints, Ints, Longs, Longs]  # what ``passes`` gives
+NodeTargets = tuple[Ints, Ints, Longs, Longs]  # what ``passes`` gives
 
 
 def level_widths(root: int, leaf: int, levels: int) -> Ints:
@@ -86,7 +86,7 @@ def nodes_in_bytes(shape: Shape, vectors: Floats) -> tuple[Bytes, Floats]:
         nodes = np.flatnonzero((shape.level == level) & (shape.width > 0)).astype(np.int32)
         if len(nodes):
             rows = shape.rows(nodes)
-            out[rows], scales[nodes] = in_bytes(vectors[rows])
+            out[rows], scales[nodes] = quantize_int8(vectors[rows])
     return out, scales
 
 
@@ -125,7 +125,7 @@ class Projections:
     """What takes the vector of a parent to its children's space: a matrix a level, and one of low rank a parent."""
 
     shape: Shape
-    shared: list[Moving]  # (width of the level, width of the next) each
+    shared: list[AdamParameter]  # (width of the level, width of the next) each
     ups: Floats  # (n_nodes, rank, widest)
     downs: Floats  # (n_nodes, rank, widest)
     memories: tuple[RowAdagrad, RowAdagrad]
@@ -137,7 +137,7 @@ class Projections:
         n, widest = len(shape.nodes), int(shape.widths.max())
         downs = rng.standard_normal((n, rank, widest), np.float32) * np.float32(SPREAD)
         memories = (RowAdagrad(n), RowAdagrad(n))
-        eyes = [Moving(np.eye(*pair, dtype=np.float32)) for pair in pairs]
+        eyes = [AdamParameter(np.eye(*pair, dtype=np.float32)) for pair in pairs]
         return cls(shape, eyes, np.zeros((n, rank, widest), np.float32), downs, memories)
 
     def goals(self, groups: Ints, vectors: Floats) -> Floats:
@@ -208,9 +208,9 @@ class LevelNet:
     ) -> None:
         self.shape, self.ball, self.n_steps = shape, ball, 0
         self.features = SparseLayer.random(X, hidden, rng, spread=FEATURE_SPREAD)
-        self.offset = Moving(np.zeros(hidden, np.float32))
+        self.offset = AdamParameter(np.zeros(hidden, np.float32))
         total = int(shape.widths.sum())
-        self.maps = Moving(rng.standard_normal((total, hidden), np.float32) * np.float32((2 / hidden) ** 0.5))
+        self.maps = AdamParameter(rng.standard_normal((total, hidden), np.float32) * np.float32((2 / hidden) ** 0.5))
         self.vectors = rng.standard_normal(int(shape.width.sum()), np.float32) * np.float32(SPREAD)
         chances = np.clip(chances, LEAST_CHANCE, 1 - 1e-3)
         self.bias = np.log(chances / (1 - chances)).astype(np.float32)
@@ -254,7 +254,7 @@ class LevelNet:
         return [(mine, part) for mine, part in found if len(mine)]
 
     def _learn_nodes(
-        self, ways: Ways, reached: Ints, documents: Floats, lengths: Floats, weights: Floats, by_documents: Floats,
+        self, ways: NodeTargets, reached: Ints, documents: Floats, lengths: Floats, weights: Floats, by_documents: Floats,
         by_lengths: Floats, pace: Pace,
     ) -> None:  # fmt: skip
         """Move the nodes below which documents pass; the gradients by the documents are added."""
