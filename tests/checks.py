@@ -1,0 +1,30 @@
+"""What many tests check in the same way."""
+
+import hashlib
+
+import numpy as np
+
+from labelspace.data.synthetic import planted
+
+
+def same_topk(one, other) -> bool:
+    """Whether two TopK are equal to the last bit."""
+    return np.array_equal(one.labels, other.labels) and np.array_equal(one.scores, other.scores)
+
+
+def precision_at_1(model, documents, X=None) -> float:
+    """P@1 of a fitted model on documents, whose features are read unless X is given."""
+    first = model.predict_topk(documents.X if X is None else X, k=1).labels[:, 0]
+    return float(np.where(first >= 0, documents.Y[np.arange(len(documents)), first].A1, 0).mean())
+
+
+def planted_split(n=600, test=100, **params):
+    """Planted documents to train on, and others to test on."""
+    data = planted(n=n, **params)
+    return data.rows(range(n - test)), data.rows(range(n - test, n))
+
+
+def digest(folder):
+    """The names and hashes of all files of a model but ``model.json``, which tells versions too."""
+    files = sorted(path for path in folder.iterdir() if path.suffix != ".json")
+    return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
