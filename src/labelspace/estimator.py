@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -104,9 +105,10 @@ class Stateful:
         """Take back what ``files`` wrote, once the rest of the state is there."""
 
     def forget(self) -> None:
-        """Drop all that was learned, and what was derived from it; parameters stay."""
-        for key in [key for key in self.__dict__ if key not in self.params]:
-            del self.__dict__[key]
+        """Drop all that was learned, and the cached properties derived from it; parameters stay."""
+        for key in list(self.__dict__):
+            if isinstance(getattr(type(self), key, None), (Learned, cached_property)):
+                del self.__dict__[key]
 
 
 class Estimator(Stateful):

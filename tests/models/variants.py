@@ -1,0 +1,49 @@
+"""The settings under which the contract is tested: of each method a small one, and others that take other paths."""
+
+SMALL = {
+    "poincare": {"embedding_dim": 16},
+    "glas": {"embedding_dim": 64},
+    "blend": {"n_folds": 2, "boosting_rounds": 40},
+    "neuralxc": {"input_layers": 64, "output_layers": 64},
+    "hierarchicalxc": {"input_layers": 64},
+    "secseq": {"code_size": 8, "hidden_dim": 64, "decoder_dim": 32},
+    "mlc2seq": {"hidden_dim": 64, "decoder_dim": 32, "beam_size": 4},
+    "treespace": {"hidden_dim": 64, "n_estimators": 2},
+    "text2text": {"embedding_dim": 64, "hidden_dim": 64, "epochs": 2},
+}
+"""What is trained for every test: with defaults that would take minutes."""
+
+CONVERGED = {"text2text": {"epochs": 15}, "poincare": {"embedding_dim": 50}}
+"""Where it matters what was learned."""
+
+OTHERS = {
+    "neighbors": [{"n_neighbors": 5, "power": 1.0}],
+    "one_vs_rest": [{"normalize": False, "threshold": 0.0}],
+    "label_tree": [
+        {"tree": "kmeans", "branching_factor": 4, "max_leaf_size": 5, "n_estimators": 2},
+        {"max_leaf_size": 5, "branching_factor": 4, "loss": "logistic", "hard_negatives": 4},
+    ],
+    "lexical": [{"stemming": "none"}],
+    "network": [{"hidden_dim": 32, "input_dropout": 0.2}],
+    "glas": [
+        {"embedding_dim": 32, "loss": "softmax", "regularizer": "spread_out", "n_layers": 2, "weight_norm": True},
+        {"embedding_dim": 32, "loss": "margin", "regularizer": "gravity", "patience": 2, "epochs": 6},
+        {"embedding_dim": 32, "all_labels": False, "n_negatives": 10, "n_hard_negatives": 3, "activation": "linear"},
+    ],
+    "poincare": [
+        {"embedding_dim": 8, "geometry": "euclidean", "n_estimators": 2, "patience": 1},
+        {"embedding_dim": 8, "optimizer": "adam", "projection": "clip", "all_labels": False, "n_negatives": 10},
+        {"embedding_dim": 8, "route": "labels", "n_clusters": 3},
+    ],
+    "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
+    "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
+    "secseq": [
+        {"code_size": 4, "hidden_dim": 32, "decoder_dim": 16, "n_estimators": 2, "target": "label", "patience": 1},
+        {"code_size": 8, "hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "encoder": "gru", "target": "sequence"},
+        {"code_size": 8, "hidden_dim": 32, "word_dim": 16, "encoder": "convolution", "decoding": "sampling"},
+    ],
+    "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
+    "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_layers": 2, "epochs": 2, "patience": 1}],
+    "blend": [{"members": "neighbors:bigrams,label_tree:chars,lexical", "n_folds": 1, "boosting_rounds": 20}],
+}
+"""Further settings of each method."""
