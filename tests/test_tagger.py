@@ -6,32 +6,33 @@ import scipy.sparse as sp
 
 import labelspace
 from labelspace import Tagger
+from labelspace.data.records import Record
 from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.hierarchy import consistent
 from labelspace.metrics import consistent_at_k
-from labelspace.models.registry import METHODS, create
-from labelspace.types import Dataset, Hierarchy
+from labelspace.models.registry import METHODS, create, method
+from labelspace.types import Dataset, Hierarchy, LabelSpace
 
 TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "apple and car"]
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
 
 
-QUICKER = {"text2text": {"dimension": 16, "heads": 2, "hidden": 16, "epochs": 2}}
+QUICKER = {"text2text": {"embedding_dim": 16, "n_heads": 2, "hidden_dim": 16, "epochs": 2}}
 LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS]
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG_TRAINED)) for name in METHODS]
 )
-def test_texts_to_names_and_back_from_disk(method, data, tmp_path):
-    if method in ("secseq", "mlc2seq"):
+def test_texts_to_names_and_back_from_disk(name, data, tmp_path):
+    if name in ("secseq", "mlc2seq"):
         pytest.importorskip("torch")
-    if method == "text2text":
+    if name == "text2text":
         pytest.importorskip("transformers")
     train, test = data
     names = [[train.labels.names[i] for i in row.indices] for row in train.Y]
-    tagger = Tagger(method=method, **QUICKER.get(method, {})).fit(train.texts, names)
+    tagger = Tagger(name, **QUICKER.get(name, {})).fit(train.texts, names)
     before = tagger.tag_batch(test.texts, k=3)
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")
@@ -71,7 +72,7 @@ def test_ready_made_features_need_no_texts(data, tmp_path):
     tagger = Tagger("one_vs_rest").fit_dataset(ready)
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")
-    assert loaded.features is None
+    assert loaded.ready_made
     assert np.array_equal(loaded.predict_topk(test.X, 3).labels, tagger.predict_topk(test.X, 3).labels)
     with pytest.raises(DataError, match="trained on 600 ready-made features, but was given texts"):
         loaded.tag("w1 w2")
@@ -81,18 +82,16 @@ def test_validation_documents_go_through_the_same_features():
     seen = {}
 
     class Watching(type(create("popular"))):
-        uses_validation = True
-
-        def _fit(self, X, Y, aids):
-            seen["validation"] = aids.validation
-            super()._fit(X, Y, aids)
+        def _fit(self, X, Y, context):
+            seen["validation"] = context.validation
+            super()._fit(X, Y, context)
 
     from labelspace.tagger import _as_dataset
 
     whole = _as_dataset(TEXTS, NAMES)
     tagger = Tagger(Watching(), Tfidf(min_df=1)).fit_dataset(whole, validation=whole.rows([0, 2]))
     X, Y = seen["validation"]
-    assert (X != tagger.features.transform([TEXTS[0], TEXTS[2]])).nnz == 0
+    assert (X != tagger.features_.transform([TEXTS[0], TEXTS[2]])["bigrams"]).nnz == 0
     assert (Y != whole.Y[[0, 2]]).nnz == 0
 
 
@@ -121,10 +120,54 @@ def test_bad_input_is_one_clear_line(tmp_path):
         Tagger(features=Tfidf(min_df=1)).fit(TEXTS, NAMES).tag_batch("one text")
 
 
-def test_a_bare_model_is_no_tagger(tmp_path):
+def test_a_model_saved_alone_loads_as_a_tagger(tmp_path):
     create("popular").fit(sp.eye(2).tocsr(), sp.eye(2).tocsr()).save(tmp_path / "m")
-    with pytest.raises(ModelError, match="holds a bare model; read it with labelspace.load"):
-        Tagger.load(tmp_path / "m")
+    tagger = labelspace.load(tmp_path / "m")
+    assert tagger.tag_batch(sp.eye(2).tocsr(), 1) == [[("0", 0.5)], [("0", 0.5)]]
+    with pytest.raises(DataError, match="trained on 2 ready-made features, but was given texts"):
+        tagger.tag("a text")
+    create("lexical").fit_labels(LabelSpace(["fruit"])).save(tmp_path / "names")
+    assert labelspace.load(tmp_path / "names").tag("a fruit")[0][0] == "fruit"
+    with pytest.raises(ModelError, match="must hold a glas model, but holds popular"):
+        method("glas").load(tmp_path / "m")
+
+
+def test_features_replace_those_of_every_view(data):
+    train, test = data
+    texts = Dataset(train.Y, train.labels, texts=train.texts)
+    tagger = Tagger("blend", features="hashing", feature_params={"bits": 10, "ngrams": 1}, members="neighbors,label_tree:chars,lexical")
+    tagger.fit_dataset(texts)
+    assert tagger.features_.made_by_ == {"words": "words", "chars": "words", "text": "text"}, "equal features once"
+    assert tagger.model.widths_ == {"words": 1024, "chars": 1024, "text": 0}
+    assert tagger.tag(test.texts[0])
+    with pytest.raises(ParameterError, match="tfidf has no parameter 'bits'"):
+        Tagger("neighbors", feature_params={"bits": 10}).fit_dataset(texts)
+    with pytest.raises(ParameterError, match="lexical reads texts itself, but features is set; leave it out"):
+        Tagger("lexical", features="hashing").fit_dataset(texts)
+
+
+def test_a_dense_matrix_of_ones_own_is_a_view(data, tmp_path):
+    train, test = data
+    dense = Dataset(train.Y, train.labels, X=train.X.toarray())
+    tagger = Tagger("blend", n_folds=2, boosting_rounds=20).fit_dataset(dense)
+    tagger.save(tmp_path / "model")
+    top = labelspace.load(tmp_path / "model").predict_topk(test.X.toarray(), 3)
+    assert np.array_equal(top.labels, tagger.predict_topk(test.X, 3).labels)
+
+
+def test_a_stream_of_any_length_is_tagged_in_order(data, monkeypatch):
+    monkeypatch.setattr("labelspace.tagger.STREAM_BATCH", 7)
+    train, test = data
+    tagger = Tagger("neighbors").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    records = (Record(str(i), text) for i, text in enumerate(test.texts))
+    next(tagger.tag_stream(records, k=2))
+    assert next(records).id == "7", "a batch at a time"
+    records = (Record(str(i), text) for i, text in enumerate(test.texts))
+    tagged = list(tagger.tag_stream(records, k=2))
+    assert [record.id for record, _ in tagged] == [str(i) for i in range(200)]
+    assert [tags for _, tags in tagged] == tagger.tag_batch(test.texts, k=2)
+    with pytest.raises(DataError, match="file.jsonl:3: expected 'text', which this model reads"):
+        list(tagger.tag_stream([Record("7", None, "1:1", line=3)], source="file.jsonl"))
 
 
 def test_consistent_tags_list_ancestors_first(data):
@@ -159,9 +202,9 @@ def test_path_names_are_a_hierarchy_and_others_are_none():
 
 def test_sure_and_consistent_go_together(data):
     train, test = data
-    tagger = Tagger("blend", members="neighbors,label_tree", folds=2)
+    tagger = Tagger("blend", members="neighbors,label_tree", n_folds=2)
     tagger.fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
-    sure = tagger.confident(test.texts, 8, 0.3, consistent=True)
+    sure = tagger.predict_topk(test.texts, 8, min_probability=0.3, consistent=True)
     assert (sure.labels == -1).any()
     assert sure.scores[sure.labels >= 0].min() >= 0.3
     assert consistent_at_k(sure, train.labels.hierarchy, 8) == 1
@@ -170,7 +213,7 @@ def test_sure_and_consistent_go_together(data):
 def test_labels_that_come_and_go_keep_the_hierarchy(tmp_path):
     texts = ["rye bread", "white bread", "fresh fish", "smoked fish"] * 10
     paths = [["food > bread > rye"], ["food > bread > white"], ["food > fish"], ["food > fish"]] * 10
-    tagger = Tagger("glas", dimension=32).fit(texts, paths)
+    tagger = Tagger("glas", embedding_dim=32).fit(texts, paths)
     tagger.add_label("food > fish > smoked", ["smoked fish", "smoked"])
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")

@@ -19,6 +19,7 @@ from labelspace.data.table import row_text
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features, check_texts
+from labelspace.features.registry import features_class
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import consistent as with_ancestors
 from labelspace.models.base import Model
@@ -66,6 +67,8 @@ class Tagger:
         self.model = create(method, **params) if isinstance(method, str) else method.set_params(**params)
         given = features.get_params() if isinstance(features, Features) else {}
         self.features = features.name if isinstance(features, Features) else features
+        if self.features is not None:
+            features_class(self.features)  # an unknown name is said here
         self.feature_params = {**given, **(feature_params or {})}
 
     def views(self, documents: Dataset) -> list[View]:

@@ -6,6 +6,7 @@ import pytest
 
 import labelspace
 from labelspace import store
+from labelspace.store import folder as folder_module
 from labelspace.errors import ModelError
 from labelspace.models.registry import create
 
@@ -25,10 +26,10 @@ def flip_a_byte(path, at):
 
 def test_the_folder_can_be_read_by_eye(folder):
     manifest = json.loads((folder / "model.json").read_text())
-    assert manifest["format"] == store.FORMAT
+    assert manifest["format"] == folder_module.FORMAT
     assert manifest["method"] == "one_vs_rest"
     assert manifest["model"]["params"]["C"] == create("one_vs_rest").C
-    assert manifest["n_labels"] == 40
+    assert manifest["model"]["state"]["n_labels_"] == {"value": 40}
     assert manifest["versions"]["numpy"] == np.__version__
     assert manifest["files"]["model.safetensors"]["arrays"]["bias_"] == "float32 [40]"
     assert json.loads((folder / "labels.jsonl").read_text().splitlines()[3]) == {"label": "label 3"}
@@ -91,7 +92,7 @@ def test_foreign_newer_and_older_folders_are_refused(folder, tmp_path):
     (folder / "model.json").write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(ModelError, match="is of format 99, written by labelspace .*; upgrade"):
         labelspace.load(folder)
-    (folder / "model.json").write_text(json.dumps({**manifest, "n_labels": 7}))
+    (folder / "model.json").write_text(json.dumps({**manifest, "method": "popular"}))
     with pytest.raises(ModelError, match="it was damaged or edited; copy or train it again"):
         labelspace.load(folder)
     for content in ("{}", "[]", "5", '"x"'):
@@ -113,20 +114,20 @@ def test_a_saved_parameter_this_version_does_not_know_is_refused(folder):
 
 def test_files_that_do_not_fit_together_are_refused(folder):
     manifest = json.loads((folder / "model.json").read_text())
-    del manifest["model"]["sparse"]
+    del manifest["model"]["state"]["weights_"]
     (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
     with pytest.raises(ModelError, match="fields of this version, but has not"):
         labelspace.load(folder)
-    del manifest["method"]
+    del manifest["model"]
     (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
-    with pytest.raises(ModelError, match=r"do not fit together \(KeyError: 'method'\)"):
+    with pytest.raises(ModelError, match=r"do not fit together \(KeyError: 'model'\)"):
         labelspace.load(folder)
 
 
 def test_an_older_model_is_replaced_and_anything_else_is_not(folder, data, tmp_path):
     train, _ = data
     create("popular").fit(train.X, train.Y).save(folder)
-    assert labelspace.load(folder).name == "popular"
+    assert labelspace.load(folder).model.name == "popular"
     other = tmp_path / "photos"
     other.mkdir()
     (other / "holiday.jpg").write_text("x")
@@ -157,7 +158,7 @@ def test_a_link_is_followed_and_files_can_be_read_by_others(folder, data, tmp_pa
     train, _ = data
     (tmp_path / "link").symlink_to(folder)
     create("popular").fit(train.X, train.Y).save(tmp_path / "link")
-    assert labelspace.load(folder).name == "popular"
+    assert labelspace.load(folder).model.name == "popular"
     assert sorted(os.listdir(tmp_path)) == ["link", "model"]
     modes = {path.stat().st_mode & 0o777 for path in folder.iterdir()}
     assert len(modes) == 1, "as the umask says, for every file"
@@ -174,14 +175,14 @@ def test_a_full_disk_leaves_the_old_model_and_nothing_else(folder, data, monkeyp
     with pytest.raises(ModelError, match="No space left on device.*free some space"):
         create("popular").fit(train.X, train.Y).save(folder)
     assert os.listdir(folder.parent) == ["model"]
-    assert labelspace.load(folder).name == "one_vs_rest"
+    assert labelspace.load(folder).model.name == "one_vs_rest"
 
 
 def test_numbers_of_numpy_as_parameters_are_saved_as_plain_ones(data, tmp_path):
     train, test = data
-    model = create("neighbors", neighbors=np.int64(3)).fit(train.X, train.Y)
+    model = create("neighbors", n_neighbors=np.int64(3)).fit(train.X, train.Y)
     model.save(tmp_path / "model")
-    loaded = labelspace.load(tmp_path / "model")
-    assert type(loaded.neighbors) is int
+    loaded = labelspace.load(tmp_path / "model").model
+    assert type(loaded.n_neighbors) is int
     assert loaded.get_params() == model.get_params()
     assert np.array_equal(loaded.predict_topk(test.X).scores, model.predict_topk(test.X).scores)

@@ -1,0 +1,53 @@
+import csv
+import json
+
+from labelspace import Tagger
+from labelspace.data.source import Source, open_source, read_dataset
+from labelspace.experiment import Recipe, compare, evaluate, train
+from labelspace.features import Tfidf
+
+
+def test_compare_fits_everything_before_it_reads_the_test_file(folder, tmp_path, monkeypatch):
+    events = []
+    fit, test = Tagger.fit_dataset, Source.test
+    monkeypatch.setattr(Tagger, "fit_dataset", lambda *a, **k: (events.append("fit"), fit(*a, **k))[1])
+    monkeypatch.setattr(Source, "test", lambda *a, **k: (events.append("test"), test(*a, **k))[1])
+    compare(open_source(folder), [Recipe("popular"), Recipe("neighbors")], tmp_path / "out")
+    assert events == ["fit", "fit", "test"]
+
+
+def test_compare_reports_a_failure_and_goes_on(folder, tmp_path):
+    recipes = [Recipe("one_vs_rest", {"C": -1}), Recipe("nonsense"), Recipe("neighbors")]
+    results = compare(open_source(folder), recipes, tmp_path / "out")
+    bad, unknown, good = results["rows"]
+    assert "C of one_vs_rest must be above 0" in bad["error"]
+    assert "no method 'nonsense'" in unknown["error"]
+    assert good["P@1"] > 80
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
+    rows = list(csv.DictReader((tmp_path / "out" / "results.csv").read_text().splitlines()))
+    assert [row["method"] for row in rows] == ["one_vs_rest", "nonsense", "neighbors"]
+    assert float(rows[2]["P@1"]) == good["P@1"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["models", "results.csv", "results.json"]
+
+
+def test_compare_gives_the_figures_of_train_and_evaluate(folder, tmp_path):
+    row = compare(open_source(folder), [Recipe("one_vs_rest")], tmp_path / "out")["rows"][0]
+    tagger = train(open_source(folder), Recipe("one_vs_rest"))
+    alone = evaluate(tagger, read_dataset(folder / "test.jsonl", tagger.labels_))
+    assert all(row[key] == value for key, value in alone.items() if "@" in key)
+
+
+def test_compare_without_a_test_file_holds_documents_out(folder, tmp_path):
+    results = compare(open_source(folder / "train.jsonl"), [Recipe("popular")], tmp_path / "out")
+    assert (results["n_train"], results["n_test"]) == (560, 140)
+    assert "seeded 20%" in results["test"]
+
+
+def test_compare_makes_each_view_once_whoever_asks_for_it(folder, tmp_path, monkeypatch):
+    fitted = []
+    fit = Tfidf.fit_transform
+    monkeypatch.setattr(Tfidf, "fit_transform", lambda self, texts: (fitted.append(repr(self)), fit(self, texts))[1])
+    recipes = [Recipe("neighbors"), Recipe("one_vs_rest"), Recipe("blend", {"members": "neighbors,label_tree"})]
+    rows = compare(open_source(folder), recipes, tmp_path / "out")["rows"]
+    assert fitted == ["Tfidf(ngrams=1)"]
+    assert rows[0]["features_seconds"] == rows[2]["features_seconds"] > 0

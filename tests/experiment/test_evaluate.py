@@ -1,0 +1,84 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace import Tagger, metrics
+from labelspace.data.source import open_source, read_dataset
+from labelspace.errors import DataError, ParameterError
+from labelspace.experiment import Recipe, evaluate, train
+from labelspace.experiment.timing import latency
+from labelspace.types import Dataset, Hierarchy
+
+
+def test_the_figures_are_those_of_the_metrics(folder, data):
+    tagger = train(open_source(folder), Recipe("one_vs_rest"))
+    test = read_dataset(folder / "test.jsonl", tagger.labels_)
+    figures = evaluate(tagger, test)
+    top = tagger.predict_topk(test.texts, 5)
+    expected = metrics.evaluate(test.Y, top, tagger.labels_.counts, tagger.labels_.n_documents)
+    assert {key: figures[key] for key in expected} == expected
+    assert figures["P@1"] > 85
+    assert set(figures["by_frequency"]) == {"head", "torso", "tail"}
+    assert figures["latency_ms_p99"] >= figures["latency_ms_p50"] > 0
+
+
+def test_the_hierarchy_is_that_of_the_documents_or_else_of_the_tagger(data):
+    train, test = data
+    tagger = Tagger("one_vs_rest").fit_dataset(train)
+    figures = evaluate(tagger, test)
+    tree, deep = train.labels.hierarchy, tagger.predict_topk(test.X, 40)
+    answers = metrics.answers_by_level(test.Y, deep, tree, tagger.labels_.counts)
+    assert figures["by_level"]["1"]["accuracy"] == round(100 * answers[1]["accuracy"], 4)
+    assert figures["deepest_accuracy"] == round(100 * metrics.deepest_accuracy(test.Y, deep, tree), 4)
+    bare = replace(test, labels=replace(test.labels, hierarchy=None))
+    assert evaluate(tagger, bare)["by_level"] == figures["by_level"]
+    other = replace(test, labels=replace(test.labels, hierarchy=Hierarchy.from_edges([[1, 0]], 40)))
+    assert len(evaluate(tagger, other)["by_level"]) == 2
+    wider = bare.labels.extended(["a label nobody knows"])
+    Y = sp.hstack([bare.Y, np.ones((len(bare), 1))], format="csr", dtype=np.float32)
+    unknown = evaluate(tagger, replace(bare, Y=Y, labels=wider))
+    assert unknown["by_level"]["0"]["n_labels"] == figures["by_level"]["0"]["n_labels"] + 1
+    flat = Tagger("one_vs_rest").fit_dataset(replace(train, labels=bare.labels))
+    assert "by_level" not in evaluate(flat, bare)
+
+
+def test_labels_unknown_to_the_model_count_as_missed(folder):
+    tagger = train(open_source(folder), Recipe("neighbors"))
+    lines = [json.loads(line) for line in (folder / "test.jsonl").read_text().splitlines()]
+    before = evaluate(tagger, read_dataset(folder / "test.jsonl", tagger.labels_))
+    for line in lines:
+        line["labels"].append("a label nobody knows")
+    (folder / "test.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    after = evaluate(tagger, read_dataset(folder / "test.jsonl", tagger.labels_))
+    assert after["n_labels"] == before["n_labels"] + 1
+    assert after["P@1"] == before["P@1"]
+    assert after["R@5"] < before["R@5"]
+
+
+def test_features_for_a_model_of_texts_are_refused(folder, data):
+    tagger = train(open_source(folder), Recipe("popular"))
+    with pytest.raises(DataError, match="reads texts, but the data holds ready-made features"):
+        evaluate(tagger, Dataset(data[1].Y, data[1].labels, X=data[1].X))
+
+
+def test_propensities_may_come_from_the_test_labels(folder):
+    tagger = train(open_source(folder), Recipe("neighbors"))
+    test = read_dataset(folder / "test.jsonl", tagger.labels_)
+    ours, theirs = (evaluate(tagger, test, propensity_from=source) for source in ("train", "test"))
+    assert ours["P@5"] == theirs["P@5"]
+    assert ours["PSP@1"] != theirs["PSP@1"]
+    amazon = evaluate(tagger, test, propensity_preset="amazon")
+    assert amazon["PSP@1"] != ours["PSP@1"]
+    with pytest.raises(ParameterError, match="one of default, wikipedia, amazon, but is 'moon'"):
+        evaluate(tagger, test, propensity_preset="moon")
+
+
+def test_latency_times_single_rows(data):
+    shapes = []
+    figures = latency(lambda X: shapes.append(X.shape), data[1].X)
+    assert set(shapes) == {(1, 600)}
+    assert len(shapes) == len(data[1])
+    assert np.isfinite(list(figures.values())).all()
