@@ -104,6 +104,9 @@ class Stateful:
     def read_files(self, path_of: Callable[[str], Path]) -> None:
         """Take back what ``files`` wrote, once the rest of the state is there."""
 
+    def check_state(self) -> None:
+        """Refuse a loaded state whose parts do not fit together."""
+
     def forget(self) -> None:
         """Drop all that was learned, and the cached properties derived from it; parameters stay."""
         for key in list(self.__dict__):

@@ -10,11 +10,11 @@ from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.types import Hierarchy, LabelSpace
 
 SETTINGS = {
-    "parabel": {"branching": 2, "max_leaf": 10, "trees": 3},
-    "bonsai": {"tree": "kmeans", "branching": 10, "max_leaf": 5, "trees": 2},
-    "plt": {"branching": 2, "max_leaf": 10, "loss": "logistic", "C": 10.0},
+    "parabel": {"branching_factor": 2, "max_leaf_size": 10, "n_estimators": 3},
+    "bonsai": {"tree": "kmeans", "branching_factor": 10, "max_leaf_size": 5, "n_estimators": 2},
+    "plt": {"branching_factor": 2, "max_leaf_size": 10, "loss": "logistic", "C": 10.0},
     "hierarchy": {"tree": "hierarchy"},
-    "hard negatives": {"branching": 4, "max_leaf": 5, "hard_negatives": 3, "trees": 2},
+    "hard negatives": {"branching_factor": 4, "max_leaf_size": 5, "hard_negatives": 3, "n_estimators": 2},
 }
 
 
@@ -39,7 +39,7 @@ def test_every_setting_finds_planted_labels_whatever_the_threads(data, setting, 
 
 def test_a_flat_tree_is_one_vs_rest(data):
     train, test = data
-    same = {"C": 1.0, "threshold": 0.0, "tolerance": 1e-5, "max_passes": 500}
+    same = {"C": 1.0, "threshold": 0.0, "tol": 1e-5, "max_iter": 500}
     tree, flat = LabelTree(**same).fit(train.X, train.Y), OneVsRest(**same).fit(train.X, train.Y)
     assert np.allclose(tree.weights_.toarray()[:, 1:], flat.weights_.toarray()[:, flat.seen_], atol=5e-3)
     assert (tree.predict_topk(test.X, 5).labels == flat.predict_topk(test.X, 5).labels).mean() > 0.98
@@ -48,7 +48,7 @@ def test_a_flat_tree_is_one_vs_rest(data):
 def test_few_labels_make_a_flat_tree_and_many_a_deep_one():
     few, many = planted(n=300, d=300, l=30, seed=0), planted(n=3000, d=2000, l=3000, seed=0)
     assert LabelTree().fit(few.X, few.Y).last_child_[0] == 1 + (few.Y.sum(axis=0) > 0).sum()
-    assert LabelTree(tree="kmeans", branching=5, max_leaf=10).fit(few.X, few.Y).last_child_[0] <= 6
+    assert LabelTree(tree="kmeans", branching_factor=5, max_leaf_size=10).fit(few.X, few.Y).last_child_[0] <= 6
     assert LabelTree().fit(many.X, many.Y).last_child_[0] < 40
 
 
@@ -69,10 +69,10 @@ def test_hard_negatives_are_added_to_the_documents_that_reach_a_node(monkeypatch
 
     monkeypatch.setattr("labelspace.models.label_tree.train_children", spy)
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
-    LabelTree(branching=4, max_leaf=10).fit(data.X, data.Y)
+    LabelTree(branching_factor=4, max_leaf_size=10).fit(data.X, data.Y)
     plain = sum(sizes)
     sizes.clear()
-    LabelTree(branching=4, max_leaf=10, hard_negatives=4).fit(data.X, data.Y)
+    LabelTree(branching_factor=4, max_leaf_size=10, hard_negatives=4).fit(data.X, data.Y)
     assert sum(sizes) > plain
     assert max(sizes) == 400
 
@@ -99,12 +99,12 @@ def test_the_labels_own_texts_shape_the_tree():
     X, Y = sp.hstack([own, sp.csr_matrix((n, 2), dtype=np.float32)]).tocsr(), own
     theme = np.arange(n) % 2
     of_labels = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), n + theme)), shape=(n, n + 2))
-    model = LabelTree(branching=2, max_leaf=20, label_text=1.0).fit(X, Y, label_features=of_labels)
+    model = LabelTree(branching_factor=2, max_leaf_size=20, label_text=1.0).fit(X, Y, label_features=of_labels)
     first = model.label_[model.first_child_[1] : model.last_child_[1]]
     assert len(set(theme[first])) == 1
     with pytest.raises(DataError, match="label_text=0"):
         LabelTree(label_text=1.0).fit(X, Y)
-    with pytest.raises(DataError, match="row a label"):
+    with pytest.raises(DataError, match="one row per label"):
         LabelTree(label_text=1.0).fit(X, Y, label_features=of_labels[:3])
 
 
@@ -134,7 +134,7 @@ def test_progress_reaches_the_number_of_nodes(data):
     train, _ = data
     for hard in (0, 2):
         seen = []
-        model = LabelTree(branching=2, max_leaf=10, hard_negatives=hard)
+        model = LabelTree(branching_factor=2, max_leaf_size=10, hard_negatives=hard)
         model.fit(train.X, train.Y, progress=lambda *step, seen=seen: seen.append(step))
         nodes = int((model.label_ < 0).sum())
         assert seen[-1] == ("nodes", nodes, nodes)

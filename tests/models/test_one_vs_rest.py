@@ -9,7 +9,7 @@ from labelspace.models.one_vs_rest import OneVsRest
 
 def test_it_ranks_as_scikit_learn_at_the_same_optimum(data):
     train, test = data
-    ours = OneVsRest(C=1.0, threshold=0.0, tolerance=1e-6, max_passes=2000).fit(train.X, train.Y)
+    ours = OneVsRest(C=1.0, threshold=0.0, tol=1e-6, max_iter=2000).fit(train.X, train.Y)
     theirs = OneVsRestClassifier(LinearSVC(C=1.0, tol=1e-8, max_iter=20000, dual=True, random_state=0))
     margins = theirs.fit(normalize_rows(train.X), train.Y).decision_function(normalize_rows(test.X))
     top = ours.predict_topk(test.X, k=3)

@@ -116,6 +116,7 @@ def _unpack_stateful(packed: Mapping[str, Any], bundle: LoadedBundle, part: Part
     for key, declared in cls.state.items():
         setattr(loaded, key, _unpack(packed["state"][key], bundle, declared.part, _join(path, key)))
     loaded.read_files(lambda name: bundle.path_of(_file_name(path, name)))
+    loaded.check_state()
     return loaded
 
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import labelspace
 from labelspace.data.source import open_source
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
 from labelspace.kernels.phrase_matching import N_BUCKETS, N_WHOLE, SOME, WHOLE
 from labelspace.models.lexical.model import SOME_WEIGHTS, WHOLE_WEIGHTS, Lexical, chances, indicators
@@ -152,7 +152,7 @@ def test_a_folder_with_labels_alone_makes_a_tagger(tmp_path):
 
 def test_labels_alone_are_refused_where_documents_are_needed(tmp_path):
     write_labels(tmp_path / "labels.jsonl", ["bread"])
-    with pytest.raises(DataError, match="popular must be trained on documents, but there are only labels"):
+    with pytest.raises(ParameterError, match="without documents needs .*, but popular does not; train with --method lexical"):
         train(open_source(tmp_path), Recipe("popular"))
     with pytest.raises(DataError, match="holds labels alone; add train"):
         open_source(tmp_path).train()

@@ -1,7 +1,7 @@
-"""Gradient-boosted trees with a logistic loss: from a table of numbers to the chance of a yes.
+"""Gradient-boosted decision trees with a logistic loss: from a table of numbers to the probability of a yes.
 
 1. Cut every column into at most 256 bins of about equal size.
-2. Begin with the log-odds of the share of yes.
+2. Start with the log-odds of the share of positives.
 3. Again and again, grow a tree on the gradients of the logistic loss, and add a small step of it.
 
 The learned forest is a handful of arrays, saved like everything else; no tree is a Python object.
@@ -20,83 +20,86 @@ from labelspace.training.losses import sigmoid
 from labelspace.types import Floats, Ints, Progress
 
 ROW_BLOCK = 8192
-SAMPLE = 200_000  # rows looked at for the bins
+BINNING_SAMPLE = 200_000  # rows that the bins are made by
 NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
 class Forest:
-    """Boosted trees as arrays."""
+    """Boosted trees as arrays: node i splits ``column[i]`` at ``threshold[i]``, its children are left[i], left[i] + 1."""
 
-    roots: Ints
-    column: Ints
-    upto: Floats
+    roots: Ints  # (n_trees,)
+    column: Ints  # (n_nodes,) -1 for a leaf
+    threshold: Floats
     left: Ints
-    value: Floats
-    base: Floats
+    value: Floats  # of a leaf
+    base: Floats  # (1,) the log-odds that boosting starts with
 
     def probabilities(self, F: Floats) -> Floats:
-        """The chance of a yes for each row of F (n, columns)."""
-        margins = np.full(len(F), self.base[0], np.float32)
+        """The probability of a yes for each row of F (n, columns)."""
+        scores = np.full(len(F), self.base[0], np.float32)
 
-        def walk(start: int, stop: int) -> None:
-            forest_scores(F, start, stop, self.roots, self.column, self.upto, self.left, self.value, margins)
+        def score(start: int, stop: int) -> None:
+            forest_scores(F, start, stop, self.roots, self.column, self.threshold, self.left, self.value, scores)
 
-        run_blocks(walk, len(F), ROW_BLOCK)
-        return sigmoid(margins)
+        run_blocks(score, len(F), ROW_BLOCK)
+        return sigmoid(scores)
 
 
-def boost(
+def fit_forest(
     F: Floats,
     y: Floats,
-    rounds: int = 200,
-    rate: float = 0.05,
-    leaves: int = 31,
-    least_rows: int = 20,
+    n_rounds: int = 200,
+    learning_rate: float = 0.05,
+    max_leaves: int = 31,
+    min_leaf_rows: int = 20,
     l2: float = 1.0,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Progress | None = None,
 ) -> Forest:
     """Learn a forest from rows F (n, columns) and targets y of 0 and 1.
 
     >>> F = np.linspace(0, 1, 200, dtype=np.float32)[:, None]
-    >>> forest = boost(F, (F[:, 0] > 0.5).astype(np.float32))
+    >>> forest = fit_forest(F, (F[:, 0] > 0.5).astype(np.float32))
     >>> forest.probabilities(np.array([[0.2], [0.8]], np.float32)).round(2).tolist()
     [0.0, 1.0]
     """
-    cuts = [_cuts(column) for column in _sample(F, seed).T]  # step 1
+    cuts = [_bin_edges(column) for column in _sample(F, random_state).T]  # step 1
     binned = np.empty(F.shape, np.uint8)
-    for at, ends in enumerate(cuts):
-        binned[:, at] = np.searchsorted(ends, F[:, at], side="left")
+    for at, edges in enumerate(cuts):
+        binned[:, at] = np.searchsorted(edges, F[:, at], side="left")
     share = float(np.clip(y.mean(), 1e-6, 1 - 1e-6)) if len(y) else 0.5  # step 2
     base = np.float32(np.log(share / (1 - share)))
-    margin = np.full(len(F), base, np.float32)
-    columns, uptos, lefts, values = [NO_NODES], [NO_VALUES], [NO_NODES], [NO_VALUES]
+    scores = np.full(len(F), base, np.float32)
+    columns, thresholds, lefts, values = [NO_NODES], [NO_VALUES], [NO_NODES], [NO_VALUES]
     roots, size = [], 0
-    for done in range(rounds if len(y) else 0):  # step 3
-        p = sigmoid(margin)
-        column, bins, left, value = grow(binned, p - y, p * (1 - p), leaves, least_rows, float(l2), float(rate), margin)
-        upto = [cuts[c][b] if c >= 0 else 0.0 for c, b in zip(column.tolist(), bins.tolist(), strict=True)]
+    for done in range(n_rounds if len(y) else 0):  # step 3
+        p = sigmoid(scores)
+        column, bins, left, value = grow(
+            binned, p - y, p * (1 - p), max_leaves, min_leaf_rows, float(l2), float(learning_rate), scores
+        )
+        threshold = [cuts[c][b] if c >= 0 else 0.0 for c, b in zip(column.tolist(), bins.tolist(), strict=True)]
         columns.append(column)
-        uptos.append(np.array(upto, np.float32))
+        thresholds.append(np.array(threshold, np.float32))
         lefts.append(left + np.int32(size))
         values.append(value)
         roots.append(size)
         size += len(column)
         if progress is not None:
-            progress("rounds of the combiner", done + 1, rounds)
-    joined = (np.concatenate(columns), np.concatenate(uptos), np.concatenate(lefts), np.concatenate(values))
+            progress("boosting rounds", done + 1, n_rounds)
+    joined = (np.concatenate(columns), np.concatenate(thresholds), np.concatenate(lefts), np.concatenate(values))
     return Forest(np.array(roots, np.int32), *joined, np.array([base], np.float32))
 
 
-def _sample(F: Floats, seed: int) -> Floats:
-    if len(F) <= SAMPLE:
+def _sample(F: Floats, random_state: int) -> Floats:
+    if len(F) <= BINNING_SAMPLE:
         return F
-    chosen: npt.NDArray[np.int64] = np.sort(np.random.default_rng(seed).choice(len(F), SAMPLE, replace=False))
-    return F[chosen]
+    rng = np.random.default_rng(random_state)
+    rows: npt.NDArray[np.int64] = np.sort(rng.choice(len(F), BINNING_SAMPLE, replace=False))
+    return F[rows]
 
 
-def _cuts(column: Floats) -> Floats:
+def _bin_edges(column: Floats) -> Floats:
     """The largest value of each bin but the last: at most BINS - 1, increasing."""
     values = np.unique(column)
     if len(values) <= BINS:

@@ -22,10 +22,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from labelspace.constraints import integer, optional
+from labelspace.errors import ModelError
 from labelspace.estimator import learned, param
 from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, WORDS, View, Views
 from labelspace.models.base import Model
-from labelspace.models.blend.gradient_boosting import Forest, boost
+from labelspace.models.blend.gradient_boosting import Forest, fit_forest
 from labelspace.models.blend.members import (
     FEW_DOCUMENTS,
     MEMBERS,
@@ -108,9 +109,10 @@ class Blend(Model):
         else:
             columns, targets = self._out_of_fold(members, views, Y, context)
             self.members_ = self._train(members, views, Y, context)  # step 5
-        self.forest_ = boost(
-            columns, targets, self.boosting_rounds, leaves=MAX_LEAVES, seed=self.random_state, progress=context.progress
-        )  # step 4
+        self.forest_ = fit_forest(
+            columns, targets, self.boosting_rounds, max_leaves=MAX_LEAVES, random_state=self.random_state,
+            progress=context.progress,
+        )  # fmt: skip  # step 4
 
     def _train(
         self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext, fold: str = ""
@@ -183,6 +185,11 @@ class Blend(Model):
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores are probabilities already."""
         return top
+
+    def check_state(self) -> None:
+        """As many members as views."""
+        if len(self.members_) != len(self.member_views_):
+            raise ModelError(f"a blend must hold {len(self.member_views_)} members, but has others; train it again")
 
     def attach_labels(self, labels: LabelSpace | None) -> None:
         """Give the members their labels too."""
