@@ -17,7 +17,7 @@ def test_it_is_as_good_as_scikit_learns():
     F, y = problem(0)
     G, z = problem(1)
     ours = fit_forest(F, y, n_rounds=80, learning_rate=0.1, max_leaves=8).probabilities(G)
-    theirs = HistGradientBoostingClassifier(max_iter=80, learning_learning_rate=0.1, max_leaf_nodes=8, l2_regularization=1.0)
+    theirs = HistGradientBoostingClassifier(max_iter=80, learning_rate=0.1, max_leaf_nodes=8, l2_regularization=1.0)
     expected = theirs.fit(F, y).predict_proba(G)[:, 1]
     assert log_loss(z, ours) < log_loss(z, expected) + 0.01
     assert np.corrcoef(ours, expected)[0, 1] > 0.98
