@@ -5,7 +5,7 @@ BIN := .venv/bin
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo install test check quick lint clean help
+.PHONY: demo install test check quick lint docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'
@@ -38,6 +38,9 @@ check: test  ## the same as `make test`
 
 quick: install  ## the tests without the slow ones
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow'
+
+docs: install  ## write the tables of parameters in docs/methods from what the methods declare
+	$(BIN)/python docs/update_parameters.py
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build

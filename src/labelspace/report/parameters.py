@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from labelspace.estimator import Estimator
 from labelspace.models.base import Model
+from labelspace.models.registry import method
 from labelspace.report.tables import plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def method_json(method: type[Model]) -> dict[str, Any]:
+def method_json(cls: type[Model]) -> dict[str, Any]:
     """Everything that is declared of a method, in plain values."""
     return {
-        "name": method.name,
-        "title": method.title,
-        "choose_when": method.choose_when,
+        "name": cls.name,
+        "title": cls.title,
+        "choose_when": cls.choose_when,
         "parameters": [
             {"name": key, "type": p.type, "default": p.default, "constraint": p.constraint.text, "meaning": p.meaning}
-            for key, p in method.params.items()
+            for key, p in cls.params.items()
         ],
     }
 
@@ -37,6 +39,16 @@ def parameters_markdown(estimator: type[Estimator]) -> str:
     """The same as a table for the docs."""
     rows = [f"| `{key}` | {shown(p.default)} | {p.meaning} |" for key, p in estimator.params.items()]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
+
+
+def with_parameter_tables(page: str) -> str:
+    """A page of the docs with the table of each method between ``<!-- parameters: NAME -->`` and ``<!-- end -->``."""
+    return re.sub(
+        r"(<!-- parameters: (\w+) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}{parameters_markdown(method(found[2]))}\n{found[3]}",
+        page,
+        flags=re.DOTALL,
+    )
 
 
 def shown(value: object) -> str:
