@@ -9,7 +9,9 @@ from labelspace.models.registry import METHODS, method
 from labelspace.report.parameters import with_parameter_tables
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").rglob("*.md")) + [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+PAGES = sorted((ROOT / "docs").rglob("*.md")) + [
+    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+]
 
 
 @pytest.mark.parametrize("name", METHODS)

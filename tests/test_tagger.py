@@ -135,7 +135,12 @@ def test_a_model_saved_alone_loads_as_a_tagger(tmp_path):
 def test_features_replace_those_of_every_view(data):
     train, test = data
     texts = Dataset(train.Y, train.labels, texts=train.texts)
-    tagger = Tagger("blend", features="hashing", feature_params={"bits": 10, "ngrams": 1}, members="neighbors,label_tree:chars,lexical")
+    tagger = Tagger(
+        "blend",
+        features="hashing",
+        feature_params={"bits": 10, "ngrams": 1},
+        members="neighbors,label_tree:chars,lexical",
+    )
     tagger.fit_dataset(texts)
     assert tagger.features_.made_by_ == {"words": "words", "chars": "words", "text": "text"}, "equal features once"
     assert tagger.model.widths_ == {"words": 1024, "chars": 1024, "text": 0}

@@ -63,7 +63,13 @@ def fitted():
 def test_whatever_declares_its_state_comes_back(fitted, tmp_path):
     bundle = ModelBundle()
     packed = pack(fitted, bundle)
-    assert set(bundle.arrays) >= {"matrix_.indptr", "leaf_/values", "pair_/right", "counters_/1/counts", "by_name_/a/counts"}
+    assert set(bundle.arrays) >= {
+        "matrix_.indptr",
+        "leaf_/values",
+        "pair_/right",
+        "counters_/1/counts",
+        "by_name_/a/counts",
+    }
     assert set(bundle.files) == {"counters.0.bin", "counters.1.bin", "by_name.a.bin"}
     for name, write in bundle.files.items():
         write(tmp_path / name)

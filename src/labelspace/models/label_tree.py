@@ -1,21 +1,22 @@
 """Label trees: Parabel (Prabhu et al., WWW 2018), Bonsai (Khandagale et al., 2020) and PLT as settings of one trainer.
 
-1. Describe each label by the sum of its documents' features, and where ``label_text`` is not 0 by its own text.
-2. Put the labels into a tree: halve them by balanced 2-means until a part holds at most ``max_leaf_size`` and keep every
-   depth that makes ``branching_factor`` children a node (Parabel); or part them by k-means as the clusters fall, ``max_depth``
-   times at most (Bonsai); or take the hierarchy that the user brings. The labels hang below the last nodes.
-3. A document reaches a node if it carries a label below it. For every node, fit one linear classifier for each child
-   on the documents that reach the node: those that reach the child against the others. With ``hard_negatives`` those
-   that a beam of that width brings there by mistake are negatives too; levels are then trained from the top down.
+1. Embed each label by the sum of its documents' features (PIFA), and where ``label_text`` is not 0 by its own text.
+2. Arrange the labels in a tree: halve them by balanced 2-means until a part has at most ``max_leaf_size`` labels, and
+   keep every depth that makes ``branching_factor`` children per node (Parabel); or split them by k-means, ``max_depth``
+   times at most (Bonsai); or take the hierarchy of the labels. The labels are the leaves below the last nodes.
+3. A document reaches a node if it has a label below it. For every node, train one linear classifier per child on the
+   documents that reach the node: those that reach the child are positive, the others negative. With
+   ``hard_negatives``, documents that a beam of that size brings to the node by mistake are negatives too; levels are
+   then trained from the top down.
 4. Set weights below ``threshold`` in size to zero.
-5. To tag a document, walk down from the root and keep the ``beam_size`` best nodes of each level; a step multiplies the
-   score by exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
+5. To tag a document, search from the root with a beam of ``beam_size`` nodes per level; a step multiplies the score by
+   exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
    1 / (1 + exp(-margin)). Several trees are averaged.
 
-Where we differ, and why: all nodes are columns of one matrix, a node's children side by side, so that the search reads
-one stretch of memory a feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
-equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FEW`` labels one tree is one flat level by
-default: it costs little there and no document can go astray.
+Where we differ, and why: all nodes are columns of one matrix, the children of a node adjacent, so that the search reads
+one contiguous range per feature and needs no index of its own. The papers' max(0, 1 - margin) makes all margins above 1
+equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FLAT_LABELS`` labels a single tree is one flat
+level by default: it costs little there and no document takes a wrong branch.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ from labelspace.models.fit_context import FitContext
 from labelspace.training.linear_weights import compact_ids, feature_major
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
-ROW_BLOCK = 64  # documents a task
-PART = 64  # children of a node a task: a wide node is work for several threads
+ROW_BLOCK = 64  # documents per task
+CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
 BIAS = 1.0
-FEW = 1000  # labels below which one flat level is the default, with FLAT_C
-FLAT_C, TREE_C, LEAF = 0.35, 1.0, 100
-NOBODY: Ints = np.zeros(0, np.int32)
+FLAT_LABELS = 1000  # up to so many labels one flat level is the default, with FLAT_C
+FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100
+NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
 Task: TypeAlias = tuple[int, int, Ints]
-"""A node to train: the number of its tree, its own, and documents that are negatives beside those that reach it."""
+"""A node to train: the number of its tree, its own, and hard negatives beside the documents that reach it."""
 
 
 class LabelTree(Model):
@@ -113,17 +114,17 @@ class LabelTree(Model):
         X = normalize_rows(X) if self.normalize else X
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
-        Z = self._describe(X, documents, seen, context)  # step 1
-        forest = [Tree(*self._grow(Z, seen, context, number)) for number in range(self.n_estimators)]  # step 2
+        Z = self._label_embeddings(X, documents, seen, context)  # step 1
+        forest = [Tree(*self._build_tree(Z, seen, context, number)) for number in range(self.n_estimators)]  # step 2
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         self.bias_ = np.zeros(offsets[-1], np.float32)
-        self._train(X, documents, forest, context)  # steps 3 and 4
+        self._train_nodes(X, documents, forest, context)  # steps 3 and 4
 
-    def _describe(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
+    def _label_embeddings(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
             return sp.csr_matrix((len(seen), 0), dtype=np.float32)
         Z = pifa_embeddings(X, documents)
@@ -136,11 +137,11 @@ class LabelTree(Model):
             )
         return normalize_rows((Z + self.label_text * normalize_rows(context.label_features[seen])).tocsr())
 
-    def _grow(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
-        """The labels in the order of the leaves, and where the parts of each depth begin."""
+    def _build_tree(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
+        """The labels in the order of the leaves, and where the parts of each depth start."""
         seed = self.random_state * 1009 + number
-        flat = len(seen) <= FEW and self.tree == "balanced" and self.n_estimators == 1
-        max_leaf = self.max_leaf_size or (FEW if flat else LEAF)
+        flat = len(seen) <= FLAT_LABELS and self.tree == "balanced" and self.n_estimators == 1
+        max_leaf = self.max_leaf_size or (FLAT_LABELS if flat else LEAF_SIZE)
         if self.tree == "kmeans":
             return kmeans_tree(Z, self.branching_factor, max_leaf, self.max_depth, seed)
         if self.tree == "hierarchy":
@@ -152,41 +153,45 @@ class LabelTree(Model):
             return hierarchy_tree(context.labels.hierarchy, seen)
         return balanced_levels(Z, self.branching_factor, max_leaf, seed)
 
-    def _train(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], context: FitContext) -> None:
+    def _train_nodes(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], context: FitContext) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
         C = self.C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
-        kept: dict[tuple[int, int], tuple[Ints, Floats]] = {}  # by node and first child: weights, child after child
+        trained: dict[tuple[int, int], tuple[Ints, Floats]] = {}  # by node and first child: weights, child after child
         sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
         scratch = threading.local()
 
         def train(parts: list[tuple[Task, int]], start: int, stop: int) -> None:
-            if not hasattr(scratch, "place"):
-                scratch.place, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
-            for (number, node, others), first in parts[start:stop]:
+            if not hasattr(scratch, "column"):
+                scratch.column, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
+            for (number, node, negatives), first in parts[start:stop]:
                 below, cuts = columns[number], forest[number].cuts(node)
-                rows, positives, ends = reached(below.indices, below.indptr, cuts, node == 0, others, scratch.mark)
+                rows, positives, ends = reached(below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark)
                 at = int(self.roots_[number]) + node
-                mine = ends[first : first + PART + 1]
+                mine = ends[first : first + CHILD_BLOCK + 1]
                 features, weights, stops, biases = train_children(
                     X.data, X.indices, X.indptr, rows, positives, mine, self.loss == "logistic", BIAS, float(C),
                     float(self.tol), self.max_iter, float(self.threshold), self.random_state + at + first,
-                    scratch.place,
+                    scratch.column,
                 )  # fmt: skip
                 begin = int(self.first_child_[at]) + first
                 children = slice(begin, begin + len(biases))
                 self.bias_[children], sizes[children] = biases, np.diff(stops)
-                kept[at, first] = (features, weights)
+                trained[at, first] = (features, weights)
 
         width = self.last_child_ - self.first_child_
-        done, total = 0, int((-(-width // PART)).sum())
+        done, total = 0, int((-(-width // CHILD_BLOCK)).sum())
         for tasks in self._stages(X, forest):
-            parts = [(task, first) for task in tasks for first in range(0, width[self.roots_[task[0]] + task[1]], PART)]
-            tell = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
-            run_blocks(partial(train, parts), len(parts), 1, tell)
+            parts = [
+                (task, first)
+                for task in tasks
+                for first in range(0, width[self.roots_[task[0]] + task[1]], CHILD_BLOCK)
+            ]
+            report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
+            run_blocks(partial(train, parts), len(parts), 1, report)
             done += len(parts)
-            W = feature_major([kept[part] for part in sorted(kept)], X.shape[1], sizes)
+            W = feature_major([trained[part] for part in sorted(trained)], X.shape[1], sizes)
             self.values_, self.starts_ = W.data, W.indptr
             self.nodes_ = compact_ids(W.indices, len(sizes))
 
@@ -207,9 +212,9 @@ class LabelTree(Model):
         return Nodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
 
     def _stages(self, X: Csr, forest: list[Tree]) -> Iterator[list[Task]]:
-        """Nodes to train at one time; with hard negatives a level, since the levels above bring its negatives."""
+        """Nodes to train at one time; with hard negatives one level, since the levels above bring its negatives."""
         if not self.hard_negatives:
-            tasks = [(number, node, NOBODY) for number, tree in enumerate(forest) for node in tree.inner]
+            tasks = [(number, node, NO_DOCUMENTS) for number, tree in enumerate(forest) for node in tree.inner]
             yield sorted(tasks, key=lambda task: forest[task[0]].largest_first(task[1]))
             return
         beams = [np.full((X.shape[0], self.hard_negatives), -1, np.int32) for _ in forest]
@@ -219,9 +224,9 @@ class LabelTree(Model):
         for level in range(max(int(tree.level[-1]) for tree in forest)):
             tasks = []
             for number, tree in enumerate(forest):
-                brought = _documents_of(beams[number] - self.roots_[number], len(tree))
+                hard = _documents_of(beams[number] - self.roots_[number], len(tree))
                 inner = [node for node in tree.inner if tree.level[node] == level]
-                tasks += [(number, node, brought[node]) for node in sorted(inner, key=tree.largest_first)]
+                tasks += [(number, node, hard[node]) for node in sorted(inner, key=tree.largest_first)]
             yield tasks
             for beam, score in zip(beams, scores, strict=True):
 
@@ -254,7 +259,7 @@ class LabelTree(Model):
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:
-    """For each node, the rows of ``beams`` (n, width) that hold it; -1 is nobody.
+    """For each node, the rows of ``beams`` (n, beam size) that hold it; -1 is no node.
 
     >>> [rows.tolist() for rows in _documents_of(np.array([[1, 0], [1, -1]]), n_nodes=2)]
     [[0], [0, 1]]

@@ -1,14 +1,14 @@
 """Neighbors: exact k-nearest-neighbor tagging on sparse features.
 
-1. Divide every training document by its length (cosine), and store the matrix by columns: an inverted index. Features
-   that most documents share are kept apart, as dense rows.
+1. Scale every training document to length one (cosine), and store the matrix by columns: an inverted index. Features
+   that most documents share are stored apart, as dense rows.
 2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
-   all others, and keep the pair that ranks their labels best.
+   all others, and take the pair that ranks their labels best.
 3. For a document, find the m training documents of largest inner product.
 4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
 Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
-thirty remote relatives do, but by how much depends on the data (step 2). The search is exact, nothing is hashed or
+thirty distant documents, but by how much depends on the data (step 2). The search is exact, nothing is hashed or
 pruned: the features that most documents share are read only for documents that can still be among the best
 (``kernels.knn``).
 """
@@ -30,11 +30,11 @@ from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
-BLOCK = 128  # documents a task
+ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
-NEIGHBORS = (10, 20, 50, 100)
+N_NEIGHBORS = (10, 20, 50, 100)  # tried
 POWERS = (1.0, 2.0, 4.0, 8.0)
-PLACES = 5  # ranks that count in the choice
+CHOICE_K = 5  # ranks that count in the choice
 
 
 class Neighbors(Model):
@@ -63,41 +63,41 @@ class Neighbors(Model):
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
     values_: Floats = learned()  # the rare features of rows of length 1, feature after feature
-    holders_: Ints = learned()  # the document of each value, in 16 bits where they suffice
+    rows_: Ints = learned()  # the document of each value, in 16 bits where they suffice
     starts_: Ints = learned()  # (n_features + 1,) where each feature begins
-    place_: Ints = learned()  # (n_features,) the column of a common feature in common_, or -1
+    common_column_: Ints = learned()  # (n_features,) the column of a common feature in common_, or -1
     common_: Floats = learned()  # (n_documents, n_common)
-    reach_: Floats = learned()  # (n_documents,) length of a row of common_
+    common_norms_: Floats = learned()  # (n_documents,) length of a row of common_
     Y_: Csr = learned()  # (n_documents, n_labels)
-    neighbors_: int = learned()  # m
+    n_neighbors_: int = learned()  # m
     power_: float = learned()  # p
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
-        self._store(X)  # step 1
+        self._build_index(X)  # step 1
         self.Y_ = Y.copy()  # the caller may go on using theirs
-        numbers = NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
+        numbers = N_NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
         powers = POWERS if self.power is None else (self.power,)
         choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
         if len(choices) > 1:
             choices = self._best_first(choices, X, context.progress)  # step 2
-        self.neighbors_, self.power_ = choices[0]
+        self.n_neighbors_, self.power_ = choices[0]
 
-    def _store(self, X: Csr) -> None:
+    def _build_index(self, X: Csr) -> None:
         frequent = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) > COMMON_SHARE * X.shape[0])
-        self.place_ = np.full(X.shape[1], -1, np.int32)
-        self.place_[frequent] = np.arange(len(frequent), dtype=np.int32)
+        self.common_column_ = np.full(X.shape[1], -1, np.int32)
+        self.common_column_[frequent] = np.arange(len(frequent), dtype=np.int32)
         self.common_ = np.ascontiguousarray(X[:, frequent].toarray())
-        self.reach_ = np.sqrt(np.square(self.common_, dtype=np.float64).sum(axis=1)).astype(np.float32)
+        self.common_norms_ = np.sqrt(np.square(self.common_, dtype=np.float64).sum(axis=1)).astype(np.float32)
         rare = X.copy()
-        rare.data[self.place_[rare.indices] >= 0] = 0.0
+        rare.data[self.common_column_[rare.indices] >= 0] = 0.0
         rare.eliminate_zeros()
         index = rare.tocsc()
         self.values_, self.starts_ = index.data, index.indptr
-        self.holders_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
+        self.rows_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
 
     def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
-        """The choices by how well they rank the labels of a sample of the training documents, each left out itself."""
+        """The choices by how well they rank the labels of a sample of training documents, each tagged from all others."""
         rows = np.sort(np.random.default_rng(self.random_state).permutation(X.shape[0])[:SAMPLE])
         near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
         itself = near == rows[:, None]
@@ -108,13 +108,13 @@ class Neighbors(Model):
         truth = self.Y_[rows]
         gains = []
         for m, p in choices:
-            top = self._vote(near, similarity, m, p, min(PLACES, self.n_labels_))
+            top = self._vote(near, similarity, m, p, min(CHOICE_K, self.n_labels_))
             gains.append(gain(top, truth))
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        near, similarity = self._nearest(normalize_rows(X), self.neighbors_)  # step 3
-        return self._vote(near, similarity, self.neighbors_, self.power_, k)  # step 4
+        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)  # step 3
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
 
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
         """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
@@ -123,12 +123,12 @@ class Neighbors(Model):
 
         def find(start: int, stop: int) -> None:
             nearest_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, self.values_, self.holders_, self.starts_,
-                self.place_, self.common_, self.reach_, near[start:stop], similarity[start:stop],
+                Q.data, Q.indices, Q.indptr, start, stop, self.values_, self.rows_, self.starts_,
+                self.common_column_, self.common_, self.common_norms_, near[start:stop], similarity[start:stop],
             )  # fmt: skip
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
-        run_blocks(find, Q.shape[0], BLOCK, report)
+        run_blocks(find, Q.shape[0], ROW_BLOCK, report)
         return near, similarity
 
     def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:

@@ -11,7 +11,7 @@
 | Delta (pruning) | ``threshold`` |
 | w_l | a column of ``weights_`` |
 
-Where we differ, and why: the labels are spread over threads, not machines; rows are divided by their length first
+Where we differ, and why: the labels are spread over threads, not machines; rows are scaled to length one first
 (``normalize``), which makes one C fit most data; a score is shown as 1 / (1 + exp(-2 margin)), which keeps the order
 and lies between 0 and 1. It is no calibrated probability. A label without training documents is never suggested.
 """
@@ -33,13 +33,13 @@ from labelspace.training.linear_weights import NOTHING, feature_major
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, TopK
 
-LABEL_BLOCK = 2  # labels a task: few, so that an interrupt does not have to wait
-ROW_BLOCK = 256  # documents a task
+LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
+ROW_BLOCK = 256  # documents per task
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
 
 class OneVsRest(Model):
-    """One pruned linear classifier a label, squared hinge.
+    """One pruned linear classifier per label, squared hinge.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -70,7 +70,7 @@ class OneVsRest(Model):
         self.seen_ = np.diff(documents.indptr) > 0
         self.bias_ = np.zeros(Y.shape[1], np.float32)
         norms = squared_norms(X.data, X.indptr, BIAS)
-        kept = [NOTHING] * Y.shape[1]
+        trained = [NOTHING] * Y.shape[1]
 
         def train(start: int, stop: int) -> None:
             w = np.zeros(X.shape[1] + 1, np.float32)
@@ -84,11 +84,11 @@ class OneVsRest(Model):
                     self.max_iter, self.random_state * Y.shape[1] + label, w, alpha, order,
                 )  # fmt: skip  # step 2
                 large = np.flatnonzero(np.abs(w[:-1]) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
-                kept[label] = (large, w[large])
+                trained[label] = (large, w[large])
                 self.bias_[label] = w[-1] * BIAS
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
-        self.weights_ = feature_major(kept, X.shape[1])
+        self.weights_ = feature_major(trained, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X

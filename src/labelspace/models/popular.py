@@ -1,4 +1,4 @@
-"""Most-Common: the same labels for every document, the most frequent of train first. The floor of every table."""
+"""Most-Common: the same labels for every document, the most frequent of train first. The baseline of every table."""
 
 from __future__ import annotations
 

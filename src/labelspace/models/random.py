@@ -1,4 +1,4 @@
-"""Random: labels drawn at random, for each document the same ones every time. The other floor of every table."""
+"""Random: labels drawn at random, for each document the same ones every time. The other baseline of every table."""
 
 from __future__ import annotations
 
@@ -36,13 +36,11 @@ class Random(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         out = TopK.empty(X.shape[0], k)
-        places = min(k, len(self.seen_))
+        n = min(k, len(self.seen_))
         for row in range(X.shape[0]):
             at = slice(X.indptr[row], X.indptr[row + 1])
-            # The document's own content seeds the draw, so that a batch and single rows agree.
+            # The document's content seeds the draw, so that a batch and single rows agree.
             content = zlib.crc32(X.data[at].tobytes(), zlib.crc32(X.indices[at].tobytes()))
-            out.labels[row, :places] = np.random.default_rng([self.random_state, content]).permutation(self.seen_)[
-                :places
-            ]
-        out.scores[:, :places] = 1.0 / np.arange(1, places + 1)
+            out.labels[row, :n] = np.random.default_rng([self.random_state, content]).permutation(self.seen_)[:n]
+        out.scores[:, :n] = 1.0 / np.arange(1, n + 1)
         return out

@@ -112,7 +112,9 @@ def test_a_damaged_list_of_members_is_refused(data, tmp_path):
 def test_texts_without_views_are_refused(data):
     train, test = data
     of_features = Blend(members=QUICK, boosting_rounds=2).fit(train.X, train.Y)
-    with pytest.raises(DataError, match="reads the view 'words' of the documents, but X holds texts.*use labelspace.Tagger"):
+    with pytest.raises(
+        DataError, match="reads the view 'words' of the documents, but X holds texts.*use labelspace.Tagger"
+    ):
         of_features.predict_topk(test.texts)
     with pytest.raises(DataError, match="use labelspace.Tagger"):
         Blend(members=QUICK, boosting_rounds=2).fit(train.texts, train.Y)
@@ -125,7 +127,9 @@ def test_members_can_be_named():
     ]
     with pytest.raises(ParameterError, match="there is no method 'label_three'"):
         parse_members("label_three")
-    with pytest.raises(ParameterError, match="must be one of words, bigrams, chars, hashing, embeddings, but is 'sounds'"):
+    with pytest.raises(
+        ParameterError, match="must be one of words, bigrams, chars, hashing, embeddings, but is 'sounds'"
+    ):
         parse_members("neighbors:sounds")
     with pytest.raises(ParameterError, match="must be a single method"):
         parse_members("blend")

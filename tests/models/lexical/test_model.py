@@ -11,7 +11,7 @@ from labelspace.data.source import open_source
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
 from labelspace.kernels.phrase_matching import N_BUCKETS, N_WHOLE, SOME, WHOLE
-from labelspace.models.lexical.model import SOME_WEIGHTS, WHOLE_WEIGHTS, Lexical, chances, indicators
+from labelspace.models.lexical.model import SOME_WEIGHTS, WHOLE_WEIGHTS, Lexical, bucket_probabilities, indicators
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace
 
@@ -117,14 +117,14 @@ def test_scores_are_probabilities_that_hold_on_other_documents():
         assert scores[here, label].mean() == pytest.approx(Y[3000:][here, label].mean(), abs=0.08)
 
 
-def test_chances_are_the_measured_weights_without_data_and_the_counts_with_much():
-    none = chances(np.zeros((N_BUCKETS, 2)))
+def test_bucket_probabilities_are_the_measured_weights_without_data_and_the_counts_with_much():
+    none = bucket_probabilities(np.zeros((N_BUCKETS, 2)))
     expected = np.concatenate([indicators(WHOLE) @ WHOLE_WEIGHTS, indicators(SOME) @ SOME_WEIGHTS])
     np.testing.assert_allclose(none, 1 / (1 + np.exp(-expected)))
     many = np.zeros((N_BUCKETS, 2))
     many[:, 0], many[:N_WHOLE, 1], many[N_WHOLE:, 1] = 1e6, 7e5, 1e5
-    np.testing.assert_allclose(chances(many)[:N_WHOLE], 0.7, atol=1e-3)
-    np.testing.assert_allclose(chances(many)[N_WHOLE:], 0.1, atol=1e-3)
+    np.testing.assert_allclose(bucket_probabilities(many)[:N_WHOLE], 0.7, atol=1e-3)
+    np.testing.assert_allclose(bucket_probabilities(many)[N_WHOLE:], 0.1, atol=1e-3)
 
 
 def test_stemming_can_be_left_out():
@@ -152,7 +152,9 @@ def test_a_folder_with_labels_alone_makes_a_tagger(tmp_path):
 
 def test_labels_alone_are_refused_where_documents_are_needed(tmp_path):
     write_labels(tmp_path / "labels.jsonl", ["bread"])
-    with pytest.raises(ParameterError, match="without documents needs .*, but popular does not; train with --method lexical"):
+    with pytest.raises(
+        ParameterError, match="without documents needs .*, but popular does not; train with --method lexical"
+    ):
         train(open_source(tmp_path), Recipe("popular"))
     with pytest.raises(DataError, match="holds labels alone; add train"):
         open_source(tmp_path).train()

@@ -1,22 +1,22 @@
 """Lexical: label names and synonyms found in the text.
 
-1. Every name, every synonym, and their parts (brackets left out, between commas, without a leading code) are phrases of
+1. Every name, every synonym, and their parts (without brackets, between commas, without a leading code) are phrases of
    stems: lower case, punctuation and hyphens as spaces, endings of plural, ing and ed cut. All go into one trie.
-2. One pass over a document finds every phrase in it. Phrases of which only some words are there are found by the rarer
-   of their words. The cost does not depend on the number of labels.
-3. What is found of a label is graded: name, synonym or part; how many words; free or inside a longer phrase; exact or
-   by stem; how often; how early. Each combination is a bucket (``kernels.phrase_matching``).
-4. Of each bucket, count over all labels how often it was right in training: its prior chance. Where counts are few it
-   leans on a logistic model of the grades, and that on weights measured on other data.
-5. Of each label, at each of five levels of evidence, count found and right, and compare with what the buckets promise:
-   the label's log-odds are shifted by as much. Where it was never found there is no shift.
-6. The score of a label is the chance of its bucket, shifted: a probability.
+2. One pass over a document finds every phrase in it. Phrases of which only some words occur are found by the rarer of
+   their words. The cost does not depend on the number of labels.
+3. A match is graded: name, synonym or part; number of words; free or inside a longer phrase; exact or by stem; how
+   often; how early. Each combination of grades is a bucket (``kernels.phrase_matching``).
+4. Of each bucket, count over all labels how often it was right in training: its prior probability. Where counts are
+   few it is smoothed by a logistic model of the grades, and that by weights measured on other data.
+5. Of each label, at each of five levels of evidence, count matches and hits, and compare with what the buckets
+   predict: the label's log-odds are shifted by the difference. A label that was never matched has no shift.
+6. The score of a label is the probability of its bucket, shifted.
 
 Without training documents, steps 4 and 5 leave the measured weights as they are: zero-shot tagging.
 
 Where we differ from Maui, MLLM and STWFSA, and why: they learn one classifier over all labels from the features of a
-match, so a label whose name misleads stays misjudged. Step 5 gives each label its own record, yet a label never seen
-keeps the prior, so new labels are suggested from their names.
+match, so a label whose name misleads stays misjudged. Step 5 gives each label a correction of its own, yet a label never
+seen keeps the prior, so new labels are suggested from their names.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
-SAMPLE = 5000  # documents on which the chances of buckets are counted
-RIDGE = 3.0  # how firmly the grades' weights hold to the measured ones
-BUCKET_STRENGTH = 20.0  # documents that the grades' weights count for in a bucket
+BUCKET_SAMPLE = 5000  # documents on which buckets are counted
+RIDGE = 3.0  # regularization of the grades' weights towards the measured ones
+BUCKET_PRIOR = 20.0  # documents that the grades' model counts for in a bucket
 NEWTON_STEPS = 20
 
 # Weights of one logistic model over the training documents of CookingSE, EURLEX57K, WordNetHyper and YSO-Finna-EN, each
@@ -87,7 +87,7 @@ SOME_WEIGHTS = np.array(
 
 
 class Lexical(Model):
-    """Tags a text with the labels whose names or synonyms stand in it.
+    """Tags a text with the labels whose names or synonyms occur in it.
 
     >>> labels = LabelSpace(["gluten-free", "bread"], [[], ["loaf"]])
     >>> top = Lexical.from_labels(labels).predict_topk(["Two loaves, gluten free"], k=2)
@@ -115,13 +115,13 @@ class Lexical(Model):
 
     def _fit(self, texts: Sequence[str], Y: Csr, context: FitContext) -> None:
         self.phrases_ = phrases = index_phrases(context.require_labels(self.name), self.stemming == "english")  # step 1
-        sample = np.arange(0, len(texts), -(-len(texts) // SAMPLE))
+        sample = np.arange(0, len(texts), -(-len(texts) // BUCKET_SAMPLE))
         some = [texts[i] for i in sample.tolist()]
         by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
-        promised = chances(by_bucket)  # step 4
-        self.log_odds_ = _log_odds(promised).astype(np.float32)
-        _, by_label = self._count(phrases, texts, Y, promised, self.n_labels_)
-        self.shift_ = _shift(by_label, float(self.prior_strength))  # step 5
+        expected = bucket_probabilities(by_bucket)  # step 4
+        self.log_odds_ = _log_odds(expected).astype(np.float32)
+        _, by_label = self._count(phrases, texts, Y, expected, self.n_labels_)
+        self.shift_ = _log_odds_shift(by_label, float(self.prior_strength))  # step 5
 
     def fit_labels(self, labels: LabelSpace) -> Self:
         """Get ready from the names and synonyms of the labels alone: zero-shot tagging."""
@@ -132,14 +132,14 @@ class Lexical(Model):
         self.widths_, self.n_labels_ = {TEXT.name: 0}, len(labels)
         self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
         self.phrases_ = index_phrases(labels, self.stemming == "english")
-        self.log_odds_ = _log_odds(chances(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
+        self.log_odds_ = _log_odds(bucket_probabilities(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
         self.shift_ = np.zeros((len(labels), N_LEVELS), np.float32)
         return self
 
-    def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, promised: Weights, n: int) -> tuple[Longs, Longs]:
-        """Found and right by bucket, and found, right and promised by label (n of them) and level."""
-        expected = np.round(ONE * promised).astype(np.int64)
-        tallies: dict[int, tuple[Longs, Longs]] = {}  # one a thread: whole numbers add up the same in any order
+    def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
+        """Matched and right by bucket, and matched, right and expected by label (n of them) and level."""
+        rounded = np.round(ONE * expected).astype(np.int64)
+        tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers add up the same in any order
         truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
 
         def count(start: int, stop: int) -> None:
@@ -149,7 +149,7 @@ class Lexical(Model):
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
             count_matches(
                 find_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
-                scratch(phrases, Y.shape[1]), expected, *tallies[thread],
+                scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
             )  # fmt: skip
 
         in_blocks(count, list(map(len, texts)))
@@ -171,27 +171,27 @@ class Lexical(Model):
         return out
 
 
-def chances(by_bucket: npt.NDArray[np.generic]) -> Weights:
-    """How often each bucket is right (step 4), from how often it was found and was right. Shape (n_buckets,)."""
-    found, right = np.asarray(by_bucket, np.float64).T
-    promised = np.concatenate(
+def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
+    """The probability of each bucket (step 4), from how often it was matched and was right. Shape (n_buckets,)."""
+    matched, right = np.asarray(by_bucket, np.float64).T
+    expected = np.concatenate(
         [
-            _graded(found[:N_WHOLE], right[:N_WHOLE], WHOLE, WHOLE_WEIGHTS),
-            _graded(found[N_WHOLE:], right[N_WHOLE:], SOME, SOME_WEIGHTS),
+            _smoothed(matched[:N_WHOLE], right[:N_WHOLE], WHOLE, WHOLE_WEIGHTS),
+            _smoothed(matched[N_WHOLE:], right[N_WHOLE:], SOME, SOME_WEIGHTS),
         ]
     )
-    return np.asarray((right + BUCKET_STRENGTH * promised) / (found + BUCKET_STRENGTH))
+    return np.asarray((right + BUCKET_PRIOR * expected) / (matched + BUCKET_PRIOR))
 
 
-def _graded(found: Weights, right: Weights, sizes: tuple[int, ...], measured: Weights) -> Weights:
-    """A logistic model of the grades by Newton's method, its weights drawn to the measured ones."""
+def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured: Weights) -> Weights:
+    """A logistic model of the grades by Newton's method, regularized towards the measured weights."""
     A = indicators(sizes)  # (n_buckets, 1 + n_grades)
     w = measured.copy()
     for _ in range(NEWTON_STEPS):
         p = sigmoid(A @ w)
-        slope = A.T @ (right - found * p) - RIDGE * (w - measured)
-        curve = (A * (found * p * (1 - p))[:, None]).T @ A + RIDGE * np.eye(w.size)
-        w = w + np.clip(np.linalg.solve(curve, slope), -1, 1)  # a long step may overshoot
+        gradient = A.T @ (right - matched * p) - RIDGE * (w - measured)
+        hessian = (A * (matched * p * (1 - p))[:, None]).T @ A + RIDGE * np.eye(w.size)
+        w = w + np.clip(np.linalg.solve(hessian, gradient), -1, 1)  # a long step may overshoot
     return sigmoid(A @ w)
 
 
@@ -206,10 +206,10 @@ def _log_odds(p: Weights) -> Weights:
     return np.asarray(np.log(p) - np.log1p(-p))
 
 
-def _shift(by_label: Longs, strength: float) -> Floats:
-    """How far each label's log-odds are, level by level, from those promised. Shape (n_labels, n_levels)."""
-    found, right, promised = np.moveaxis(by_label, -1, 0).astype(np.float64)
-    expected = promised / ONE / np.maximum(found, 1)
-    smoothed = (right + strength * expected) / (found + strength)
-    shift = np.where(found > 0, _log_odds(smoothed) - _log_odds(expected), 0)
+def _log_odds_shift(by_label: Longs, prior_strength: float) -> Floats:
+    """By how much each label's log-odds differ from those expected, per level. Shape (n_labels, n_levels)."""
+    matched, right, summed = np.moveaxis(by_label, -1, 0).astype(np.float64)
+    expected = summed / ONE / np.maximum(matched, 1)
+    smoothed = (right + prior_strength * expected) / (matched + prior_strength)
+    shift = np.where(matched > 0, _log_odds(smoothed) - _log_odds(expected), 0)
     return shift.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The phrases by which labels are known: names, synonyms and their parts, indexed for one pass over a text."""
+"""The phrases that stand for labels: names, synonyms and their parts, indexed for one pass over a text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from labelspace.types import Ints, LabelSpace, Longs
 
 ANALYZER = Analyzer("word", shortest=1)  # the C of "vitamin C" counts
 NAME, SYNONYM, PART = 0, 1, 2
-MOST_SHARING = 20  # labels of one phrase: what more labels share tells none of them
-MOST_POSTS = 128  # phrases of one word, for matches of some words: likewise
-CODED = 0.9  # share of names that begin with a code, from which on these are codes
-UNIT = 100  # weights of words are whole numbers, a logarithm of one being so many
+MAX_LABELS_PER_PHRASE = 20  # what more labels share tells nothing of any of them
+MAX_PHRASES_PER_WORD = 128  # for matches of some words: likewise
+MIN_CODED_SHARE = 0.9  # of names that start with a code: from there on these are codes
+WEIGHT_UNIT = 100  # weights of words are integers: a logarithm of 1 is so many
 
 _ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]")
 _HYPHENED = re.compile(r"\w+-\w+")
@@ -32,7 +32,7 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
     [('bank', 0, 0), ('credit institution, lender', 0, 1), ('credit institution', 0, 2), (' lender', 0, 2)]
     """
     heads = [name.partition(" ") for name in labels.names]
-    coded = sum(bool(rest) and _has_digit(code) for code, _, rest in heads) >= CODED * max(len(heads), 1)
+    coded = sum(bool(rest) and _has_digit(code) for code, _, rest in heads) >= MIN_CODED_SHARE * max(len(heads), 1)
     synonyms: Iterable[Sequence[str]] = repeat(()) if labels.synonyms is None else labels.synonyms
     for label, ((code, space, rest), known) in enumerate(zip(heads, synonyms, strict=False)):
         name = code + space + rest
@@ -47,7 +47,7 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
 
 
 def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]]:
-    """The text; two words with a hyphen as one; without what stands in brackets; its parts between commas."""
+    """The text; two words with a hyphen as one; without brackets; its parts between commas."""
     text = text.replace("_", " ")
     yield text, label, kind
     if _HYPHENED.fullmatch(text):
@@ -119,7 +119,7 @@ def _kept(node: Longs, label: Longs, kind: Longs, n_nodes: int) -> Longs:
     first[1:] = (np.diff(label[order]) != 0) | (np.diff(node[order]) != 0)
     order = order[first & (node[order] > 0)]
     sharing = np.bincount(node[order], minlength=n_nodes)
-    return order[sharing[node[order]] <= MOST_SHARING]
+    return order[sharing[node[order]] <= MAX_LABELS_PER_PHRASE]
 
 
 def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Ints, Ints]:
@@ -131,8 +131,8 @@ def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Int
     first[1:] = (np.diff(words[order]) != 0) | (np.diff(phrase[order]) != 0)
     posts = order[first]  # each word once a phrase
     df = np.bincount(words[posts], minlength=n_words)
-    weights = (UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
+    weights = (WEIGHT_UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
     totals = np.bincount(phrase, weights=weights[words], minlength=n_phrases).astype(np.int32)
-    posts = posts[(df[words[posts]] <= MOST_POSTS) & (lengths[phrase[posts]] > 1)]
+    posts = posts[(df[words[posts]] <= MAX_PHRASES_PER_WORD) & (lengths[phrase[posts]] > 1)]
     post_ends = np.append(0, np.cumsum(np.bincount(words[posts], minlength=n_words)))
     return totals, post_ends, phrase[posts].astype(np.int32), weights
