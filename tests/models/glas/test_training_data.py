@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.models.glas.cases import after_one_epoch, quick, similarities_by_definition, small_data, training_data
 
 from labelspace.models.glas import Glas
 from labelspace.models.glas import training_data as training_data_module
@@ -7,7 +8,6 @@ from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.regularizers import RegularizerGradient
 from labelspace.models.glas.training_data import sample_positives
 from labelspace.training.negative_sampling import SampledLabels
-from tests.models.glas.cases import after_one_epoch, quick, similarities_by_definition, small_data, training_data
 
 NO_REGULARIZER = RegularizerGradient(np.zeros(0, np.int32), np.zeros((0, 16), np.float32))
 
@@ -44,7 +44,7 @@ def test_sampled_labels_give_the_gradient_of_all_labels_on_average(small):
     assert draws.std() > 0.05 * np.abs(of_all).mean(), "draws differ"
 
 
-def test_similarities_are_a_block_of_U(small):
+def test_similarities_are_a_block_of_the_matrix(small):
     data = training_data(quick(), small.X, small.Y)
     labels = np.array([2, 5, 11, 29], np.int32)
     expected = similarities_by_definition(small.Y.toarray(), "arithmetic")[np.ix_(labels, labels)]
