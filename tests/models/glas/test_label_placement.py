@@ -59,9 +59,9 @@ def test_the_hierarchy_bypasses_a_removed_label():
     labels = LabelSpace(
         ["a", "b", "c"], hierarchy=Hierarchy.from_edges([[1, 0], [2, 1]], 3), counts=np.array([1, 2, 3])
     )
-    left = without_label(labels, 1)
-    assert left.hierarchy.edges.tolist() == [[2, 0]]
-    assert left.counts.tolist() == [1, 0, 3]
+    remaining = without_label(labels, 1)
+    assert remaining.hierarchy.edges.tolist() == [[2, 0]]
+    assert remaining.counts.tolist() == [1, 0, 3]
 
 
 def test_labels_that_cannot_be_added_or_removed_are_one_clear_line(small, fitted):

@@ -112,7 +112,7 @@ class Int8Encoder(NamedTuple):
         weights, bias = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
         if encoder.dense is not None:
             weights, bias = np.ascontiguousarray(encoder.dense.weights.T), encoder.dense.offset.value
-        del encoder.features  # before the index is built: this halves the peak memory
+        del encoder.features  # to free the memory before the index is built
         return cls(*quantize_int8(table), encoder.bias.value, weights, bias, encoder.relu)
 
     def embed(self, X: Csr) -> Floats:

@@ -142,7 +142,7 @@ class Glas(Model):
         rng = np.random.default_rng([self.random_state, 0])
         relu = self.activation == "relu"
         encoder = Encoder.random(X, self.embedding_dim, self.n_layers, relu, self.weight_norm, rng)
-        return Net.random(encoder, Y, None if self.loss == "margin" else self.scale, rng)  # eq. 1 has no scale
+        return Net.random(encoder, Y, None if self.loss == "margin" else self.scale, rng)  # not in eq. 1
 
     def _train(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, context: FitContext) -> None:
         """All epochs, from the last checkpoint on; with early stopping the net ends as it was after its best epoch."""

@@ -30,11 +30,11 @@ class Net:
     ) -> None:
         self.encoder, self.label_embeddings, self.bias, self.log_scale = encoder, label_embeddings, bias, log_scale
         self.label_squares = np.zeros(len(label_embeddings), np.float32)  # row-wise Adagrad: sums of squared gradients
-        self.n_steps = 0  # steps begun
+        self.n_steps = 0  # steps started
 
     @classmethod
     def random(cls, encoder: Encoder, Y: Csr, scale: float | None, rng: np.random.Generator) -> Net:
-        """Random label embeddings of length 1; biases at the log-odds of the labels, or, without a scale, at 0."""
+        """Random label embeddings of length 1; biases at their log-odds, or, without a scale (eq. 1), at 0."""
         dim, n_labels = len(encoder.bias.value), Y.shape[1]
         embeddings = np.zeros((n_labels, dim + 1), np.float32)
         for start in range(0, n_labels, LABEL_BLOCK):
@@ -115,7 +115,7 @@ class Net:
         """Put b / bias_scale beside label embeddings of this norm; returns bias_scale.
 
         The inner product with ``append_bias(s phi, bias_scale)`` is then z. The scale is such that b / bias_scale
-        is not much larger than the other coordinates: the index quantizes all of them alike.
+        is not much larger than the other coordinates: the index treats all of them alike.
         """
         rms = norm / np.sqrt(self.label_embeddings.shape[1])
         bias_scale = max(float(np.abs(self.bias.value).max() / (2 * rms)), 1e-3)
