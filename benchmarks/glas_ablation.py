@@ -1,9 +1,9 @@
-"""What each part of GLaS gives: the rows of its paper's Table 1 and the gap between train and unseen documents.
+"""Ablation of GLaS: the rows of the paper's Table 1, and the generalization gap.
 
     python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--set key=value ...] [--only regularizer,loss]
 
-Unseen are the documents of ``dev.*``, else a fifth of train; ``--split test`` takes the test file, for a final figure.
-One setting is changed at a time. ``gap`` is P@1 on (at most 5,000 of) the training documents less P@1 on the unseen.
+Unseen documents are those of ``dev.*``, else a fifth of train; ``--split test`` takes the test file.
+One parameter is changed at a time. ``gap`` is P@1 on (at most 5,000) training documents minus P@1 on unseen ones.
 """
 
 from __future__ import annotations
@@ -20,72 +20,74 @@ from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
 from labelspace.models.glas.model import Glas
 
-BARE: dict[str, Any] = {"regularizer": "none", "input_dropout": 0.0, "dropout": 0.0}
+UNREGULARIZED: dict[str, Any] = {"regularizer": "none", "input_dropout": 0.0, "dropout": 0.0}
 ROWS: dict[str, Sequence[Any]] = {
     "regularizer": ("none", "spread_out", "gravity"),
-    "strength": (100.0, 10_000.0),
+    "reg_weight": (100.0, 10_000.0),
     "similarity": ("geometric", "jaccard", "pmi"),
     "input_dropout": (0.0, 0.1, 0.2, 0.4),
     "dropout": (0.0,),
-    "batch": (128, 1024),
-    "dimension": (256, 1024),
+    "batch_size": (128, 1024),
+    "embedding_dim": (256, 1024),
     "activation": ("linear",),
-    "weight_normalization": (True,),
-    "layers": (2,),
+    "weight_norm": (True,),
+    "n_layers": (2,),
     "loss": ("softmax", "margin"),
-    "train_scale": (False,),
+    "learn_scale": (False,),
 }
-SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 TRAIN_SAMPLE = 5000
 
 
 def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
-    """The base, the base without regularizer and dropout, and the base with one thing changed."""
+    """The base, the base without regularizer and dropout, and the base with one parameter changed."""
     yield {}
-    yield BARE
+    yield UNREGULARIZED
     for key, values in ROWS.items():
         if not only or key in only:
             yield from ({key: value} for value in values if value != base.get(key))
 
 
 def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> dict[str, float]:
-    """Figures on the unseen documents, the gap and the cost."""
+    """Metrics on the unseen documents, the gap and the CPU time."""
     (X, Y), (V, W) = train, unseen
     model = Glas(**settings)
     with timed() as taken:
         model.fit(X, Y)
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    figures = metrics.evaluate(W, model.predict_topk(V, 5), counts, X.shape[0])
-    some = np.random.default_rng(0).permutation(X.shape[0])[:TRAIN_SAMPLE]
-    seen = metrics.evaluate(Y[some], model.predict_topk(X[some], 5), counts, X.shape[0])
+    on_unseen = metrics.evaluate(W, model.predict_topk(V, 5), counts, X.shape[0])
+    sample = np.random.default_rng(0).permutation(X.shape[0])[:TRAIN_SAMPLE]
+    on_train = metrics.evaluate(Y[sample], model.predict_topk(X[sample], 5), counts, X.shape[0])
     return {
-        **{key: figures[key] for key in SHOWN},
-        "train P@1": seen["P@1"],
-        "gap": seen["P@1"] - figures["P@1"],
+        **{key: on_unseen[key] for key in METRICS},
+        "train P@1": on_train["P@1"],
+        "gap": on_train["P@1"] - on_unseen["P@1"],
         "CPU s": taken.cpu,
     }
 
 
 def main() -> None:
-    """Measure every variant on every data set; print one Markdown table for each."""
+    """Measure every variant on every data set; print a Markdown table for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+")
-    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="of the base, as key=value")
-    parser.add_argument("--only", default="", help="rows to run, with commas between")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds; the table shows means")
+    parser.add_argument(
+        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="parameters of the base"
+    )
+    parser.add_argument("--only", default="", help="parameters to vary, separated by commas; default: all")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     args = parser.parse_args()
     base = parse_settings(args.settings)
     for path in args.data:
-        train, unseen = read(path, args.split, Glas.text_features)
+        train, unseen = read(path, args.split, Glas.view.params)
         measure((train[0][:200], train[1][:200]), unseen, {**base, "epochs": 1})  # compiles the kernels
         print(f"\n{path}, {args.split}: {train[0].shape[0]} documents, {unseen[0].shape[0]} unseen, base {base}\n")
-        for at, changed in enumerate(
+        for number, changed in enumerate(
             variants({**Glas.defaults(), **base}, [key for key in args.only.split(",") if key])
         ):
-            runs = [measure(train, unseen, {**base, **changed, "seed": seed}) for seed in range(args.seeds)]
+            runs = [measure(train, unseen, {**base, **changed, "random_state": seed}) for seed in range(args.seeds)]
             means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
-            if at == 0:
+            if number == 0:
                 print("| changed |", " | ".join(means), "|\n|---|" + "---|" * len(means))
             name = ", ".join(f"{key}={value}" for key, value in changed.items()) or "base"
             print(f"| {name} |", " | ".join(f"{value:.2f}" for value in means.values()), "|", flush=True)

@@ -1,74 +1,135 @@
-"""From sparse features to a point of length 1: a vector a feature, perhaps a ReLU and a dense layer, and back again."""
+"""Document encoder phi: sparse features -> embedding of length 1, while it trains and as it is stored.
+
+A document's feature embeddings are summed and go through an activation, with ``n_layers=2`` through a dense layer too.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.sparse_layers import dense_rows, embed_rows
+from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import TINY, Dense, lengths
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Floats
+from labelspace.types import Csr, Floats
+
+ROW_BLOCK = 64  # documents per task
 
 
 @dataclass
-class Trace:
-    """A batch on its way through the encoder, with what the way back needs."""
+class Activations:
+    """A batch at every layer of the encoder: what the backward pass needs."""
 
-    given: Batch
-    first: Floats  # the first layer's output (batch, dimension), before the ReLU
-    gate: Floats  # what each unit's output was multiplied by: 0 below the ReLU or dropped
-    hidden: Floats  # after the gate
-    lengths: Floats  # (batch,) of the last layer's output
-    points: Floats  # phi (batch, dimension)
+    inputs: Batch
+    preactivation: Floats  # (batch, dim) first layer, before the ReLU
+    mask: Floats  # (batch, dim) factor of each unit: 0 where the ReLU or dropout zeroes it
+    hidden: Floats  # (batch, dim) after the mask
+    norms: Floats  # (batch,) of the last layer's output
+    embeddings: Floats  # (batch, dim) phi
 
 
 class Encoder:
-    """phi while it learns."""
+    """phi while it trains."""
 
-    def __init__(self, features: SparseLayer, second: Dense | None, width: int, relu: bool) -> None:
-        self.features, self.second, self.relu = features, second, relu
-        self.offset = AdamParameter(np.zeros(width, np.float32))
-        self.length = AdamParameter(np.ones(1, np.float32))  # of the first layer's units, where they are normalized
+    def __init__(self, features: SparseLayer, dense: Dense | None, relu: bool) -> None:
+        self.features, self.dense, self.relu = features, dense, relu
+        self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
+        self.gain = AdamParameter(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
 
-    def forward(self, given: Batch, dropout: float, rng: np.random.Generator) -> Trace:
-        """The points of a batch, with some hidden units dropped."""
-        first = self._first(given)
-        gate = np.ones_like(first)
+    @classmethod
+    def random(
+        cls, X: Csr, dim: int, n_layers: int, relu: bool, weight_norm: bool, rng: np.random.Generator
+    ) -> Encoder:
+        """Random weights."""
+        features = SparseLayer.random(X, dim, rng, weight_norm)
+        return cls(features, Dense.random(dim, dim, rng, weight_norm) if n_layers == 2 else None, relu)
+
+    def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> Activations:
+        """The embeddings of a batch, with dropout of hidden units."""
+        preactivation = self._first_layer(batch)
+        mask = np.ones_like(preactivation)
         if dropout:
-            gate[rng.random(first.shape, np.float32) < dropout] = 0.0
-            gate /= np.float32(1 - dropout)
+            mask[rng.random(preactivation.shape, np.float32) < dropout] = 0.0
+            mask /= np.float32(1 - dropout)
         if self.relu:
-            gate *= first > 0
-        hidden: Floats = first * gate
-        last = hidden if self.second is None else self.second.forward(hidden)
-        size = lengths(last)
-        return Trace(given, first, gate, hidden, size, last / size[:, None])
+            mask *= preactivation > 0
+        hidden: Floats = preactivation * mask
+        output = hidden if self.dense is None else self.dense.forward(hidden)
+        norms = lengths(output)
+        return Activations(batch, preactivation, mask, hidden, norms, output / norms[:, None])
 
-    def points(self, given: Batch) -> Floats:
-        """The points of some documents, nothing dropped."""
-        return self.forward(given, 0.0, np.random.default_rng(0)).points
+    def embed(self, X: Csr) -> Floats:
+        """The embeddings of documents, without dropout."""
+        return self.forward((X.data, X.indices, X.indptr), 0.0, np.random.default_rng(0)).embeddings
 
-    def _first(self, given: Batch) -> Floats:
+    def _first_layer(self, batch: Batch) -> Floats:
         if not self.features.normalized:
-            return self.features.embed(given, self.offset.value)
-        return self.features.embed(given, np.zeros_like(self.offset.value)) * self.length.value + self.offset.value
+            return self.features.embed(batch, self.bias.value)
+        return self.features.embed(batch, np.zeros_like(self.bias.value)) * self.gain.value + self.bias.value
 
-    def backward(self, trace: Trace, gradient: Floats, rate: float, feature_rate: float, number: int) -> None:
-        """Move all weights on the gradient by the points."""
-        points = trace.points
-        gradient = gradient - np.einsum("ij,ij->i", gradient, points)[:, None] * points
-        gradient /= trace.lengths[:, None]
-        gradient[trace.lengths <= TINY] = 0.0  # no direction to turn: nothing was seen, or all was dropped
-        if self.second is not None:
-            gradient = self.second.descend(trace.hidden, gradient, rate, number)
-        gradient *= trace.gate
+    def backward(
+        self, activations: Activations, gradient: Floats, learning_rate: float, feature_learning_rate: float, step: int
+    ) -> None:
+        """Update all weights; ``gradient`` is the loss' with respect to the embeddings."""
+        phi, norms = activations.embeddings, activations.norms
+        gradient = gradient - np.einsum("ij,ij->i", gradient, phi)[:, None] * phi
+        gradient /= norms[:, None]
+        gradient[norms <= TINY] = 0.0  # a zero vector has no direction: no features, or all units dropped
+        if self.dense is not None:
+            gradient = self.dense.descend(activations.hidden, gradient, learning_rate, step)
+        gradient *= activations.mask
         if self.features.normalized:
-            by_length = np.vdot(gradient, trace.first - self.offset.value) / self.length.value
-            before = self.length.value.copy()
-            self.length.step(by_length.astype(np.float32), rate, number)
-            self.features.descend(trace.given, gradient * before, feature_rate)
+            gain = self.gain.value.copy()
+            gain_gradient = np.vdot(gradient, activations.preactivation - self.bias.value) / gain
+            self.gain.step(gain_gradient.astype(np.float32), learning_rate, step)
+            self.features.descend(activations.inputs, gradient * gain, feature_learning_rate)
         else:
-            self.features.descend(trace.given, gradient, feature_rate)
-        self.offset.step(gradient.sum(axis=0), rate, number)
+            self.features.descend(activations.inputs, gradient, feature_learning_rate)
+        self.bias.step(gradient.sum(axis=0), learning_rate, step)
+
+
+class Int8Encoder(NamedTuple):
+    """phi as it is stored: feature embeddings in 8 bits."""
+
+    feature_embeddings: Bytes  # (n_features, dim)
+    feature_scales: Floats  # (n_features,)
+    hidden_bias: Floats  # (dim,)
+    dense_weights: Floats  # (dim, dim), a row per input unit; (0, 0) without a dense layer
+    dense_bias: Floats  # (dim,), or (0,)
+    relu: bool
+
+    @classmethod
+    def from_trained(cls, encoder: Encoder) -> Int8Encoder:
+        """Quantize a trained encoder, whose float32 feature embeddings are given up."""
+        table = encoder.features.vectors
+        if encoder.features.normalized:
+            table *= encoder.features.unit_scales * encoder.gain.value
+        weights, bias = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
+        if encoder.dense is not None:
+            weights, bias = np.ascontiguousarray(encoder.dense.weights.T), encoder.dense.offset.value
+        del encoder.features  # to free the memory before the index is built
+        return cls(*quantize_int8(table), encoder.bias.value, weights, bias, encoder.relu)
+
+    def embed(self, X: Csr) -> Floats:
+        """Embeddings (n, dim) of unit rows; each row by itself, so the batch changes nothing."""
+        out = np.empty((X.shape[0], len(self.hidden_bias)), np.float32)
+
+        def embed(start: int, stop: int) -> None:
+            embed_rows(
+                X.data, X.indices, X.indptr, start, stop,
+                self.feature_embeddings, self.feature_scales, self.hidden_bias, out,
+            )  # fmt: skip
+            block = out[start:stop]
+            if self.relu:
+                np.maximum(block, 0, out=block)
+            if len(self.dense_weights):
+                dense_rows(block.copy(), self.dense_weights, self.dense_bias, block)
+            block /= lengths(block)[:, None]
+
+        run_blocks(embed, len(out), ROW_BLOCK)
+        return out

@@ -1,0 +1,141 @@
+"""What is trained: the document encoder, label embeddings, biases and the scale of the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace import index, store
+from labelspace.kernels.sparse_layers import descend_unit_rows
+from labelspace.kernels.threads import run_blocks
+from labelspace.models.glas.encoder import Encoder
+from labelspace.models.glas.regularizers import RegularizerGradient
+from labelspace.training.dense_layers import lengths
+from labelspace.training.early_stopping import VALIDATION_K, r_precision
+from labelspace.training.losses import log_odds
+from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.optimizers import AdagradParameter, AdamParameter
+from labelspace.types import Csr, Floats, Ints
+
+LABEL_BLOCK = 512  # labels per task: their scores of a batch stay in the cache
+
+
+class Net:
+    """All parameters, with the state of their optimizers.
+
+    ``label_embeddings`` (n_labels, dim + 1) have one more column, in which ``write_bias_column`` puts the biases.
+    """
+
+    def __init__(
+        self, encoder: Encoder, label_embeddings: Floats, bias: AdagradParameter, log_scale: AdamParameter
+    ) -> None:
+        self.encoder, self.label_embeddings, self.bias, self.log_scale = encoder, label_embeddings, bias, log_scale
+        self.label_squares = np.zeros(len(label_embeddings), np.float32)  # row-wise Adagrad: sums of squared gradients
+        self.n_steps = 0  # steps started
+
+    @classmethod
+    def random(cls, encoder: Encoder, Y: Csr, scale: float | None, rng: np.random.Generator) -> Net:
+        """Random label embeddings of length 1; biases at their log-odds, or, without a scale (eq. 1), at 0."""
+        dim, n_labels = len(encoder.bias.value), Y.shape[1]
+        embeddings = np.zeros((n_labels, dim + 1), np.float32)
+        for start in range(0, n_labels, LABEL_BLOCK):
+            block = rng.standard_normal((min(LABEL_BLOCK, n_labels - start), dim), np.float32)
+            embeddings[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
+        bias = np.zeros(n_labels, np.float32) if scale is None else log_odds(Y)
+        log_scale = np.full(1, 0.0 if scale is None else np.log(scale), np.float32)
+        return cls(encoder, embeddings, AdagradParameter(bias), AdamParameter(log_scale))
+
+    @property
+    def scale(self) -> float:
+        """s, the factor of inner products."""
+        return float(np.exp(self.log_scale.value[0]))
+
+    def arrays(self) -> store.Arrays:
+        """Every array that a step changes, by name, for checkpoints."""
+        features, dense = self.encoder.features, self.encoder.dense
+        arrays: store.Arrays = {"label_embeddings": self.label_embeddings, "label_squares": self.label_squares}
+        arrays |= {"feature_embeddings": features.vectors, "feature_squares": features.squares}
+        arrays |= {"unit_squares": features.lengths}
+        arrays |= {"bias": self.bias.value, "bias_square": self.bias.square}
+        by_adam = {"log_scale": self.log_scale, "hidden_bias": self.encoder.bias, "gain": self.encoder.gain}
+        if dense is not None:
+            by_adam |= {"dense": dense.rows, "dense_bias": dense.offset, "dense_gain": dense.length}
+        for name, weights in by_adam.items():
+            arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
+        return arrays
+
+    def scores(self, phi: Floats, sampled: SampledLabels) -> Floats:
+        """The scores z = s phi.v + b of the sampled labels. Shape (batch, len(sampled.ids))."""
+        out = np.empty((len(phi), len(sampled.ids)), np.float32)
+        scaled = phi * np.float32(self.scale)
+
+        def score(start: int, stop: int) -> None:
+            block = out[:, start:stop]
+            np.matmul(scaled, self._sampled_embeddings(sampled, start, stop).T, out=block)
+            block += self.bias.value[sampled.ids[start:stop]]
+
+        run_blocks(score, len(sampled.ids), LABEL_BLOCK)
+        return out
+
+    def update_labels(
+        self,
+        score_gradient: Floats,
+        phi: Floats,
+        sampled: SampledLabels,
+        regularizer: RegularizerGradient,
+        learning_rate: float,
+    ) -> Floats:
+        """Update the embeddings and biases of the sampled labels; returns the loss' gradient by phi (batch, dim)."""
+        n, scale = len(sampled.ids), np.float32(self.scale)
+        ids = regularizer.labels
+        columns = ids if sampled.every else np.searchsorted(sampled.ids[: sampled.n_sure], ids)
+        phi_gradients = np.empty((-(-n // LABEL_BLOCK), *phi.shape), np.float32)
+
+        def update(start: int, stop: int) -> None:
+            block = score_gradient[:, start:stop]
+            np.matmul(block, self._sampled_embeddings(sampled, start, stop), out=phi_gradients[start // LABEL_BLOCK])
+            gradient = block.T @ phi
+            gradient *= scale
+            first, last = np.searchsorted(columns, [start, stop])
+            gradient[columns[first:last] - start] += regularizer.of_labels[first:last]
+            descend_unit_rows(
+                gradient, sampled.ids, start, stop, learning_rate, self.label_embeddings, self.label_squares
+            )
+            self.bias.step(block.sum(axis=0), learning_rate, sampled.ids[start:stop])
+
+        run_blocks(update, n, LABEL_BLOCK)
+        phi_gradient: Floats = phi_gradients.sum(axis=0)  # in one order, whatever the threads did
+        phi_gradient *= scale
+        return phi_gradient
+
+    def _sampled_embeddings(self, sampled: SampledLabels, start: int, stop: int) -> Floats:
+        """The embeddings of a block of the sampled labels; a view where these are all labels."""
+        return self.label_embeddings[slice(start, stop) if sampled.every else sampled.ids[start:stop], :-1]
+
+    def write_bias_column(self, norm: float = 1.0) -> float:
+        """Put b / bias_scale beside label embeddings of this norm; returns bias_scale.
+
+        The inner product with ``append_bias(s phi, bias_scale)`` is then z. The scale is such that b / bias_scale
+        is not much larger than the other coordinates: the index treats all of them alike.
+        """
+        rms = norm / np.sqrt(self.label_embeddings.shape[1])
+        bias_scale = max(float(np.abs(self.bias.value).max() / (2 * rms)), 1e-3)
+        np.divide(self.bias.value, np.float32(bias_scale), out=self.label_embeddings[:, -1])
+        return bias_scale
+
+    def compact(self, labels: Ints) -> Floats:
+        """The embeddings of some labels, ascending, with their bias column; those of the others are overwritten."""
+        for start in range(0, len(labels), LABEL_BLOCK):  # forward and in place: no second table
+            ids = labels[start : start + LABEL_BLOCK]
+            self.label_embeddings[start : start + len(ids)] = self.label_embeddings[ids]
+        return self.label_embeddings[: len(labels)]
+
+    def validation_score(self, X: Csr, Y: Csr, seen: Ints) -> float:
+        """R-precision at 5 of the labels seen in training."""
+        bias_scale = self.write_bias_column()
+        queries = append_bias(self.encoder.embed(X) * np.float32(self.scale), bias_scale)
+        return r_precision(index.Exact(self.label_embeddings[seen], seen).search(queries, VALIDATION_K), Y)
+
+
+def append_bias(embeddings: Floats, bias_scale: float) -> Floats:
+    """Document embeddings with one more coordinate, by which the bias column of the labels is multiplied."""
+    return np.concatenate([embeddings, np.full((len(embeddings), 1), bias_scale, np.float32)], axis=1)
