@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,7 +101,7 @@ class TrainingData:
     @property
     def n_batches(self) -> int:
         """Batches per epoch."""
-        return math.ceil(self.X.shape[0] / self.batch_size)
+        return len(range(0, self.X.shape[0], self.batch_size))
 
 
 def train_learner(data: TrainingData, params: Poincare, number: int, tick: Callable[[int], None]) -> Learner:
