@@ -3,7 +3,7 @@
 Gerald and Baskiotis, "Joint Label/Example Hyperbolic Representation for Extreme Classification" (2019).
 
 1. Hold out 5 % of the documents, unless validation documents are given. Steps 2 to 7 train one learner;
-   ``n_estimators`` learners are trained in parallel, each with its own random numbers.
+   ``n_estimators`` learners are trained in parallel, each with other random numbers.
 2. Draw the label points l from N(0, 1e-3), and a map theta near 0.
 3. For each batch of documents, drop some features. The exponential map at the origin takes r = theta'x to the ball
    (``projection``: or the paper's p).
@@ -77,21 +77,21 @@ class Poincare(Model):
     choose_when = "documents have many labels, labels form a hierarchy, or you want to see them on a map"
 
     embedding_dim: int = param(50, integer(1), "Dimension of the space.")
-    n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are added up.")
+    n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are averaged.")
     geometry: str = param("poincare", one_of(*index.poincare.GEOMETRIES), "Geometry of the space.")
     projection: str = param(
         "exponential",
         one_of("exponential", "clip"),
-        "How documents are placed in the ball: by the exponential map, or clipped as in the paper.",
+        "How documents are mapped to the ball: by the exponential map, or clipped as in the paper.",
     )
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
     optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
     learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate of the label points; none takes the optimizer's own."
+        None, optional(real(above=0)), "Learning rate of the label points; none takes the default of the optimizer."
     )
     feature_learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate of the document map; none takes the optimizer's own."
+        None, optional(real(above=0)), "Learning rate of the document map; none takes the default of the optimizer."
     )
     input_dropout: float | None = param(
         None,
@@ -123,11 +123,13 @@ class Poincare(Model):
         None, optional(real(at_least=0)), "How fast a vote falls with distance; none chooses it on held-out documents."
     )
     label_weight: float | None = param(
-        None, optional(real(at_least=0)), "Weight of the labels' own votes; none chooses it on held-out documents."
+        None,
+        optional(real(at_least=0)),
+        "Weight of the votes of labels, relative to documents; none chooses it on held-out documents.",
     )
     n_clusters: int | str | None = param(
         None,
-        optional(Constraint("a whole number of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v))),
+        optional(Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v))),
         "Clusters of the document index; none searches all documents, auto chooses.",
     )
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
