@@ -29,12 +29,7 @@ ROWS: dict[str, dict[str, Any]] = {
     "votes counted, not weighted": {"sharpness": 0.0},
     "without the similarity loss": {"similarity_weight": 0.0},
     "and with the paper's projection": PAPER,
-    "and with the paper's Adam": {
-        "similarity_weight": 0.0,
-        "projection": "clip",
-        "optimizer": "adam",
-        "sharpness": 0.0,
-    },
+    "and with the paper's Adam": {**PAPER, "optimizer": "adam", "sharpness": 0.0},
     "alpha 4, higher learning rate of theta": FAST,
     "the same, without the similarity loss": {**FAST, "similarity_weight": 0.0},
     "Euclidean": {"geometry": "euclidean"},
