@@ -3,14 +3,15 @@
     python benchmarks/poincare_table.py DATA [--dimensions 5,10,25,50] [--learners 1,3,6,15] [--geometries a,b]
         [--split test] [--each] [--set key=value ...]
 
-One training of the most learners serves all rows of a dimension: fewer are its first ones. How their votes are weighed
-is chosen for each number anew, on a twentieth of train that is cut off here. ``--each`` has a row for each learner by
-itself and each route instead: what chance does to one.
+For each dimension, the largest number of learners is trained once; rows with fewer learners use the first of them. The
+vote weights are chosen for each row, on 5 % of train that is held out here. ``--each`` prints a row for each single
+learner and each route instead, to show how much learners vary.
 """
 
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from labelspace import metrics
 from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
 from labelspace.features.normalize import normalize_rows
-from labelspace.models.base import silent
 from labelspace.models.poincare.model import Poincare
+from labelspace.models.poincare.voting import best_vote_weights, vote_weight_grid
 from labelspace.training.early_stopping import hold_out_rows
+from labelspace.types import no_progress
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 
@@ -30,26 +32,28 @@ SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
 def rows(train: Split, unseen: Split, learners: list[int], each: bool, settings: dict[str, Any]) -> None:
     """Train once; print a row for each number of learners, or for each learner and route."""
     X, Y = train
-    parted = hold_out_rows(Y, 0.05, 2000, seed=0)
-    assert parted is not None
-    rest, held = parted
+    split = hold_out_rows(Y, 0.05, 2000, random_state=0)
+    assert split is not None
+    train_rows, held_out = split
     with timed() as taken:
-        model = Poincare(learners=max(learners), **settings)
-        model.fit(X[rest], Y[rest], validation=(X[held], Y[held]))
+        model = Poincare(n_estimators=max(learners), **settings)
+        model.fit(X[train_rows], Y[train_rows], validation=(X[held_out], Y[held_out]))
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    most = max(choice.neighbors for choice in model._choices())
-    tried, asked = (model._evidence(normalize_rows(rows), most, 5) for rows in (X[held], unseen[0]))
+    n_neighbors = max(weights.n_neighbors for weights in vote_weight_grid(model))
+    tuning, test = (model._nearest(normalize_rows(queries), n_neighbors, 5) for queries in (X[held_out], unseen[0]))
     parts = [("both", slice(number)) for number in learners]
     if each:
         parts = [(route, slice(i, i + 1)) for route in ("both", "labels") for i in range(max(learners))]
     for route, part in parts:
         model.route = route
-        best = model._best(model._choices(), tried[part], Y[held], silent)
-        figures = metrics.evaluate(unseen[1], model._ranked(asked[part], best, 5), counts, X.shape[0])
-        who = f"number {part.start}, {route}" if each else part.stop
-        told = [settings["geometry"], settings["dimension"], who, *(f"{figures[key]:.2f}" for key in SHOWN)]
-        told += [model.report_["norm_against_frequency"], f"{taken.cpu / max(learners):.0f}"]
-        print("|", " | ".join(map(str, told)), "|", flush=True)
+        weights = best_vote_weights(
+            vote_weight_grid(model), partial(model._rank, tuning[part], k=5), Y[held_out], no_progress
+        )
+        figures = metrics.evaluate(unseen[1], model._rank(test[part], weights, 5), counts, X.shape[0])
+        name = f"number {part.start}, {route}" if each else part.stop
+        cells = [settings["geometry"], settings["embedding_dim"], name, *(f"{figures[key]:.2f}" for key in SHOWN)]
+        cells += [model.report_["norm_against_frequency"], f"{taken.cpu / max(learners):.0f}"]
+        print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
 def main() -> None:
@@ -63,13 +67,13 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     args = parser.parse_args()
-    train, unseen = read(args.data, args.split, Poincare.text_features)
-    print("| geometry | dimension | learners |", " | ".join(SHOWN), "| norm against frequency | CPU s a learner |")
+    train, unseen = read(args.data, args.split, Poincare.view.params)
+    print("| geometry | dimension | learners |", " | ".join(SHOWN), "| norm against frequency | CPU s per learner |")
     print("|---|" + "---|" * (len(SHOWN) + 4))
     learners = [int(number) for number in args.learners.split(",")]
     for dimension in args.dimensions.split(","):
         for geometry in args.geometries.split(","):
-            chosen = {**parse_settings(args.settings), "dimension": int(dimension), "geometry": geometry}
+            chosen = {**parse_settings(args.settings), "embedding_dim": int(dimension), "geometry": geometry}
             rows(train, unseen, learners, args.each, chosen)
 
 

@@ -6,12 +6,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from tests.kernels.hash_twin import hash_ngram, hash_word
 
 from labelspace import store
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Hashing
 from labelspace.features import tokenizer as text_module
+from tests.kernels.hash_twin import hash_ngram, hash_word
 
 TEXTS = ["Red apple red apple", "", "green apple, İstanbul 日本 red apple", "a b", "ΑΣ ΑΣ\u0301 straße 𐐀𐐀 x_1"] * 3
 

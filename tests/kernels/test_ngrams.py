@@ -5,9 +5,9 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from tests.kernels.hash_twin import hash_ngram
 
 from labelspace.kernels.ngrams import extend, hashed_columns, index_keys, ngram_columns, ngram_places, tally
+from tests.kernels.hash_twin import hash_ngram
 
 ONCE = np.empty(0, np.int32)
 

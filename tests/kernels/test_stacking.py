@@ -3,9 +3,9 @@ import numpy as np
 from labelspace.kernels.stacking import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
-    rank_candidates,
     count_candidates,
     fill_table,
+    rank_candidates,
 )
 
 

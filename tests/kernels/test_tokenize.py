@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
-from tests.kernels.hash_twin import hash_word
 
 from labelspace.kernels.tokenize import find_words, first_words, index_words, number_words, scan_chars, scan_words
+from tests.kernels.hash_twin import hash_word
 
 IS_WORD = np.array([bool(re.match(r"\w", chr(i))) for i in range(0x110000)])
 IS_DIGIT = np.array([bool(re.match(r"\d", chr(i))) for i in range(0x110000)])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, unhurried
 
 from labelspace import metrics
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import evaluate, evaluate_baselines, inverse_propensity, most_common, random_topk
 from labelspace.types import TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, unhurried
 
 ROOT = Path(__file__).parents[2]
 KEYS = (

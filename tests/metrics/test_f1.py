@@ -3,12 +3,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from sklearn.metrics import f1_score
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, unhurried
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import by_frequency, f1_by_level, macro_f1, micro_f1
 from labelspace.types import Hierarchy, TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, unhurried
 
 GROUP_KEYS = ["n_labels", "n_occurrences", "recall", "precision", "macro_f1"]
 

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, unhurried
 
 from labelspace.errors import DataError
 from labelspace.metrics import by_group
 from labelspace.types import TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, unhurried
 
 # Brands 0, 1, 2; colors 3, 4; label 5 is in no group.
 GROUPS = {"brand": [0, 1, 2], "color": np.array([False, False, False, True, True, False])}

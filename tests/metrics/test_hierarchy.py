@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, unhurried
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import answers_by_level, consistent_at_k, deepest_accuracy, hierarchical_at_k, micro_f1
 from labelspace.types import Hierarchy, TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, unhurried
 
 # 0 has the children 1 and 2; 3 is below 1, and 4 below both 1 and 2; 5 stands alone.
 DAG = Hierarchy.from_edges([[1, 0], [2, 0], [3, 1], [4, 1], [4, 2]], n_labels=6)

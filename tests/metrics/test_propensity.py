@@ -5,12 +5,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, perfect, unhurried
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import PRESETS, inverse_propensity, precision_at_k, psndcg_at_k, psp_at_k
 from labelspace.types import TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, perfect, unhurried
 
 D2 = 1 / np.log2(3)  # 0.63093, the discount of the second place; the third's is 1/2
 WEIGHTS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]

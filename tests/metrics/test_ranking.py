@@ -3,11 +3,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from sklearn.metrics import ndcg_score
-from tests.metrics import slow_metrics as slow
-from tests.metrics.random_cases import cases, perfect, unhurried
 
 from labelspace.metrics import coverage_at_k, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
 from labelspace.types import TopK
+from tests.metrics import slow_metrics as slow
+from tests.metrics.random_cases import cases, perfect, unhurried
 
 FAST_AND_SLOW = [
     (precision_at_k, slow.precision),

@@ -6,9 +6,9 @@ import pytest
 
 import labelspace
 from labelspace import store
-from labelspace.store import folder as folder_module
 from labelspace.errors import ModelError
 from labelspace.models.registry import create
+from labelspace.store import folder as folder_module
 
 
 @pytest.fixture

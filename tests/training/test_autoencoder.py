@@ -3,19 +3,19 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.training.torch_twin import Twins, in_torch
 
 from labelspace.kernels.quantize import quantize_int8
 from labelspace.training.autoencoder import (
-    TrainingPhase,
     LearningRates,
+    QuantizedEncoder,
     SparseDecoder,
     SparseEncoder,
-    QuantizedEncoder,
+    TrainingPhase,
     phases,
 )
 from labelspace.training.dense_layers import ACTIVATIONS, Stack, flatten_layers
 from labelspace.training.sparse_layers import SparseLayer
+from tests.training.torch_twin import Twins, in_torch
 
 BATCH, FEATURES = 8, 30
 RATES = LearningRates(0.1, 0.3, 1)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from tests.training.torch_twin import Twins, in_torch
 
 from labelspace.training.dense_layers import ACTIVATIONS, Dense, Stack, activated, flatten_layers, slopes, through
+from tests.training.torch_twin import Twins, in_torch
 
 WIDTHS = [6, 5, 4, 3]
 

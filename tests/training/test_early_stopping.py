@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.training.early_stopping import BATCHES, PLACES, hold_out_rows, batch_schedule, r_precision, stops
+from labelspace.training.early_stopping import BATCHES, PLACES, batch_schedule, hold_out_rows, r_precision, stops
 from labelspace.types import TopK
 
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ModelError
-from labelspace.training.epochs import follow, early_stopping_rows
+from labelspace.training.epochs import early_stopping_rows, follow
 
 WHAT = {"params": {"rate": 0.1}, "data": [1, 2]}
 

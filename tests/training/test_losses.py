@@ -7,8 +7,8 @@ from labelspace.training.losses import (
     log_odds,
     pairwise_softmax_gradient,
     sigmoid,
-    softmax_gradient,
     sigmoid_inplace,
+    softmax_gradient,
 )
 
 N, LABELS = 5, 7

@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.checks import planted_split, precision_at_1
 
 import labelspace
 from labelspace import Tagger
@@ -15,6 +14,7 @@ from labelspace.models.blend.members import parse_members
 from labelspace.models.blend.model import Blend
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace
+from tests.checks import planted_split, precision_at_1
 
 pytestmark = pytest.mark.slow  # many small trainings
 

@@ -6,9 +6,9 @@ label embeddings and biases; log_s. ``drawn`` has what the step sampled.
 
 import numpy as np
 import scipy.sparse as sp
-from tests.models.glas.cases import similarities_by_definition
 
 from labelspace.training.sparse_layers import SPREAD
+from tests.models.glas.cases import similarities_by_definition
 
 
 def objective(w, drawn, model, xp):

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.glas.cases import ENCODERS, before_store, quick, small_data, training_data
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.training.optimizers import AdamParameter
+from tests.models.glas.cases import ENCODERS, before_store, quick, small_data, training_data
 
 encoders = pytest.mark.parametrize("params", ENCODERS, ids=lambda params: "-".join(map(str, params.values())))
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from tests.models.glas.cases import after_one_epoch, quick, small_data
 
 from labelspace.index import Approximate
 from labelspace.models.glas import hard_negatives
 from labelspace.models.glas.hard_negatives import mine_hard_negatives
 from labelspace.training.negative_sampling import SampledLabels
+from tests.models.glas.cases import after_one_epoch, quick, small_data
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.glas.cases import quick, small_data
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.models.glas.label_placement import place_label, without_label
 from labelspace.types import Hierarchy, LabelSpace
+from tests.models.glas.cases import quick, small_data
 
 
 def unit_rows(rng, n, dim=8):

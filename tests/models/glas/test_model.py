@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.checks import digest, precision_at_1, same_topk
-from tests.models.glas.cases import copies, quick, small_data, trained_arrays, uninformative_data
 
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError, ModelError
@@ -13,6 +11,8 @@ from labelspace.models.glas import Glas
 from labelspace.models.glas import model as glas_model
 from labelspace.models.glas.network import Net
 from labelspace.models.glas.training_data import TrainingData
+from tests.checks import digest, precision_at_1, same_topk
+from tests.models.glas.cases import copies, quick, small_data, trained_arrays, uninformative_data
 
 
 @pytest.fixture(scope="module")

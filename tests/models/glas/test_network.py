@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.glas.cases import after_one_epoch, copies, quick, small_data, trained_arrays
 
 from labelspace.models.glas import encoder, losses, network
 from labelspace.models.glas.training_data import TrainingData
+from tests.models.glas.cases import after_one_epoch, copies, quick, small_data, trained_arrays
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from tests.models.glas.cases import quick, similarities_by_definition, trained_arrays, uninformative_data
 
 from labelspace.models.glas.regularizers import glas_gradient, gravity_gradient, spread_out_gradient
+from tests.models.glas.cases import quick, similarities_by_definition, trained_arrays, uninformative_data
 
 OFF_DIAGONAL = ~np.eye(12, dtype=bool)
 

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.glas.cases import ENCODERS, training_data
-from tests.models.glas.reference_loss import objective
 
 from labelspace.models.glas import Glas, losses, network
 from labelspace.models.glas import model as glas_model
@@ -14,6 +12,8 @@ from labelspace.models.glas.training_data import TrainingData
 from labelspace.training.dense_layers import Dense
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
+from tests.models.glas.cases import ENCODERS, training_data
+from tests.models.glas.reference_loss import objective
 
 N, FEATURES, LABELS, DIM = 7, 9, 17, 6
 PARAMS = {"embedding_dim": DIM, "input_dropout": 0.1, "dropout": 0.3, "reg_weight": 3.0, "n_hardest": 3}

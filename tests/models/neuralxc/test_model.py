@@ -7,7 +7,7 @@ from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import quantize_int8
 from labelspace.models.neuralxc import model as neuralxc
-from labelspace.models.neuralxc.model import Objective, NeuralXC
+from labelspace.models.neuralxc.model import NeuralXC, Objective
 from labelspace.models.popular import Popular
 from labelspace.training import negative_sampling as negatives
 from labelspace.training import output_layer as output

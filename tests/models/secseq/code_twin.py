@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import torch
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import Shape, CodeDecoder
+from labelspace.models.secseq.decoder import CodeDecoder, Shape
 
 HIDDEN, MEMORY = 6, 4
 

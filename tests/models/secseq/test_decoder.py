@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.secseq.decoder import Learner, Memory, Shape, CodeDecoder, with_weights  # noqa: E402
+from labelspace.models.secseq.decoder import CodeDecoder, Learner, Memory, Shape, with_weights  # noqa: E402
 from labelspace.training.torch_optimizer import single_thread  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")

@@ -6,17 +6,6 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-from tests.models.secseq.code_twin import (  # noqa: E402
-    CODES,
-    HIDDEN,
-    code_tree,
-    digits_after,
-    labels_of,
-    memory_of,
-    state_of,
-    stirred_writer,
-)
-
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
 from labelspace.models.secseq import decoding as decoding  # noqa: E402
 from labelspace.models.secseq.decoding import (  # noqa: E402
@@ -26,6 +15,16 @@ from labelspace.models.secseq.decoding import (  # noqa: E402
     histogram,
     shares,
     write_sequences,
+)
+from tests.models.secseq.code_twin import (  # noqa: E402
+    CODES,
+    HIDDEN,
+    code_tree,
+    digits_after,
+    labels_of,
+    memory_of,
+    state_of,
+    stirred_writer,
 )
 
 SHARE = np.array([1, 1, 1, 1, 1, 0.5, 0.25, 0.75, 1], np.float32)

@@ -4,11 +4,10 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-from tests.models.secseq.code_twin import CODES, code_tree, digits_after, labels_of, memory_of, state_of, stirred_writer  # noqa: E402
-
 from labelspace.labels.codes import Codes  # noqa: E402
 from labelspace.models.secseq import objectives as lessons  # noqa: E402
 from labelspace.models.secseq.objectives import ORDERS, PrefixObjective, SequenceObjective, allowed, merged  # noqa: E402
+from tests.models.secseq.code_twin import CODES, code_tree, digits_after, labels_of, memory_of, state_of, stirred_writer  # noqa: E402
 
 N = 8
 ROWS = np.array([6, 1, 0, 3, 7], np.int32)

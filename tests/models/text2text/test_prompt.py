@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from labelspace.models.text2text.constrained_decoding import Vectors  # noqa: E402
-from labelspace.models.text2text.prompt import Prompt, led_by_paths, padded, disambiguated  # noqa: E402
+from labelspace.models.text2text.prompt import Prompt, disambiguated, led_by_paths, padded  # noqa: E402
 from labelspace.models.text2text.subwords import Pieces  # noqa: E402
 from labelspace.models.text2text.t5 import T5, Shape  # noqa: E402
 from labelspace.models.text2text.targets import build_targets  # noqa: E402

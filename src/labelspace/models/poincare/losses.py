@@ -1,4 +1,4 @@
-"""What draws points together by their distance: documents to their labels, and documents to documents like them."""
+"""Gradients of the two losses on distances: the paper's softmax over labels, and the similarity of documents."""
 
 from __future__ import annotations
 
@@ -6,65 +6,66 @@ import numpy as np
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.poincare.geometry import Rows, Space
+from labelspace.models.poincare.geometry import Array, Manifold
 from labelspace.training.losses import pairwise_softmax_gradient
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.types import Csr, Floats
 
-ROW_BLOCK = 64  # documents a task
-PULL = 4.0  # what distances between documents are multiplied by: the alpha of their softmax
-LEAST_SUM = np.float32(1e-30)  # so that one may divide by it
+ROW_BLOCK = 64  # documents per task
+SIMILARITY_ALPHA = 4.0  # alpha of the softmax of distances between documents
+MIN_SUM = np.float32(1e-30)  # avoids a division by 0
 
 
-def label_gradients(
-    space: Space, lifted: Floats, points: Floats, chosen: SampledLabels, alpha: float
-) -> tuple[Rows, Rows]:
-    """Of each label of a document against those it does not have, cross-entropy of exp(-alpha d).
+def label_loss_gradients(
+    manifold: Manifold, lifted: Floats, points: Floats, sampled: SampledLabels, alpha: float
+) -> tuple[Array, Array]:
+    """Cross-entropy of exp(-alpha d) between each label of a document and the labels it does not have.
 
-    The gradients of the mean loss by the documents' lifted rows, and by the labels' points.
+    Returns the gradients of the mean loss by the lifted documents, and by the label points.
     """
-    partners = space.flip(space.lift(points))
+    duals = manifold.dual(manifold.lift(points))
     by_lifted = np.empty_like(lifted)
-    by_partners = np.empty((-(-len(lifted) // ROW_BLOCK), *partners.shape), np.float32)
+    by_duals = np.empty((-(-len(lifted) // ROW_BLOCK), *duals.shape), np.float32)
 
-    def turn(start: int, stop: int) -> None:
+    def block_gradients(start: int, stop: int) -> None:
         rows = lifted[start:stop]
-        errors = rows @ partners.T
-        slopes = space.distances(errors)
+        errors = rows @ duals.T
+        derivatives = manifold.distances_inplace(errors)
         errors *= np.float32(-alpha)
-        pairwise_softmax_gradient(errors, chosen.columns, chosen.ends, start, chosen.weights)
-        errors *= slopes
+        pairwise_softmax_gradient(errors, sampled.columns, sampled.ends, start, sampled.weights)
+        errors *= derivatives
         errors *= np.float32(-alpha / len(lifted))
-        np.matmul(errors, partners, out=by_lifted[start:stop])
-        np.matmul(errors.T, rows, out=by_partners[start // ROW_BLOCK])
+        np.matmul(errors, duals, out=by_lifted[start:stop])
+        np.matmul(errors.T, rows, out=by_duals[start // ROW_BLOCK])
 
-    run_blocks(turn, len(lifted), ROW_BLOCK)
-    return by_lifted, space.back(points, space.flip(by_partners.sum(axis=0)))  # summed in one order
+    run_blocks(block_gradients, len(lifted), ROW_BLOCK)
+    # Summed in one order, whatever the number of threads.
+    return by_lifted, manifold.lift_backward(points, manifold.dual(by_duals.sum(axis=0)))
 
 
-def similarity_gradient(space: Space, lifted: Floats, true: Csr, strength: float) -> Floats:
-    """Of each document against the others of a batch, cross-entropy between the softmax of -d and their likeness.
+def similarity_loss_gradient(manifold: Manifold, lifted: Floats, true: Csr, weight: float) -> Floats:
+    """Cross-entropy between the softmax of -d over the other documents of a batch and their label similarities.
 
-    The gradient of the mean loss, times its strength, by the documents' lifted rows.
+    Returns the gradient of the mean loss, times its weight, by the lifted documents.
 
-    The target of a document is shared out among the others by the cosine of their label sets; one that shares no label
-    with any other has no part in it.
+    The targets of a document are the cosines of its label set with those of the others, normalized to sum to 1. A
+    document that shares no label with another has no loss.
     """
     unit = normalize_rows(true)
     target = (unit @ unit.T).toarray()
     np.fill_diagonal(target, 0.0)
     total = target.sum(axis=1, keepdims=True)
-    partners = space.flip(lifted)
-    scores = lifted @ partners.T
-    slopes = space.distances(scores)
-    scores *= np.float32(-PULL)
+    duals = manifold.dual(lifted)
+    scores = lifted @ duals.T
+    derivatives = manifold.distances_inplace(scores)
+    scores *= np.float32(-SIMILARITY_ALPHA)
     np.fill_diagonal(scores, -np.inf)
     scores -= scores.max(axis=1, keepdims=True) if len(scores) > 1 else 0
     errors = np.exp(scores)
-    errors /= np.maximum(errors.sum(axis=1, keepdims=True), LEAST_SUM)
-    errors -= target / np.maximum(total, LEAST_SUM)
-    errors *= (total > 0) * np.float32(-PULL * strength / len(lifted))
-    errors *= slopes
+    errors /= np.maximum(errors.sum(axis=1, keepdims=True), MIN_SUM)
+    errors -= target / np.maximum(total, MIN_SUM)
+    errors *= (total > 0) * np.float32(-SIMILARITY_ALPHA * weight / len(lifted))
+    errors *= derivatives
     np.fill_diagonal(errors, 0.0)
-    gradient: Floats = errors @ partners + space.flip(errors.T @ lifted)
+    gradient: Floats = errors @ duals + manifold.dual(errors.T @ lifted)
     return gradient

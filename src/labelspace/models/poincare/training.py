@@ -1,0 +1,148 @@
+"""The training of one learner: held-out documents, batch size and epochs, the steps of a batch, early stopping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.models.fit_context import FitContext
+from labelspace.models.poincare.losses import label_loss_gradients, similarity_loss_gradient
+from labelspace.models.poincare.network import Net
+from labelspace.training.early_stopping import hold_out_rows, should_stop, too_few_to_stop_by
+from labelspace.training.epochs import batch_schedule
+from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
+from labelspace.training.sparse_layers import batch_rows
+from labelspace.types import Csr, Floats, Ints
+
+if TYPE_CHECKING:
+    from labelspace.models.poincare.model import Poincare
+
+HELD_OUT_SHARE, MAX_HELD_OUT = 0.05, 2_000
+STEPS = 600  # batches that suffice to learn
+EPOCHS = (8, 20)  # fewest and most, where their number is not given
+MANY_DOCUMENTS = 30_000  # above, there is less overfitting, and less dropout is needed
+INPUT_DROPOUT = (0.2, 0.1)  # up to that many documents, and above
+
+
+class Split(NamedTuple):
+    """The training documents, and those held out for early stopping and for the vote weights."""
+
+    train_rows: Ints
+    held_out: tuple[Csr, Csr] | None  # documents and their labels
+    held_out_rows: Ints  # none where validation documents were given
+
+
+class Learner(NamedTuple):
+    """A trained learner, with theta in 8 bits."""
+
+    theta: Bytes
+    theta_scales: Floats
+    label_points: Floats  # of the labels with a document
+    validation_scores: list[float]  # after each epoch
+
+
+def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> Split:
+    """Hold out 5 % of the documents, unless validation documents are given."""
+    all_rows, no_rows = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
+    if context.validation is not None:
+        truth = context.validation[1].copy()
+        truth.resize(truth.shape[0], Y.shape[1])  # may have fewer labels than train
+        order = np.random.default_rng(params.random_state).permutation(truth.shape[0])
+        rows = np.sort(order[:MAX_HELD_OUT])
+        if truth[rows].nnz:
+            return Split(all_rows, (normalize_rows(context.validation[0])[rows], truth[rows]), no_rows)
+    split = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, params.random_state)
+    if split is not None:
+        train, held_out = split
+        return Split(train, (X[held_out], Y[held_out]), held_out.astype(np.int32))
+    if params.patience is not None:
+        raise too_few_to_stop_by(X.shape[0])
+    return Split(all_rows, None, no_rows)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Documents to train on, and how; the columns of Y are the labels with a document."""
+
+    X: Csr
+    Y: Csr
+    held_out: tuple[Csr, Csr] | None
+    label_ids: Ints  # of the columns of Y
+    batch_size: int
+    epochs: int
+    all_labels: bool
+    input_dropout: float
+
+    @classmethod
+    def build(cls, X: Csr, Y: Csr, held_out: tuple[Csr, Csr] | None, params: Poincare) -> TrainingData:
+        """Choose by the data what the parameters leave open."""
+        n, label_ids = X.shape[0], seen_labels(Y)
+        return cls(
+            X,
+            Y[:, label_ids],
+            None if held_out is None else (held_out[0], held_out[1][:, label_ids]),
+            label_ids,
+            *batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS),
+            len(label_ids) <= ALL_LABELS if params.all_labels is None else params.all_labels,
+            INPUT_DROPOUT[n > MANY_DOCUMENTS] if params.input_dropout is None else params.input_dropout,
+        )
+
+    @cached_property
+    def columns(self) -> Ints:
+        """The columns of Y."""
+        return np.arange(self.Y.shape[1], dtype=np.int32)
+
+    @property
+    def n_batches(self) -> int:
+        """Batches per epoch."""
+        return len(range(0, self.X.shape[0], self.batch_size))
+
+
+def train_learner(data: TrainingData, params: Poincare, number: int, tick: Callable[[int], None]) -> Learner:
+    """Train one learner; its random numbers depend on the seed and its number alone."""
+    rng = np.random.default_rng([params.random_state, number])
+    net = Net.random(params, data.X, len(data.label_ids), rng)  # step 2
+    scores: list[float] = []
+    best = None
+    for epoch in range(data.epochs):
+        order = rng.permutation(data.X.shape[0]).astype(np.int32)
+        for batch in range(data.n_batches):
+            lr_decay = 1.0 - (epoch * data.n_batches + batch) / (data.epochs * data.n_batches)
+            rows = order[batch * data.batch_size : (batch + 1) * data.batch_size]
+            train_batch(net, data, params, rows, lr_decay if params.optimizer == "adagrad" else 1.0, rng)
+            tick(1)
+        if data.held_out is not None:
+            scores.append(net.validation_score(*data.held_out))
+            if params.patience is not None and int(np.argmax(scores)) == epoch:
+                best = (net.theta.vectors.copy(), net.label_points.copy())
+            if should_stop(scores, params.patience):
+                tick((data.epochs - epoch - 1) * data.n_batches)
+                break
+    theta, label_points = best or (net.theta.vectors, net.label_points)
+    return Learner(*quantize_int8(theta), label_points, scores)
+
+
+def train_batch(
+    net: Net, data: TrainingData, params: Poincare, rows: Ints, lr_decay: float, rng: np.random.Generator
+) -> None:
+    """Steps 3 to 7 for the documents of one batch; ``lr_decay`` is the factor of the learning rates."""
+    batch = batch_rows(data.X, rows, data.input_dropout, rng)  # step 3
+    r = net.document_vectors(batch)
+    lifted = net.manifold.lift_projected(r)
+    true = data.Y[rows]
+    if data.all_labels:  # step 4
+        sampled = SampledLabels(data.columns, true.indices, true.indptr)
+    else:
+        sampled = choose(true, data.columns, params.n_negatives, rng)
+    points = net.sampled_points(sampled)
+    by_lifted, by_points = label_loss_gradients(net.manifold, lifted, points, sampled, params.alpha)  # step 5
+    if params.similarity_weight:  # step 6
+        by_lifted += similarity_loss_gradient(net.manifold, lifted, true, params.similarity_weight)
+    net.update_labels(sampled, by_points, lr_decay)  # step 7
+    net.update_theta(batch, net.manifold.lift_projected_backward(r, by_lifted), lr_decay)

@@ -1,0 +1,94 @@
+"""Votes of the nearest documents and labels, and the choice of their weights on held-out documents (step 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from labelspace.labels.voting import gain, tally
+from labelspace.types import Csr, Floats, Progress, TopK
+
+if TYPE_CHECKING:
+    from labelspace.models.poincare.model import Poincare
+
+N_NEIGHBORS = (40, 10, 20, 80)  # tried, the default first
+SHARPNESS = (4.0, 0.0, 2.0, 8.0, 16.0)
+LABEL_WEIGHTS = (1.0, 0.0, 0.1, 0.3, 3.0)
+LABEL_SHARPNESS = 0.25  # times alpha: the sharpness of the votes of labels
+MIN_SUM = np.float32(1e-30)  # avoids a division by 0
+
+
+class VoteWeights(NamedTuple):
+    """How many documents vote, and the weights of votes."""
+
+    n_neighbors: int
+    sharpness: float
+    label_weight: float
+
+
+class Neighbors(NamedTuple):
+    """The nearest documents and labels of each query by one learner; scores are negative distances."""
+
+    documents: TopK
+    labels: TopK
+
+
+def vote_weight_grid(params: Poincare) -> list[VoteWeights]:
+    """The weights to try, the default first: parameters that are given, or that the route does not use, are fixed."""
+    given = (params.n_neighbors, params.sharpness, params.label_weight)
+    defaults = (N_NEIGHBORS, SHARPNESS, LABEL_WEIGHTS)
+    tried = [values if fixed is None else (fixed,) for fixed, values in zip(given, defaults, strict=True)]
+    if params.route == "vote":
+        tried[2] = tried[2][:1]
+    elif params.route == "labels":
+        tried[:2] = tried[0][:1], tried[1][:1]
+    return [VoteWeights(int(m), float(s), float(w)) for m, s, w in product(*tried)]
+
+
+def best_vote_weights(
+    grid: Sequence[VoteWeights], rank: Callable[[VoteWeights], TopK], truth: Csr, progress: Progress
+) -> VoteWeights:
+    """The weights whose ranking has the highest DCG on documents with these true labels."""
+    gains = []
+    for weights in grid:
+        gains.append(gain(rank(weights), truth))
+        progress("choosing vote weights", len(gains), len(grid))
+    return grid[int(np.argmax(gains))]
+
+
+def rank_by_votes(
+    neighbors: Sequence[Neighbors], weights: VoteWeights, route: str, alpha: float, Y: Csr, k: int
+) -> TopK:
+    """The k labels with the most votes, the mean over learners; Y has the labels of the training documents.
+
+    Of each learner's votes, the documents have a share of 1 / (1 + label_weight), and the labels the rest.
+    """
+    label_share = {"vote": 0.0, "labels": 1.0, "both": weights.label_weight / (1 + weights.label_weight)}[route]
+    n_learners = np.float32(len(neighbors))
+    documents, document_votes = [], []
+    for nearest, _ in neighbors:
+        votes = distance_weights(nearest.scores[:, : weights.n_neighbors], weights.sharpness)
+        votes *= np.float32(1 - label_share) / (np.maximum(votes.sum(axis=1, keepdims=True), MIN_SUM) * n_learners)
+        documents.append(nearest.labels[:, : weights.n_neighbors])
+        document_votes.append(votes)
+    labels = np.concatenate([nearest.labels for _, nearest in neighbors], axis=1)
+    label_votes = np.concatenate(
+        [distance_weights(nearest.scores, LABEL_SHARPNESS * alpha) for _, nearest in neighbors], axis=1
+    )
+    label_votes *= np.float32(label_share) / n_learners
+    voted = TopK(labels, label_votes)
+    return tally(np.concatenate(documents, axis=1), np.concatenate(document_votes, axis=1), Y, k, voted)
+
+
+def distance_weights(scores: Floats, sharpness: float) -> Floats:
+    """exp(-sharpness d) relative to the nearest, for scores -d (n, m), best first; 0 for padding (-inf)."""
+    if not scores.shape[1]:
+        return scores
+    best = np.where(np.isfinite(scores[:, :1]), scores[:, :1], np.float32(0))
+    with np.errstate(invalid="ignore"):
+        weights: Floats = np.exp(np.float32(sharpness) * (scores - best))
+    weights[~np.isfinite(scores)] = 0.0
+    return weights

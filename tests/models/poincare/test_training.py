@@ -1,0 +1,199 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.data.synthetic import planted
+from labelspace.errors import DataError
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.quantize import quantize_int8
+from labelspace.models.poincare import losses, network, training
+from labelspace.models.poincare.model import Poincare
+from labelspace.models.poincare.network import Net
+from labelspace.models.poincare.training import TrainingData
+from labelspace.models.popular import Popular
+from tests.checks import digest, precision_at_1, same_topk
+from tests.models.poincare.reference import quick
+
+EXTREME = {"learning_rate": 100.0, "feature_learning_rate": 100.0, "alpha": 100.0, "similarity_weight": 100.0}
+GEOMETRIES = pytest.mark.parametrize(
+    ("geometry", "projection"), [("poincare", "exponential"), ("poincare", "clip"), ("euclidean", "exponential")]
+)
+OPTIMIZERS = pytest.mark.parametrize("optimizer", ["adagrad", "adam", "sgd"])
+
+
+@pytest.mark.slow
+@GEOMETRIES
+@OPTIMIZERS
+@pytest.mark.parametrize(("dimension", "all_labels"), [(1, True), (2, False)])
+def test_extreme_learning_rates_end_in_finite_predictions(
+    small, geometry, projection, optimizer, dimension, all_labels
+):
+    model = quick(
+        geometry=geometry, projection=projection, optimizer=optimizer, embedding_dim=dimension, all_labels=all_labels,
+        n_negatives=3, epochs=2, **EXTREME,
+    ).fit(small.X, small.Y)  # fmt: skip
+    top = model.predict_topk(small.X[:50], k=5)
+    assert (top.labels[:, 0] >= 0).all()
+    assert np.isfinite(top.scores[top.labels >= 0]).all()
+    for indexes in (model.label_indexes_, model.document_indexes_):
+        assert np.isfinite(indexes[0].points).all()
+        norms = np.linalg.norm(indexes[0].points.astype(np.float64), axis=1)
+        assert geometry == "euclidean" or norms.max() < 1
+    assert model.report()["mean_norm_of_documents"] > 0
+
+
+@pytest.mark.slow
+@GEOMETRIES
+@OPTIMIZERS
+def test_every_geometry_learns_with_every_optimizer(small, geometry, projection, optimizer):
+    model = quick(geometry=geometry, projection=projection, optimizer=optimizer, epochs=12)
+    model.fit(small.X, small.Y)
+    popular = Popular().fit(small.X, small.Y)
+    assert precision_at_1(model, small) > (1.5 if optimizer == "sgd" else 2) * precision_at_1(popular, small)
+    assert precision_at_1(model, small) > 0.5
+
+
+# ---- batches and epochs
+
+
+@OPTIMIZERS
+def test_learning_rates_fall_linearly_to_0_by_adagrad_and_are_constant_as_in_the_paper_otherwise(
+    small, monkeypatch, optimizer
+):
+    decays = []
+    monkeypatch.setattr(training, "train_batch", lambda *args: decays.append(args[4]))
+    quick(optimizer=optimizer, epochs=2).fit(small.X, small.Y)
+    expected = 1 - np.arange(len(decays)) / len(decays) if optimizer == "adagrad" else np.ones(len(decays))
+    assert np.allclose(decays, expected)
+
+
+def test_every_epoch_has_all_training_documents_in_a_new_order(small, monkeypatch):
+    batches = []
+    monkeypatch.setattr(training, "train_batch", lambda *args: batches.append(args[3]))
+    quick(epochs=2).fit(small.X, small.Y)
+    first, second = (np.concatenate(half) for half in (batches[: len(batches) // 2], batches[len(batches) // 2 :]))
+    assert sorted(first) == sorted(second) == list(range(247))
+    assert not np.array_equal(first, second)
+
+
+def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypatch):
+    assert TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
+    monkeypatch.setattr(training, "ALL_LABELS", 29)
+    assert not TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
+    assert TrainingData.build(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
+
+
+@pytest.mark.parametrize("params", [{}, {"all_labels": False, "n_negatives": 4}, {"optimizer": "adam"}])
+def test_small_blocks_and_several_threads_do_not_change_the_model(small, tmp_path, monkeypatch, params):
+    monkeypatch.setattr(network, "ROW_BLOCK", 4)
+    monkeypatch.setattr(losses, "ROW_BLOCK", 4)
+    for threads in ("1", "3"):
+        monkeypatch.setenv("LABELSPACE_THREADS", threads)
+        quick(epochs=2, **params).fit(small.X, small.Y).save(tmp_path / threads)
+    assert digest(tmp_path / "1") == digest(tmp_path / "3")
+
+
+# ---- early stopping
+
+
+def fit_with_scores(model, monkeypatch, scores, documents):
+    """Fit with given validation scores; returns theta and the label points after each epoch."""
+    epochs = []
+
+    def validation_score(net, X, Y):
+        epochs.append((net.theta.vectors.copy(), net.label_points.copy()))
+        return scores[len(epochs) - 1]
+
+    monkeypatch.setattr(Net, "validation_score", validation_score)
+    model.fit(documents.X, documents.Y)
+    return epochs
+
+
+def is_final(model, epoch):
+    theta, scales = quantize_int8(epoch[0])
+    same_theta = np.array_equal(model.theta_[0], theta) and np.array_equal(model.theta_scales_[0], scales)
+    return same_theta and np.array_equal(model.label_indexes_[0].points, epoch[1])
+
+
+@pytest.mark.parametrize("all_labels", [True, False])
+@pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
+def test_training_stops_without_improvement_and_the_best_epoch_is_used(small, monkeypatch, all_labels, optimizer):
+    model = quick(epochs=9, patience=2, optimizer=optimizer, all_labels=all_labels, n_negatives=4)
+    epochs = fit_with_scores(model, monkeypatch, [0.1, 0.3, 0.2, 0.3, 0.9, 0.9, 0.9], small)
+    assert len(epochs) == 4, "an equal score is no improvement"
+    assert [is_final(model, epoch) for epoch in epochs] == [False, True, False, False]
+    assert model.report_["accuracy_by_epoch"] == [[0.1, 0.3, 0.2, 0.3]]
+
+
+def test_without_patience_all_epochs_run_and_the_last_is_used(small, monkeypatch):
+    model = quick(epochs=4)
+    epochs = fit_with_scores(model, monkeypatch, [0.9, 0.1, 0.0, 0.0], small)
+    assert [is_final(model, epoch) for epoch in epochs] == [False, False, False, True]
+
+
+def test_a_training_that_only_gets_worse_stops(small):
+    settings = {"optimizer": "sgd", "learning_rate": 1e4, "feature_learning_rate": 1e4, "n_estimators": 2}
+    model = quick(patience=1, epochs=60, **settings).fit(small.X, small.Y)
+    for scores in model.report_["accuracy_by_epoch"]:
+        assert len(scores) < 60
+        assert len(scores) == int(np.argmax(scores)) + 2
+
+
+# ---- held-out documents
+
+
+def test_documents_are_held_out_unless_some_are_given_and_all_vote_in_the_end(small, monkeypatch):
+    sizes = []
+    build = TrainingData.build
+    monkeypatch.setattr(
+        TrainingData,
+        "build",
+        lambda X, Y, held_out, model: sizes.append((X.shape[0], held_out[0].shape[0])) or build(X, Y, held_out, model),
+    )
+    other = planted(n=50, d=150, l=30, seed=9)
+    for given in ({}, {"validation": (other.X, other.Y)}, {"validation": (other.X, 0 * other.Y)}):
+        for clusters in (None, 3):
+            model = quick(epochs=1, n_clusters=clusters).fit(small.X, small.Y, **given)
+            documents = model.document_indexes_[0]
+            assert sorted(documents.ids) == list(range(260))
+            points = model._embed(normalize_rows(small.X), 0)
+            assert np.array_equal(documents.points, points[documents.ids]), "ids are rows of Y"
+    assert sizes == [(247, 13)] * 2 + [(260, 50)] * 2 + [(247, 13)] * 2
+    monkeypatch.setattr(training, "MAX_HELD_OUT", 20)
+    quick(epochs=1).fit(small.X, small.Y, validation=(other.X, other.Y))
+    assert sizes[-1] == (260, 20)
+
+
+def test_labels_that_only_validation_documents_have_are_ignored(small):
+    wide = sp.csr_matrix(np.c_[small.Y.toarray(), np.ones(260)])
+    quick(epochs=1).fit(small.X, small.Y, validation=(small.X, wide.astype(np.float32)))
+    Y = small.Y.tolil()
+    Y[:, 0] = 0
+    only_label_0 = sp.csr_matrix(np.eye(30, dtype=np.float32)[np.zeros(260, int)])
+    for patience in (None, 1):
+        model = quick(epochs=3, patience=patience).fit(small.X, Y.tocsr(), validation=(small.X, only_label_0))
+        assert set(model.report_["accuracy_by_epoch"][0]) == {0.0}
+
+
+def test_validation_documents_may_have_fewer_labels(small):
+    X, narrow = small.X[:80], small.Y[:80, :20]
+    wide = sp.csr_matrix(np.c_[narrow.toarray(), np.zeros((80, 10))].astype(np.float32))
+    one, other = (quick().fit(small.X, small.Y, validation=(X, Y)) for Y in (narrow, wide))
+    assert narrow.shape == (80, 20), "not changed"
+    assert one.report() == other.report()
+    assert same_topk(one.predict_topk(small.X), other.predict_topk(small.X))
+
+
+def test_documents_with_one_label_each_that_no_other_has_are_learned_but_cannot_be_held_out():
+    X = sp.random(60, 20, 0.4, "csr", np.float32, rng=np.random.default_rng(1))
+    model = quick().fit(X, np.eye(60))
+    assert (model.predict_topk(X, 1).labels[:, 0] == np.arange(60)).mean() > 0.3
+    with pytest.raises(DataError, match="early stopping needs some documents"):
+        quick(patience=1).fit(X, np.eye(60))
+
+
+def test_too_few_documents_for_early_stopping_are_one_clear_line(small):
+    few = small.rows(range(4))
+    with pytest.raises(DataError, match="early stopping needs some documents .* but there are 4 in all; give validat"):
+        quick(patience=1).fit(few.X, few.Y)
+    quick(patience=1, epochs=1).fit(few.X, few.Y, validation=(small.X, small.Y))
