@@ -1,17 +1,14 @@
-"""Where torch or transformers is not installed, the doctests of modules that need it are left out."""
+"""Doctests of modules that need torch or transformers are skipped where it is not installed."""
 
 from importlib.util import find_spec
 
 NEED = {
-    "torch": ["training/descent", "training/writer", "training/lessons", "training/decoding", "training/t5"]
-    + ["models/secseq", "models/mlc2seq"],
-    "transformers": [
-        "features/pieces",
-        "training/answering",
-        "training/pretrained",
-        "training/question",
-        "models/text2text",
+    "torch": [
+        "training/torch_optimizer",
+        *(f"models/secseq/{name}" for name in ("decoder", "decoding", "mlc2seq", "model", "objectives", "training")),
+        *(f"models/text2text/{name}" for name in ("constrained_decoding", "label_scores", "prompt", "t5", "training")),
     ],
+    "transformers": [f"models/text2text/{name}" for name in ("model", "pretrained", "subwords")],
 }
 
 collect_ignore = [

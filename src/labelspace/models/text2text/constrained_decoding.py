@@ -1,10 +1,10 @@
-"""A writer of text that is held to the answers that exist: what it is taught of them, and how it finds the best.
+"""Constrained decoding: the decoder can write existing targets only; its training loss and its beam search.
 
-The answers to a part of the question are a tree of prefixes, token by token. After each prefix only the tokens that go
-on to some answer are scored, in training as in writing, so the chances of all answers to a part add up to 1. Where one
-token alone may follow it is certain, and writing ends where one answer alone is left.
+The targets of a column group form a prefix trie of tokens. After each prefix only the tokens that lead to some target
+are scored, in training as in decoding, so the probabilities of a group's targets add up to 1. A token without
+alternatives has probability 1, and decoding ends where a single target remains.
 
-This module needs torch: import it only where ``errors.require`` has been asked.
+This module needs torch: import it only after ``errors.require``.
 """
 
 from __future__ import annotations
@@ -19,147 +19,156 @@ from torch.nn.functional import embedding
 
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.secseq.decoding import child_of
-from labelspace.models.text2text.t5 import T5, Keys, Memory
+from labelspace.models.text2text.t5 import T5, EncodedDocuments, KeysValues
 from labelspace.types import Doubles, Floats, Ints, Longs
 
-LEAST = 1e-4  # of the chance of a document's best prefix: one that has less is given up
+MIN_RELATIVE_PROBABILITY = 1e-4  # of a document's best prefix: less probable ones are pruned
 
 
 @dataclass(frozen=True)
-class Part:
-    """The answers to one part of the question, as a tree of prefixes."""
+class PrefixTrie:
+    """The targets of one column group as a trie over tokens."""
 
     tree: CodeTree
-    start: int  # the token that writing begins with
-    log_share: Floats  # (n_nodes,) of the training answers that go through the node above, how many go on so
+    start: int  # the token that decoding starts with
+    log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent
 
     @classmethod
-    def of(cls, sequences: Ints, start: int, counts: Floats) -> Part:
-        """Of answers as tokens (n_answers, longest), with how often each was given."""
+    def from_sequences(cls, sequences: Ints, start: int, counts: Floats) -> PrefixTrie:
+        """From token sequences (n_targets, longest) and the number of documents of each."""
         tree = CodeTree.of(Codes(sequences, int(sequences.max()) + 1))
-        through = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.digits + 1), tree.n_nodes)
-        return cls(tree, start, np.log(through / through[np.maximum(tree.parent, 0)]).astype(np.float32))
+        passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.digits + 1), tree.n_nodes)
+        return cls(tree, start, np.log(passing / passing[np.maximum(tree.parent, 0)]).astype(np.float32))
 
     @cached_property
     def paths(self) -> Ints:
-        """The nodes from the root to each answer. Shape (n_answers, longest + 1)."""
+        """The nodes from the root to each target. Shape (n_targets, longest + 1)."""
         return self.tree.ancestors()
 
     @cached_property
     def n_children(self) -> Ints:
-        """How many tokens may follow each node."""
+        """The number of tokens that may follow each node."""
         return self.tree.last_child - self.tree.first_child
 
     @cached_property
     def depth(self) -> int:
-        """Tokens until one answer alone is left, whichever it is."""
+        """The maximum number of tokens until a single target remains."""
         last = np.flatnonzero(self.n_children > 1).max(initial=-1)
         return int(np.searchsorted(self.tree.level_starts, last, "right"))
 
     @cached_property
-    def only(self) -> Ints:
-        """The answer that alone is left at each node, or -1. Shape (n_nodes,)."""
-        found = np.empty(self.tree.n_nodes, np.int32)
-        found[self.paths] = np.arange(len(self.paths))[:, None]
-        found[np.bincount(self.paths.ravel(), minlength=self.tree.n_nodes) > 1] = -1
-        return found
+    def single_target(self) -> Ints:
+        """The target of each node, or -1 where there are several. Shape (n_nodes,)."""
+        target = np.empty(self.tree.n_nodes, np.int32)
+        target[self.paths] = np.arange(len(self.paths))[:, None]
+        target[np.bincount(self.paths.ravel(), minlength=self.tree.n_nodes) > 1] = -1
+        return target
 
     @cached_property
     def tokens(self) -> Ints:
-        """All tokens that are fed or scored, sorted."""
+        """All tokens that the decoder reads or scores, sorted."""
         return np.unique(np.append(self.tree.digit[1:], self.start))
+
+    def input_tokens(self, nodes: Ints | Longs) -> Ints:
+        """The last token of each node's prefix; at the root, the start token."""
+        return np.where(nodes == 0, np.int32(self.start), self.tree.digit[nodes])
 
 
 @dataclass(frozen=True)
-class Vectors:
-    """The vectors of some tokens: as they are read, and as they are scored."""
+class TokenEmbeddings:
+    """Input and output embeddings of some tokens."""
 
-    known: Ints  # (n,) sorted
-    read: Tensor  # (n, dimension)
-    scored: Tensor  # (n, dimension)
+    tokens: Ints  # (n,) sorted
+    inputs: Tensor  # (n, embedding_dim)
+    outputs: Tensor  # (n, embedding_dim)
 
     @classmethod
-    def of_all(cls, tables: list[Tensor]) -> Vectors:
-        """Of all tokens, by a table of what is read, and one of what is scored where that is another."""
+    def of_all_tokens(cls, tables: list[Tensor]) -> TokenEmbeddings:
+        """From the table of input embeddings, and that of output embeddings unless they are tied."""
         return cls(np.arange(len(tables[0]), dtype=np.int32), tables[0], tables[-1])
 
-    def of(self, tokens: Ints) -> Tensor:
-        """Those of tokens to be read. Shape (*tokens.shape, dimension)."""
-        return embedding(self._places(tokens), self.read)
+    def embed(self, tokens: Ints) -> Tensor:
+        """Input embeddings. Shape (*tokens.shape, embedding_dim)."""
+        return embedding(self._rows(tokens), self.inputs)
 
-    def scores(self, said: Tensor, tokens: Ints) -> Tensor:
-        """How well tokens follow what is said (n, dimension). Shape (n, *tokens.shape)."""
-        return said @ embedding(self._places(tokens), self.scored).T
+    def logits(self, hidden: Tensor, tokens: Ints) -> Tensor:
+        """Scores of next tokens, by the decoder's outputs (n, embedding_dim). Shape (n, *tokens.shape)."""
+        return hidden @ embedding(self._rows(tokens), self.outputs).T
 
-    def double(self) -> Vectors:
+    def double(self) -> TokenEmbeddings:
         """The same in float64."""
-        return Vectors(self.known, self.read.double(), self.scored.double())
+        return TokenEmbeddings(self.tokens, self.inputs.double(), self.outputs.double())
 
-    def _places(self, tokens: Ints) -> Tensor:
-        return torch.from_numpy(np.searchsorted(self.known, tokens))
-
-
-def lost(net: T5, vectors: Vectors, memory: Memory, part: Part, answers: Ints) -> Tensor:
-    """Minus the sum of the logarithms of the chances of answers, one to each document as it was read."""
-    paths = part.paths[answers]  # (n, longest + 1)
-    said, _ = net.write(vectors.of(_fed(part, paths[:, : max(part.depth, 1)])), memory)
-    total = torch.zeros(())
-    for place in range(part.depth):
-        parted = np.flatnonzero(part.n_children[paths[:, place]] > 1)
-        if len(parted):
-            chances, tokens = _log_chances(vectors, said[parted, place], part, paths[parted, place])
-            wanted = np.searchsorted(tokens, part.tree.digit[paths[parted, place + 1]])
-            total = total - chances.gather(1, torch.from_numpy(wanted)[:, None]).sum()
-    return total
+    def _rows(self, tokens: Ints) -> Tensor:
+        return torch.from_numpy(np.searchsorted(self.tokens, tokens))
 
 
-def best_answers(net: T5, vectors: Vectors, memory: Memory, part: Part, beam: int) -> tuple[Longs, Ints, Doubles]:
-    """The most probable answers to each document as it was read, by a beam: documents, answers and their chances."""
-    document, node = np.arange(len(memory.bias), dtype=np.int64), np.zeros(len(memory.bias), np.int64)
-    score, source = np.zeros(len(node)), document
-    keys: list[Keys] | None = None
-    while (going := part.only[node] < 0).any():
-        rows = torch.from_numpy(source[going])
-        before = None if keys is None else [(k[rows], v[rows]) for k, v in keys]
-        fed = vectors.of(_fed(part, node[going])[:, None])
-        said, keys = net.write(fed, memory.rows(torch.from_numpy(document[going])), before)
-        chances, tokens = _log_chances(vectors, said[:, 0], part, node[going])
-        best = chances.topk(min(beam, len(tokens)), 1)
-        row, place = np.nonzero(np.isfinite(best.values.numpy()))
-        below = child_of(part.tree, node[going][row], tokens[best.indices.numpy()[row, place]])
-        ended = ~going
-        document = np.concatenate([document[ended], document[going][row]])
-        score = np.concatenate([score[ended], score[going][row] + best.values.numpy()[row, place]])
-        node, source = np.concatenate([node[ended], below]), np.concatenate([node[ended], row])
-        kept = _kept(document, node, score, beam)
-        document, node, score, source = document[kept], node[kept], score[kept], source[kept]
-    return document, part.only[node], np.exp(score)
+def sequence_loss(
+    net: T5, embeddings: TokenEmbeddings, documents: EncodedDocuments, trie: PrefixTrie, targets: Ints
+) -> Tensor:
+    """The sum of the negative log-probabilities of targets, one per document (teacher forcing)."""
+    paths = trie.paths[targets]  # (n, longest + 1)
+    hidden, _ = net.decode(embeddings.embed(trie.input_tokens(paths[:, : max(trie.depth, 1)])), documents)
+    loss = torch.zeros(())
+    for position in range(trie.depth):
+        rows = np.flatnonzero(trie.n_children[paths[:, position]] > 1)
+        if len(rows):
+            log_p, tokens = _next_token_log_p(embeddings, hidden[rows, position], trie, paths[rows, position])
+            columns = np.searchsorted(tokens, trie.tree.digit[paths[rows, position + 1]])
+            loss = loss - log_p.gather(1, torch.from_numpy(columns)[:, None]).sum()
+    return loss
 
 
-def _kept(document: Longs, node: Longs, score: Doubles, beam: int) -> Longs:
-    """The best of each document, equals in the order of their nodes; what has next to no chance is left out."""
-    order = np.lexsort((node, -score, document))
-    first = np.searchsorted(document[order], document[order])  # the place of a document's best
-    good = (np.arange(len(order)) - first < beam) & (score[order] >= score[order][first] + np.log(LEAST))
-    kept: Longs = order[good]
+def beam_search(
+    net: T5, embeddings: TokenEmbeddings, documents: EncodedDocuments, trie: PrefixTrie, beam_size: int
+) -> tuple[Longs, Ints, Doubles]:
+    """The most probable targets of each document: document, target and probability of each, best first."""
+    n = len(documents.mask)
+    document, node, log_p = np.arange(n, dtype=np.int64), np.zeros(n, np.int64), np.zeros(n)
+    cached_row, cache = document, None  # the row of each prefix in the cache of keys and values
+    while (active := trie.single_target[node] < 0).any():
+        past = _take(cache, torch.from_numpy(cached_row[active]))
+        embedded = embeddings.embed(trie.input_tokens(node[active])[:, None])
+        hidden, cache = net.decode(embedded, documents.take(torch.from_numpy(document[active])), past)
+        token_log_p, tokens = _next_token_log_p(embeddings, hidden[:, 0], trie, node[active])
+        best = token_log_p.topk(min(beam_size, len(tokens)), 1)
+        row, rank = np.nonzero(np.isfinite(best.values.numpy()))
+        children = child_of(trie.tree, node[active][row], tokens[best.indices.numpy()[row, rank]])
+        done = ~active
+        document = np.concatenate([document[done], document[active][row]])
+        log_p = np.concatenate([log_p[done], log_p[active][row] + best.values.numpy()[row, rank]])
+        cached_row = np.concatenate([cached_row[done], row])  # what is done is not read again
+        node = np.concatenate([node[done], children])
+        kept = _prune(document, node, log_p, beam_size)
+        document, node, log_p, cached_row = document[kept], node[kept], log_p[kept], cached_row[kept]
+    return document, trie.single_target[node], np.exp(log_p)
+
+
+def _take(cache: list[KeysValues] | None, rows: Tensor) -> list[KeysValues] | None:
+    return None if cache is None else [(keys[rows], values[rows]) for keys, values in cache]
+
+
+def _prune(document: Longs, node: Longs, log_p: Doubles, beam_size: int) -> Longs:
+    """The best prefixes of each document, best first, ties by node; without those of next to no probability."""
+    order = np.lexsort((node, -log_p, document))
+    first = np.searchsorted(document[order], document[order])  # the position of the document's best
+    in_beam = np.arange(len(order)) - first < beam_size
+    kept: Longs = order[in_beam & (log_p[order] >= log_p[order][first] + np.log(MIN_RELATIVE_PROBABILITY))]
     return kept
 
 
-def _fed(part: Part, nodes: Ints | Longs) -> Ints:
-    """The token that leads to each node; to the root, the one that writing begins with."""
-    return np.where(nodes == 0, np.int32(part.start), part.tree.digit[nodes])
+def _next_token_log_p(
+    embeddings: TokenEmbeddings, hidden: Tensor, trie: PrefixTrie, nodes: Ints | Longs
+) -> tuple[Tensor, Ints]:
+    """Log-probabilities (n, n_tokens) of the next tokens at nodes, -inf where a token may not follow; and the tokens.
 
-
-def _log_chances(vectors: Vectors, said: Tensor, part: Part, nodes: Ints | Longs) -> tuple[Tensor, Ints]:
-    """The logarithms of the chances of tokens after what is said at nodes, -inf where none may follow; and the tokens.
-
-    A net that knows nothing gives each the share that it has in training.
+    The log prior is added to the logits, so that an untrained network predicts the shares of the training targets.
     """
-    seen, which = np.unique(nodes, return_inverse=True)
-    sizes = part.n_children[seen]
+    distinct, which = np.unique(nodes, return_inverse=True)
+    sizes = trie.n_children[distinct]
     ends = np.cumsum(sizes)
-    children = np.arange(ends[-1]) + np.repeat(part.tree.first_child[seen] - ends + sizes, sizes)
-    tokens, place = np.unique(part.tree.digit[children], return_inverse=True)
-    bias = np.full((len(seen), len(tokens)), -np.inf, np.float32)
-    bias[np.repeat(np.arange(len(seen)), sizes), place] = part.log_share[children]
-    return (vectors.scores(said, tokens) + torch.from_numpy(bias[which])).log_softmax(1), tokens
+    children = np.arange(ends[-1]) + np.repeat(trie.tree.first_child[distinct] - ends + sizes, sizes)
+    tokens, column = np.unique(trie.tree.digit[children], return_inverse=True)
+    bias = np.full((len(distinct), len(tokens)), -np.inf, np.float32)
+    bias[np.repeat(np.arange(len(distinct)), sizes), column] = trie.log_prior[children]
+    return (embeddings.logits(hidden, tokens) + torch.from_numpy(bias[which])).log_softmax(1), tokens

@@ -1,6 +1,6 @@
-"""Texts as pieces of words: frequent words whole, rare ones in parts, by a tokenizer that can be kept as JSON.
+"""Subword tokenizer: frequent words are one token, rare ones several; it is saved as JSON.
 
-The package ``tokenizers`` comes with ``transformers``; it is imported only where it is asked for.
+The package ``tokenizers`` comes with ``transformers``; it is imported on first use.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from labelspace.errors import ModelError, require
 from labelspace.types import Csr
 
 EXTRA: Final = "text2text"
-SPECIAL: Final = ("<pad>", "</s>", "<unk>")
-"""The first pieces, in the order that T5 has them."""
-_WORDS = r"\w+:(?=\s)|[^\W\d_]+|\d+"  # the name of a field, a word, a number; marks between them say nothing
+SPECIAL_TOKENS: Final = ("<pad>", "</s>", "<unk>")
+"""The first tokens, in T5's order."""
+_WORDS = r"\w+:(?=\s)|[^\W\d_]+|\d+"  # the name of a field, a word, a number; punctuation says nothing
 Json = npt.NDArray[np.uint8]
 Tokens = list[list[int]]
-"""The ids of the tokens of each text."""
+"""The token ids of each text."""
 
 
-class Pieces:
-    """A tokenizer.
+class SubwordTokenizer:
+    """A tokenizer of the package ``tokenizers``, trained here or pretrained.
 
-    >>> pieces = Pieces.learned(["Brass lamp", "brass bell"], vocabulary=100)
-    >>> first, second = pieces.of(["Brass lamp", "brass"], length=10)
-    >>> second == first[: len(second)], len(pieces) <= 100
+    >>> tokenizer = SubwordTokenizer.train(["Brass lamp", "brass bell"], vocab_size=100)
+    >>> first, second = tokenizer.encode(["Brass lamp", "brass"], max_length=10)
+    >>> second == first[: len(second)], len(tokenizer) <= 100
     (True, True)
     """
 
@@ -44,17 +44,18 @@ class Pieces:
         self._tokenizer.no_padding()
 
     @classmethod
-    def learned(cls, texts: Iterable[str], vocabulary: int) -> Pieces:
-        """Learn at most so many pieces: pairs of pieces that stand together most often become one (BPE)."""
+    def train(cls, texts: Iterable[str], vocab_size: int) -> SubwordTokenizer:
+        """Byte-pair encoding (BPE) on lower-cased words: the most frequent pair of tokens becomes one."""
         require("tokenizers", EXTRA)
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-        tokenizer: Any = Tokenizer(models.BPE(unk_token=SPECIAL[2]))
+        tokenizer: Any = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[2]))
         tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
         words = pre_tokenizers.Split(Regex(_WORDS), "removed", invert=True)
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Metaspace()])
+        special = list(SPECIAL_TOKENS)
         trainer = trainers.BpeTrainer(
-            vocab_size=max(vocabulary, len(SPECIAL)), min_frequency=2, special_tokens=list(SPECIAL), show_progress=False
+            vocab_size=max(vocab_size, len(special)), min_frequency=2, special_tokens=special, show_progress=False
         )
         tokenizer.train_from_iterator(map(_encodable, texts), trainer)
         return cls(np.frombuffer(tokenizer.to_str().encode("utf-8"), np.uint8))
@@ -62,19 +63,19 @@ class Pieces:
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
-    def of(self, texts: Sequence[str], length: int | None = None) -> Tokens:
-        """The first pieces of each text."""
-        found = self._tokenizer.encode_batch([_encodable(text) for text in texts], add_special_tokens=False)
-        return [each.ids[:length] for each in found]
+    def encode(self, texts: Sequence[str], max_length: int | None = None) -> Tokens:
+        """The first ``max_length`` tokens of each text."""
+        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts], add_special_tokens=False)
+        return [encoding.ids[:max_length] for encoding in encodings]
 
 
-def table_of(tokens: Tokens, n_tokens: int) -> Csr:
-    """Tokens as they stand, row by row, in a table (n, n_tokens) of ones; one that stands twice is there twice."""
-    ends = np.cumsum([0, *map(len, tokens)])
-    ids = np.fromiter((token for row in tokens for token in row), np.int32, int(ends[-1]))
-    return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(tokens), n_tokens))
+def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
+    """Tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""
+    ends = np.cumsum([0, *map(len, documents)])
+    ids = np.fromiter((token for tokens in documents for token in tokens), np.int32, int(ends[-1]))
+    return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(documents), n_tokens))
 
 
 def _encodable(text: str) -> str:
-    """The package refuses half characters (surrogates)."""
+    """Without lone surrogates, which the package refuses."""
     return text.encode("utf-8", "replace").decode("utf-8")

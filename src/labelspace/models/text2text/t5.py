@@ -1,10 +1,10 @@
-"""T5 (Raffel et al., 2020): a transformer that reads one sequence of tokens and writes another.
+"""T5 (Raffel et al., 2020): an encoder-decoder transformer with relative positions.
 
-It is written out here because what we ask for is not what the ``generate`` of ``transformers`` gives: dropout from a
-generator of its own, the chances of tokens that may follow and of no others, and many prefixes of one document at
-once. ``published_name`` says how that package names each weight, and tests hold the two against each other.
+It is written out here because constrained decoding needs more than the ``generate`` of ``transformers``: dropout from a
+generator of its own, probabilities over the tokens that may follow and no others, and many prefixes of one document at
+once. ``transformers_name`` maps our names of weights to those of that package, and tests compare the two networks.
 
-This module needs torch: import it only where ``errors.require`` has been asked.
+This module needs torch: import it only after ``errors.require``.
 """
 
 from __future__ import annotations
@@ -14,231 +14,249 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, relu
+from torch.nn.utils import vector_to_parameters
 
 START, END, UNKNOWN = 0, 1, 2
-"""Tokens that every T5 has: the one that writing begins with (and that pads), the end, and what is not known."""
+"""Token ids that every T5 has: start of decoding (and padding), end of sequence, unknown."""
 
-Keys = tuple[Tensor, Tensor]
-"""What tokens are found by, and what they say to who finds them; each (n, heads, length, head)."""
+KeysValues = tuple[Tensor, Tensor]
+"""Keys and values of attention, each (n, n_heads, length, head_dim)."""
 
 
 @dataclass(frozen=True)
-class Shape:
-    """What the number of weights depends on, and how they are used."""
+class T5Config:
+    """The architecture."""
 
-    dimension: int  # numbers of a token's vector
-    heads: int
-    head: int  # numbers a head compares
-    hidden: int  # numbers between the two layers of a feed-forward net
-    layers: int  # that read
-    writing: int  # layers that write
-    gated: bool = False  # T5 1.1 and later: a gelu that gates, in place of a relu
-    scaled: bool = True  # what is written is scaled down before tokens are scored
-    buckets: int = 32  # of distances between tokens
-    farthest: int = 128
+    embedding_dim: int
+    n_heads: int
+    head_dim: int
+    hidden_dim: int  # of feed-forward layers
+    n_encoder_layers: int
+    n_decoder_layers: int
+    gated: bool = False  # T5 1.1 and later: gated gelu instead of relu
+    scaled_output: bool = True  # decoder outputs are multiplied by embedding_dim^-0.5
+    n_distance_buckets: int = 32  # of relative positions
+    max_distance: int = 128
 
 
 class Dropout:
-    """Numbers left out by chance while a net learns: drawn from ``rng``, which is None where it does not."""
+    """Dropout whose mask is drawn from ``rng``; off while ``rng`` is None."""
 
     def __init__(self) -> None:
-        self.share = 0.0  # in steps of 1/256: a byte is drawn for each number
+        self.p = 0.0  # in steps of 1/256: a byte is drawn per unit
         self.rng: np.random.Generator | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """The same with some numbers 0 and the others larger, so that sums stay what they were on average."""
-        lost = round(256 * self.share)
-        if self.rng is None or not lost:
+        """Some units 0, the others scaled up to the same mean."""
+        dropped = round(256 * self.p)
+        if self.rng is None or not dropped:
             return x
         drawn = np.frombuffer(self.rng.bytes(x.numel()), np.uint8).reshape(x.shape)
-        return x * torch.from_numpy(drawn >= lost) * (256 / (256 - lost))
+        return x * torch.from_numpy(drawn >= dropped) * (256 / (256 - dropped))
 
 
-class Norm(nn.Module):
-    """Vectors of a root mean square of 1, each number times a weight."""
+class RMSNorm(nn.Module):
+    """Root mean square normalization with a weight per unit."""
 
-    def __init__(self, dimension: int) -> None:
+    def __init__(self, dim: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(dimension))
+        self.weight = nn.Parameter(torch.ones(dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (..., dimension) in and out."""
+        """Shape (..., dim) in and out."""
         return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
 
 
 class Attention(nn.Module):
-    """Every token takes a mean of what tokens say, weighed by how these fit to it."""
+    """Multi-head attention; the first layer of encoder and decoder holds the biases of relative positions."""
 
-    def __init__(self, shape: Shape, drop: Dropout, knows_distances: bool = False) -> None:
+    def __init__(self, config: T5Config, dropout: Dropout, has_position_bias: bool = False) -> None:
         super().__init__()
-        self.heads, self.drop = shape.heads, drop
-        inner = shape.heads * shape.head
-        self.norm = Norm(shape.dimension)
-        self.q, self.k, self.v = (nn.Linear(shape.dimension, inner, bias=False) for _ in range(3))
-        self.o = nn.Linear(inner, shape.dimension, bias=False)
-        if knows_distances:
-            self.distances = nn.Embedding(shape.buckets, shape.heads)
+        self.n_heads, self.dropout = config.n_heads, dropout
+        inner = config.n_heads * config.head_dim
+        self.norm = RMSNorm(config.embedding_dim)
+        self.q, self.k, self.v = (nn.Linear(config.embedding_dim, inner, bias=False) for _ in range(3))
+        self.o = nn.Linear(inner, config.embedding_dim, bias=False)
+        if has_position_bias:
+            self.position_bias = nn.Embedding(config.n_distance_buckets, config.n_heads)
 
-    def keys(self, x: Tensor) -> Keys:
-        """Those of tokens (n, length, dimension)."""
-        return self._parted(self.k(x)), self._parted(self.v(x))
+    def keys_values(self, x: Tensor) -> KeysValues:
+        """Of tokens (n, length, embedding_dim)."""
+        return self._split_heads(self.k(x)), self._split_heads(self.v(x))
 
-    def forward(self, x: Tensor, keys: Keys, bias: Tensor) -> Tensor:
-        """What normed tokens (n, length, dimension) take; the bias is added to how others fit to them."""
-        fit = self._parted(self.q(x)) @ keys[0].transpose(2, 3) + bias  # (n, heads, length, others)
-        taken = self.drop(fit.softmax(-1)) @ keys[1]
-        return self.drop(self.o(taken.transpose(1, 2).flatten(2)))
+    def forward(self, x: Tensor, keys_values: KeysValues, bias: Tensor) -> Tensor:
+        """Normed queries (n, length, embedding_dim) attend to keys; the bias is added to the attention scores."""
+        keys, values = keys_values
+        scores = self._split_heads(self.q(x)) @ keys.transpose(2, 3) + bias  # (n, n_heads, length, n_keys)
+        attended = self.dropout(scores.softmax(-1)) @ values
+        return self.dropout(self.o(attended.transpose(1, 2).flatten(2)))
 
-    def _parted(self, x: Tensor) -> Tensor:
-        """(n, length, inner) -> (n, heads, length, head)."""
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """(n, length, n_heads * head_dim) -> (n, n_heads, length, head_dim)."""
+        return x.view(*x.shape[:2], self.n_heads, -1).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
-    """Two layers, token by token."""
+    """Two linear layers, applied to each token."""
 
-    def __init__(self, shape: Shape, drop: Dropout) -> None:
+    def __init__(self, config: T5Config, dropout: Dropout) -> None:
         super().__init__()
-        self.drop = drop
-        self.norm = Norm(shape.dimension)
-        self.gate = nn.Linear(shape.dimension, shape.hidden, bias=False) if shape.gated else None
-        self.wi = nn.Linear(shape.dimension, shape.hidden, bias=False)
-        self.wo = nn.Linear(shape.hidden, shape.dimension, bias=False)
+        dim, hidden = config.embedding_dim, config.hidden_dim
+        self.dropout = dropout
+        self.norm = RMSNorm(dim)
+        self.gate = nn.Linear(dim, hidden, bias=False) if config.gated else None
+        self.wi = nn.Linear(dim, hidden, bias=False)
+        self.wo = nn.Linear(hidden, dim, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Shape (..., dimension) in and out."""
+        """Shape (..., embedding_dim) in and out."""
         x = self.norm(x)
-        inner = relu(self.wi(x)) if self.gate is None else gelu(self.gate(x), approximate="tanh") * self.wi(x)
-        return self.drop(self.wo(self.drop(inner)))
+        hidden = relu(self.wi(x)) if self.gate is None else gelu(self.gate(x), approximate="tanh") * self.wi(x)
+        return self.dropout(self.wo(self.dropout(hidden)))
 
 
 class Layer(nn.Module):
-    """Tokens look at each other, at the document if they are written, and go through a feed-forward net."""
+    """Self-attention, cross-attention to the document (decoder only), feed-forward; each with a residual connection."""
 
-    def __init__(self, shape: Shape, drop: Dropout, first: bool, writes: bool) -> None:
+    def __init__(self, config: T5Config, dropout: Dropout, first: bool, is_decoder: bool) -> None:
         super().__init__()
-        self.itself = Attention(shape, drop, first)
-        self.document = Attention(shape, drop) if writes else None
-        self.each = FeedForward(shape, drop)
+        self.self_attention = Attention(config, dropout, first)
+        self.cross_attention = Attention(config, dropout) if is_decoder else None
+        self.feed_forward = FeedForward(config, dropout)
 
     def forward(
-        self, x: Tensor, near: Tensor, document: tuple[Keys, Tensor] | None = None, before: Keys | None = None
-    ) -> tuple[Tensor, Keys]:
-        """Tokens (n, length, dimension) after this layer, and the keys of them and those before."""
-        normed = self.itself.norm(x)
-        keys = self.itself.keys(normed)
-        if before is not None:
-            keys = (torch.cat([before[0], keys[0]], 2), torch.cat([before[1], keys[1]], 2))
-        x = x + self.itself(normed, keys, near)
-        if self.document is not None and document is not None:
-            x = x + self.document(self.document.norm(x), *document)
-        return x + self.each(x), keys
+        self, x: Tensor, bias: Tensor, document: tuple[KeysValues, Tensor] | None = None, past: KeysValues | None = None
+    ) -> tuple[Tensor, KeysValues]:
+        """The output for tokens (n, length, embedding_dim), and the keys and values of past and these tokens."""
+        normed = self.self_attention.norm(x)
+        keys, values = self.self_attention.keys_values(normed)
+        if past is not None:
+            keys, values = torch.cat([past[0], keys], 2), torch.cat([past[1], values], 2)
+        x = x + self.self_attention(normed, (keys, values), bias)
+        if self.cross_attention is not None and document is not None:
+            x = x + self.cross_attention(self.cross_attention.norm(x), *document)
+        return x + self.feed_forward(x), (keys, values)
 
 
-class Memory(NamedTuple):
-    """Documents as they were read: the keys of their tokens for each layer that writes, and which tokens there are."""
+class EncodedDocuments(NamedTuple):
+    """Encoder outputs: keys and values for the cross-attention of each decoder layer, and the padding mask."""
 
-    keys: list[Keys]
-    bias: Tensor  # (n, 1, 1, length), 0, or -inf where there is no token
+    keys_values: list[KeysValues]
+    mask: Tensor  # (n, 1, 1, length): 0, or -inf for padding
 
-    def rows(self, which: Tensor) -> Memory:
-        """Some documents, of which one may stand twice."""
-        return Memory([(keys[which], values[which]) for keys, values in self.keys], self.bias[which])
+    def take(self, rows: Tensor) -> EncodedDocuments:
+        """Some documents, perhaps repeated."""
+        return EncodedDocuments([(keys[rows], values[rows]) for keys, values in self.keys_values], self.mask[rows])
 
 
 class T5(nn.Module):
-    """The reader and the writer, without the table of the tokens' vectors: of that, a step touches a few rows."""
+    """Encoder and decoder without the token embeddings: a step touches few rows of those."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, config: T5Config) -> None:
         super().__init__()
-        self.shape, self.drop = shape, Dropout()
-        self.reader = nn.ModuleList(Layer(shape, self.drop, i == 0, False) for i in range(shape.layers))
-        self.read_norm = Norm(shape.dimension)
-        self.writer = nn.ModuleList(Layer(shape, self.drop, i == 0, True) for i in range(shape.writing))
-        self.written_norm = Norm(shape.dimension)
+        self.config, self.dropout = config, Dropout()
+        dim, dropout = config.embedding_dim, self.dropout
+        self.encoder = nn.ModuleList(Layer(config, dropout, i == 0, False) for i in range(config.n_encoder_layers))
+        self.encoder_norm = RMSNorm(dim)
+        self.decoder = nn.ModuleList(Layer(config, dropout, i == 0, True) for i in range(config.n_decoder_layers))
+        self.decoder_norm = RMSNorm(dim)
 
-    def read(self, tokens: Tensor, there: Tensor) -> Memory:
-        """Documents by the vectors of their tokens (n, length, dimension), and where there are any (n, length)."""
-        bias = torch.zeros(there.shape).masked_fill(~there, -torch.inf)[:, None, None]
-        places = torch.arange(there.shape[1])
-        near = self._near(self.reader, places - places[:, None], True) + bias
-        x = self.drop(tokens)
-        for layer in self.reader:
-            x, _ = layer(x, near)
-        x = self.drop(self.read_norm(x))
-        return Memory([layer.document.keys(x) for layer in self.writer], bias)  # type: ignore[union-attr, operator]
+    @classmethod
+    def from_weights(cls, config: T5Config, weights: npt.NDArray[np.floating]) -> T5:
+        """A T5 with these weights (n_weights,), in the order of its parameters."""
+        net = cls(config)
+        vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), net.parameters())
+        return net
 
-    def write(self, tokens: Tensor, memory: Memory, before: list[Keys] | None = None) -> tuple[Tensor, list[Keys]]:
-        """What is said at each of some tokens that follow others, and the keys of all.
-
-        Its product with the vector of a token scores that as the next. Shape (n, length, dimension), in and out.
-        """
-        length, past = tokens.shape[1], 0 if before is None else before[0][0].shape[2]
-        distance = torch.arange(past + length) - torch.arange(past, past + length)[:, None]
-        near = self._near(self.writer, distance, False).masked_fill(distance > 0, -torch.inf)
-        x, kept = self.drop(tokens), []
-        for i, layer in enumerate(self.writer):
-            x, keys = layer(x, near, (memory.keys[i], memory.bias), None if before is None else before[i])
-            kept.append(keys)
-        x = self.drop(self.written_norm(x))
-        return (x * self.shape.dimension**-0.5 if self.shape.scaled else x), kept
-
-    def begin(self, rng: np.random.Generator) -> None:
-        """Random weights as T5 has them, drawn from ``rng`` alone."""
-        shape = self.shape
+    def init_weights(self, rng: np.random.Generator) -> None:
+        """Random weights as T5 initializes them, drawn from ``rng`` only."""
         with torch.no_grad():
             for name, weights in self.named_parameters():
                 if weights.ndim == 1:
                     continue
-                spread = weights.shape[1] ** -0.5
+                std = weights.shape[1] ** -0.5
                 if name.endswith(".q.weight"):
-                    spread *= shape.head**-0.5
-                if name.endswith(".distances.weight"):
-                    spread = shape.dimension**-0.5
-                weights.copy_(torch.from_numpy(spread * rng.standard_normal(weights.shape, np.float32)))
+                    std *= self.config.head_dim**-0.5
+                if name.endswith(".position_bias.weight"):
+                    std = self.config.embedding_dim**-0.5
+                weights.copy_(torch.from_numpy(std * rng.standard_normal(weights.shape, np.float32)))
 
-    def _near(self, layers: nn.ModuleList, distance: Tensor, both_ways: bool) -> Tensor:
-        """How tokens at these distances fit to each other by that alone, in all layers: (1, heads, *distance.shape)."""
-        found = buckets(distance, both_ways, self.shape.buckets, self.shape.farthest)
-        return layers[0].itself.distances(found).permute(2, 0, 1)[None]  # type: ignore[union-attr, operator, no-any-return]
+    def encode(self, embedded: Tensor, is_token: Tensor) -> EncodedDocuments:
+        """Encode documents by token embeddings (n, length, embedding_dim); ``is_token`` (n, length) is not padding."""
+        mask = torch.zeros(is_token.shape).masked_fill(~is_token, -torch.inf)[:, None, None]
+        positions = torch.arange(is_token.shape[1])
+        bias = self._position_bias(self.encoder, positions - positions[:, None], True) + mask
+        x = self.dropout(embedded)
+        for layer in self.encoder:
+            x, _ = layer(x, bias)
+        x = self.dropout(self.encoder_norm(x))
+        keys_values = [layer.cross_attention.keys_values(x) for layer in self.decoder]  # type: ignore[union-attr, operator]
+        return EncodedDocuments(keys_values, mask)
+
+    def decode(
+        self, embedded: Tensor, documents: EncodedDocuments, past: list[KeysValues] | None = None
+    ) -> tuple[Tensor, list[KeysValues]]:
+        """The decoder's outputs for tokens that follow ``past`` ones, and the keys and values of all, by layer.
+
+        Inner products with output embeddings are the logits of the next token. Shape (n, length, embedding_dim), in
+        and out.
+        """
+        length, n_past = embedded.shape[1], 0 if past is None else past[0][0].shape[2]
+        distance = torch.arange(n_past + length) - torch.arange(n_past, n_past + length)[:, None]
+        bias = self._position_bias(self.decoder, distance, False).masked_fill(distance > 0, -torch.inf)
+        x, cache = self.dropout(embedded), []
+        for i, layer in enumerate(self.decoder):
+            document = documents.keys_values[i], documents.mask
+            x, keys_values = layer(x, bias, document, None if past is None else past[i])
+            cache.append(keys_values)
+        x = self.dropout(self.decoder_norm(x))
+        return (x * self.config.embedding_dim**-0.5 if self.config.scaled_output else x), cache
+
+    def _position_bias(self, layers: nn.ModuleList, distance: Tensor, bidirectional: bool) -> Tensor:
+        """The bias of attention scores by relative position, shared by all layers: (1, n_heads, *distance.shape)."""
+        buckets = distance_buckets(distance, bidirectional, self.config.n_distance_buckets, self.config.max_distance)
+        return layers[0].self_attention.position_bias(buckets).permute(2, 0, 1)[None]  # type: ignore[union-attr, operator, no-any-return]
 
 
-def buckets(distance: Tensor, both_ways: bool, n: int, farthest: int) -> Tensor:
-    """The bucket of each distance: one each for small ones, then ever wider; tokens to come have their own, or none.
+def distance_buckets(distance: Tensor, bidirectional: bool, n_buckets: int, max_distance: int) -> Tensor:
+    """The bucket of each relative position: one per small distance, then logarithmic.
 
-    >>> buckets(torch.tensor([-40, -2, 0, 3]), both_ways=False, n=8, farthest=16).tolist()
+    Later tokens have buckets of their own if ``bidirectional``, and bucket 0 otherwise.
+
+    >>> distance_buckets(torch.tensor([-40, -2, 0, 3]), bidirectional=False, n_buckets=8, max_distance=16).tolist()
     [7, 2, 0, 0]
     """
     first = torch.zeros_like(distance)
-    if both_ways:
-        n //= 2
-        first = (distance > 0) * n
-    far = distance.abs() if both_ways else (-distance).clamp(min=0)
-    exact = n // 2
-    wide = exact + (torch.log(far.clamp(min=1) / exact) / math.log(farthest / exact) * (n - exact)).long()
-    return first + torch.where(far < exact, far, wide.clamp(max=n - 1))
+    if bidirectional:
+        n_buckets //= 2
+        first = (distance > 0) * n_buckets
+    far = distance.abs() if bidirectional else (-distance).clamp(min=0)
+    exact = n_buckets // 2
+    log_ratio = torch.log(far.clamp(min=1) / exact) / math.log(max_distance / exact)
+    wide = exact + (log_ratio * (n_buckets - exact)).long()
+    return first + torch.where(far < exact, far, wide.clamp(max=n_buckets - 1))
 
 
-def published_name(name: str, gated: bool) -> str:
-    """What ``transformers`` calls a weight of ours.
+def transformers_name(name: str, gated: bool) -> str:
+    """The name that ``transformers`` gives to a weight of ours.
 
-    >>> published_name("writer.3.document.q.weight", gated=False)
+    >>> transformers_name("decoder.3.cross_attention.q.weight", gated=False)
     'decoder.block.3.layer.1.EncDecAttention.q.weight'
     """
-    whole = {
-        "read_norm.weight": "encoder.final_layer_norm.weight",
-        "written_norm.weight": "decoder.final_layer_norm.weight",
-    }
-    if name in whole:
-        return whole[name]
-    side, layer, part, rest = name.split(".", 3)
-    place = {"itself": 0, "document": 1, "each": 1 if side == "reader" else 2}[part]
-    module = {"itself": "SelfAttention", "document": "EncDecAttention", "each": "DenseReluDense"}[part]
+    if name in ("encoder_norm.weight", "decoder_norm.weight"):
+        return name.replace("_norm", ".final_layer_norm")
+    stack, layer, part, rest = name.split(".", 3)
+    sublayer, module = {
+        "self_attention": (0, "SelfAttention"),
+        "cross_attention": (1, "EncDecAttention"),
+        "feed_forward": (1 if stack == "encoder" else 2, "DenseReluDense"),
+    }[part]
     if gated:
         rest = rest.replace("gate.", "wi_0.").replace("wi.", "wi_1.")
-    rest = rest.replace("distances.", "relative_attention_bias.")
+    rest = rest.replace("position_bias.", "relative_attention_bias.")
     rest = rest.replace("norm.", "layer_norm.") if rest.startswith("norm.") else f"{module}.{rest}"
-    return f"{'encoder' if side == 'reader' else 'decoder'}.block.{layer}.layer.{place}.{rest}"
+    return f"{stack}.block.{layer}.layer.{sublayer}.{rest}"

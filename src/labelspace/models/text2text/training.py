@@ -1,0 +1,171 @@
+"""Training of the T5: batches of documents of similar length, dropout of tokens, loss of all column groups, Adam.
+
+This module needs torch: import it only after ``errors.require``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from labelspace.models.fit_context import FitContext
+from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, sequence_loss
+from labelspace.models.text2text.embedding_init import cooccurrence_init
+from labelspace.models.text2text.label_scores import predict_labels
+from labelspace.models.text2text.prompt import Prompt, pad
+from labelspace.models.text2text.subwords import token_matrix
+from labelspace.models.text2text.t5 import T5
+from labelspace.models.text2text.targets import label_incidence
+from labelspace.training.checkpoints import fingerprint
+from labelspace.training.early_stopping import VALIDATION_K, r_precision
+from labelspace.training.epochs import batch_schedule, run_epochs
+from labelspace.training.optimizers import RowAdam
+from labelspace.training.torch_optimizer import Descent
+from labelspace.types import Csr, Floats, Ints, TopK
+
+if TYPE_CHECKING:
+    from labelspace.models.text2text.model import Text2Text
+
+STEPS = 3_000  # batches that suffice to train from scratch
+EPOCHS = (10, 40)  # fewest and most, unless given
+FINE_TUNING_EPOCHS = 3
+LEARNING_RATE, TOKEN_LEARNING_RATE, FINE_TUNING_RATE = 0.001, 0.015, 0.0003
+WARMUP = 0.05  # share of all steps
+SORTED_BATCHES = 20  # batches whose documents are sorted by length, for little padding
+VALIDATION_BLOCK = 64  # documents decoded at once
+
+
+class Network:
+    """A T5 and its token embeddings, with their optimizers."""
+
+    def __init__(self, t5: T5, token_embeddings: Floats, output_embeddings: Floats) -> None:
+        self.t5, self.n_steps = t5, 0
+        self.token_embeddings, self.output_embeddings = token_embeddings, output_embeddings
+        self.descent = Descent(t5, "learning_rate or token_learning_rate")
+        self.tables = [table for table in (token_embeddings, output_embeddings) if table.size]
+        self.adams = [RowAdam(*table.shape) for table in self.tables]
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that a step changes."""
+        w = self.descent.weights
+        arrays: dict[str, npt.NDArray[Any]] = {"weights": w.value, "means": w.mean, "squares": w.square}
+        for i, (table, adam) in enumerate(zip(self.tables, self.adams, strict=True)):
+            arrays |= {f"table{i}": table, f"means{i}": adam.mean, f"squares{i}": adam.square}
+            arrays[f"steps{i}"] = adam.n_steps
+        return arrays
+
+    def embeddings(self) -> TokenEmbeddings:
+        """The embeddings of all tokens."""
+        return TokenEmbeddings.of_all_tokens([torch.from_numpy(table) for table in self.tables])
+
+    def trainable_embeddings(self, tokens: Ints) -> tuple[TokenEmbeddings, list[Tensor]]:
+        """The embeddings of distinct tokens, and the tensors that get a gradient, one per table."""
+        rows = [torch.from_numpy(table[tokens]).requires_grad_() for table in self.tables]
+        return TokenEmbeddings(tokens, rows[0], rows[-1]), rows
+
+    def step_embeddings(self, tokens: Ints, rows: list[Tensor], learning_rate: float) -> None:
+        """One Adam step on the embeddings of tokens, by the gradients of their rows."""
+        for table, adam, tensor in zip(self.tables, self.adams, rows, strict=True):
+            assert tensor.grad is not None
+            table[tokens] += adam.steps(tokens, tensor.grad.numpy(), learning_rate)
+
+
+class Trainer:
+    """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
+
+    def __init__(
+        self, model: Text2Text, net: Network, prompt: Prompt, texts: Sequence[str], Y_targets: Csr,
+        validation: tuple[Sequence[str], Csr] | None, context: FitContext,
+    ) -> None:  # fmt: skip
+        labeled = np.flatnonzero(np.diff(Y_targets.indptr))
+        self.model, self.net, self.prompt, self.context = model, net, prompt, context
+        self.Y_targets = Y_targets[labeled]
+        self.documents = prompt.encode([texts[row] for row in labeled.tolist()])
+        self.validation = None if validation is None else (prompt.encode(validation[0]), validation[1])
+        self.lengths = np.array([len(tokens) for tokens in self.documents])
+        fine_tuning = model.pretrained is not None
+        bounds = (FINE_TUNING_EPOCHS, FINE_TUNING_EPOCHS) if fine_tuning else EPOCHS
+        self.batch_size, self.epochs = batch_schedule(len(labeled), model.batch_size, model.epochs, STEPS, bounds)
+        self.learning_rate = model.learning_rate or (FINE_TUNING_RATE if fine_tuning else LEARNING_RATE)
+        self.token_learning_rate = model.token_learning_rate or (
+            FINE_TUNING_RATE if fine_tuning else TOKEN_LEARNING_RATE
+        )
+        self.epoch_tokens = int(self.lengths.sum()) + self.Y_targets.nnz
+        data = [(self.documents, self.Y_targets), *([] if self.validation is None else [self.validation])]
+        tables = [table for tokens, Y in data for table in (token_matrix(tokens, len(net.token_embeddings)), Y)]
+        self.fingerprint = {"params": model.get_params(), "data": fingerprint(*tables)}
+
+    def init_token_embeddings(self) -> None:
+        """Move the embeddings of subwords near those of the labels that they occur with."""
+        targets, embeddings, n_subwords = self.prompt.targets, self.net.token_embeddings, len(self.prompt.tokenizer)
+        labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
+        of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
+        tokens = token_matrix(self.documents, n_subwords)
+        embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
+
+    def train(self) -> list[float]:
+        """Run the epochs; returns the validation score after each, where there are validation documents."""
+        scores = run_epochs(
+            self.net, self.epochs, self._run_epoch, None if self.validation is None else self._validate,
+            self.model.patience, self.fingerprint, self.context.checkpoint,
+        )  # fmt: skip
+        if 0 < len(scores) < self.epochs:  # stopped early
+            self.context.progress("tokens", self.epochs * self.epoch_tokens, self.epochs * self.epoch_tokens)
+        return scores
+
+    def _run_epoch(self, epoch: int) -> None:
+        """What is drawn depends on the seed and the epoch's number only, so that training can resume."""
+        rng = np.random.default_rng([self.model.random_state, epoch])
+        batches = self._batches(rng)
+        done, total = epoch * self.epoch_tokens, self.epochs * self.epoch_tokens
+        for at, rows in enumerate(batches):
+            fraction = (epoch * len(batches) + at) / (self.epochs * len(batches))
+            self._step(rows, min((fraction + 1e-3) / WARMUP, 1.0 - fraction), rng)
+            done += int(self.lengths[rows].sum() + np.diff(self.Y_targets.indptr)[rows].sum())
+            self.context.progress("tokens", done, total)
+
+    def _batches(self, rng: np.random.Generator) -> list[Ints]:
+        """Documents at random, but of similar length within a batch."""
+        order, batches = rng.permutation(len(self.documents)), []
+        for start in range(0, len(order), SORTED_BATCHES * self.batch_size):
+            rows = order[start : start + SORTED_BATCHES * self.batch_size]
+            rows = rows[np.argsort(self.lengths[rows], kind="stable")]
+            batches += [rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+        """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
+        net, model, prompt = self.net, self.model, self.prompt
+        net.n_steps += 1
+        tokens, is_token = pad([self.documents[row] for row in rows])
+        tokens = prompt.drop_tokens(tokens, is_token, model.token_dropout, rng)
+        distinct = np.unique(np.append(prompt.target_tokens, tokens))
+        embeddings, tensors = net.trainable_embeddings(distinct)
+        net.t5.dropout.p, net.t5.dropout.rng = model.dropout, rng
+        encoded = net.t5.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
+        Y_targets, loss = self.Y_targets[rows], torch.zeros(())
+        for trie, span in zip(prompt.tries, prompt.targets.group_spans, strict=True):
+            of_group = Y_targets[:, span]
+            repeated = np.repeat(np.arange(len(rows)), np.diff(of_group.indptr))  # once per target
+            documents = encoded if len(repeated) == len(rows) else encoded.take(torch.from_numpy(repeated))
+            loss = loss + sequence_loss(net.t5, embeddings, documents, trie, of_group.indices)
+        net.t5.dropout.rng = None
+        if loss.requires_grad:  # not so where every group has a single target
+            net.descent.descend(loss / len(rows), model.clip_norm, self.learning_rate * lr_factor, net.n_steps)
+            net.step_embeddings(distinct, tensors, self.token_learning_rate * lr_factor)
+
+    def _validate(self) -> float:
+        """R-precision on the validation documents."""
+        assert self.validation is not None
+        documents, Y = self.validation
+        net, embeddings, beam_size, tops = self.net.t5, self.net.embeddings(), self.model.beam_size, []
+        for start in range(0, len(documents), VALIDATION_BLOCK):
+            block = documents[start : start + VALIDATION_BLOCK]
+            tops.append(predict_labels(net, embeddings, self.prompt, block, beam_size, VALIDATION_K))
+        labels, scores = (np.concatenate([getattr(top, part) for top in tops]) for part in ("labels", "scores"))
+        return r_precision(TopK(labels, scores), Y)

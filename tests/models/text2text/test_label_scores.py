@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+from labelspace.models.text2text.constrained_decoding import TokenEmbeddings  # noqa: E402
+from labelspace.models.text2text.label_scores import make_path_consistent, predict_labels  # noqa: E402
+from labelspace.models.text2text.prompt import Prompt  # noqa: E402
+from labelspace.models.text2text.subwords import SubwordTokenizer  # noqa: E402
+from labelspace.models.text2text.t5 import T5, T5Config  # noqa: E402
+from labelspace.models.text2text.targets import build_targets  # noqa: E402
+from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
+
+NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
+LABELS = LabelSpace(NAMES, hierarchy=Hierarchy.from_edges([[2, 0], [2, 1], [3, 0], [4, 1]], 5))
+ROWS = [["L0: Food", "L1: Tea"], ["L0: Food", "L1: Rice"], ["L0: Care", "L1: Tea"], ["L0: Care", "L1: Soap"]]
+
+
+@pytest.fixture(scope="module")
+def targets():
+    Y = sp.csr_matrix(np.array([[name in row for name in NAMES] for row in ROWS], np.float32))
+    return build_targets(Y, LABELS)[0]
+
+
+def target_probabilities(targets, **probabilities):
+    """P (1, n_targets), by the two labels of each path."""
+    P = np.zeros((1, len(targets.label_ids)))
+    for key, probability in probabilities.items():
+        upper, lower = key.split("_")
+        path = [LABELS.index[f"L0: {upper}"], LABELS.index[f"L1: {lower}"]]
+        P[0, targets.label_ids.tolist().index(path)] = probability
+    return sp.csr_matrix(P)
+
+
+def test_the_best_of_each_column_form_one_path(targets):
+    P = target_probabilities(targets, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15)
+    sums = (P @ targets.label_shares).tocsr().astype(np.float32)
+    assert sums.toarray()[0] == pytest.approx([0.55, 0.45, 0.5, 0.35, 0.15]), "tea is best, but rice is the best food"
+    scores = make_path_consistent(sums.copy(), P, targets).toarray()[0]
+    assert scores[[0, 1, 3, 4]] == pytest.approx([0.55, 0.45, 0.35, 0.15])
+    assert scores[2] < scores[3]
+    assert scores[2] == pytest.approx(0.35)
+
+
+def test_consistent_scores_do_not_change(targets):
+    P = target_probabilities(targets, Food_Tea=0.5, Food_Rice=0.2, Care_Tea=0.2, Care_Soap=0.1)
+    sums = (P @ targets.label_shares).tocsr().astype(np.float32)
+    assert (make_path_consistent(sums.copy(), P, targets) != sums).nnz == 0
+
+
+def test_predicted_labels_follow_one_path(targets, monkeypatch):
+    P = target_probabilities(targets, Food_Tea=0.2, Food_Rice=0.35, Care_Tea=0.3, Care_Soap=0.15).tocoo()
+    monkeypatch.setattr(f"{predict_labels.__module__}.beam_search", lambda *_: (P.row, P.col, P.data))
+    tokenizer = SubwordTokenizer.train(["tea rice"] * 2, vocab_size=50)
+    prompt = Prompt.with_label_tokens(tokenizer, LABELS, targets, max_length=9)
+    embeddings = TokenEmbeddings.of_all_tokens([torch.zeros(len(tokenizer) + 8, 8)])
+    top = predict_labels(T5(T5Config(8, 2, 4, 8, 1, 1)), embeddings, prompt, [[3]], beam_size=4, k=5)
+    assert [NAMES[label] for label in top.labels[0, :3]] == ["L0: Food", "L0: Care", "L1: Rice"]
