@@ -1,0 +1,113 @@
+"""Parameters that several methods have, declared once: the same name means the same everywhere.
+
+A method takes one in its class body, with a default of its own: ``dropout: float = parameters.dropout(0.4)``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labelspace.constraints import Constraint, boolean, integer, optional, real
+from labelspace.estimator import param
+
+FRACTION = real(at_least=0, below=1)
+POSITIVE = real(above=0)
+
+
+def random_state() -> Any:  # noqa: ANN401 - a declaration, of the type that the class annotates; so are all below
+    """Seed."""
+    return param(0, integer(0), "Seed of everything drawn at random.")
+
+
+def normalize() -> Any:  # noqa: ANN401
+    """Cosine."""
+    return param(True, boolean(), "Scale every document to length one first.")
+
+
+def epochs() -> Any:  # noqa: ANN401
+    """Passes over the documents."""
+    return param(None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents.")
+
+
+def patience() -> Any:  # noqa: ANN401
+    """Early stopping."""
+    meaning = "Stop after this many epochs without improvement on validation documents; none runs all epochs."
+    return param(None, optional(integer(1)), meaning)
+
+
+def batch_size(default: int = 256) -> Any:  # noqa: ANN401
+    """Documents per step."""
+    return param(default, integer(1), "Maximum batch size.")
+
+
+def learning_rate(default: float, of: str = "") -> Any:  # noqa: ANN401
+    """Learning rate, of all weights or of some."""
+    return param(default, POSITIVE, f"Learning rate of {of}." if of else "Learning rate.")
+
+
+def feature_learning_rate(default: float) -> Any:  # noqa: ANN401
+    """Learning rate of the first layer."""
+    return learning_rate(default, "the feature embeddings")
+
+
+def dropout(default: float) -> Any:  # noqa: ANN401
+    """Dropout of hidden units."""
+    return param(default, FRACTION, "Share of hidden units dropped in training.")
+
+
+def input_dropout(default: float | None) -> Any:  # noqa: ANN401
+    """Dropout of features; with None as the default it may be left to the method."""
+    meaning = "Share of a document's features dropped in training"
+    if default is None:
+        return param(None, optional(FRACTION), f"{meaning}; none chooses it by the number of documents.")
+    return param(default, FRACTION, f"{meaning}.")
+
+
+def all_labels() -> Any:  # noqa: ANN401
+    """Whether labels are sampled."""
+    return param(None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number.")
+
+
+def n_negatives(default: int) -> Any:  # noqa: ANN401
+    """Negative sampling."""
+    return param(default, integer(1), "Negative labels sampled per batch, where not all labels are trained on.")
+
+
+def clip_norm(default: float) -> Any:  # noqa: ANN401
+    """Gradient clipping."""
+    return param(default, POSITIVE, "Gradients are clipped to this norm.")
+
+
+def beam_size(default: int) -> Any:  # noqa: ANN401
+    """Beam search."""
+    return param(default, integer(1), "Nodes or prefixes kept at each level of the search.")
+
+
+def hidden_dim(default: int, constraint: Constraint | None = None) -> Any:  # noqa: ANN401
+    """Width of the hidden layer."""
+    return param(default, constraint or integer(1), "Units of the hidden layer.")
+
+
+def C(default: float) -> Any:  # noqa: ANN401, N802 - scikit-learn's name
+    """Regularization of linear classifiers."""
+    return param(default, POSITIVE, "Inverse regularization strength of the linear classifiers.")
+
+
+def threshold(default: float) -> Any:  # noqa: ANN401
+    """Pruning of linear classifiers."""
+    return param(default, real(at_least=0), "Weights smaller than this are set to zero.")
+
+
+def tol() -> Any:  # noqa: ANN401
+    """Convergence of linear classifiers."""
+    return param(0.1, POSITIVE, "Stopping tolerance of dual coordinate descent.")
+
+
+def max_iter(default: int) -> Any:  # noqa: ANN401
+    """Passes of linear classifiers."""
+    return param(default, integer(1), "Maximum number of passes of dual coordinate descent.")
+
+
+def label_text(default: float) -> Any:  # noqa: ANN401
+    """Label names as training texts."""
+    return param(default, real(at_least=0), "Weight of the labels' own texts; 0 leaves them out.")
