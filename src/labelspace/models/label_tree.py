@@ -29,7 +29,7 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.constraints import boolean, integer, one_of, optional, real
+from labelspace.constraints import integer, one_of, optional, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -40,6 +40,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import reached, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.training.linear_weights import compact_ids, feature_major
@@ -82,7 +83,7 @@ class LabelTree(Model):
         None, optional(integer(2)), "Labels below the last nodes, at most; none chooses it by the number of labels."
     )
     max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
-    label_text: float = param(0.0, real(at_least=0), "Weight of the labels' own texts; 0 leaves them out.")
+    label_text: float = parameters.label_text(0.0)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
     C: float | None = param(
@@ -91,13 +92,13 @@ class LabelTree(Model):
     hard_negatives: int = param(
         0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."
     )
-    threshold: float = param(0.1, real(at_least=0), "Weights smaller than this are set to zero.")
-    tol: float = param(0.1, real(above=0), "Stopping tolerance of dual coordinate descent.")
-    max_iter: int = param(20, integer(1), "Maximum number of passes of dual coordinate descent.")
+    threshold: float = parameters.threshold(0.1)
+    tol: float = parameters.tol()
+    max_iter: int = parameters.max_iter(20)
     beam_size: int = param(10, integer(1), "Nodes kept at each level of the search.")
     power: float = param(3.0, real(above=0), "Exponent of the margin gap in a step's score.")
-    normalize: bool = param(True, boolean(), "Scale every document to length one first.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    normalize: bool = parameters.normalize()
+    random_state: int = parameters.random_state()
 
     values_: Floats = learned()  # the weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
     nodes_: Ints = learned()  # 16 bits where there are few nodes: a quarter of the model is saved

@@ -25,6 +25,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.voting import gain, tally
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
@@ -60,7 +61,7 @@ class Neighbors(Model):
         optional(real(at_least=0)),
         "Exponent of a neighbor's similarity in its vote; none chooses it on a sample.",
     )
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     values_: Floats = learned()  # the rare features of rows of length 1, feature after feature
     rows_: Ints = learned()  # the document of each value, in 16 bits where they suffice

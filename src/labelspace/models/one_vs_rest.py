@@ -21,12 +21,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.constraints import boolean, integer, real
-from labelspace.estimator import learned, param
+from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import descend, squared_norms
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.training.linear_weights import NOTHING, feature_major
@@ -53,12 +53,12 @@ class OneVsRest(Model):
     name = "one_vs_rest"
     title = "DiSMEC (Babbar and Schölkopf 2017): one-vs-rest squared hinge, pruned"
     choose_when = "labels are at most a few thousand and accuracy matters more than training time"
-    C: float = param(0.5, real(above=0), "Inverse regularization strength of the linear classifiers.")
-    threshold: float = param(0.01, real(at_least=0), "Weights smaller than this are set to zero.")
-    tol: float = param(0.1, real(above=0), "Stopping tolerance of dual coordinate descent.")
-    max_iter: int = param(100, integer(1), "Maximum number of passes of dual coordinate descent.")
-    normalize: bool = param(True, boolean(), "Scale every document to length one first.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    C: float = parameters.C(0.5)
+    threshold: float = parameters.threshold(0.01)
+    tol: float = parameters.tol()
+    max_iter: int = parameters.max_iter(100)
+    normalize: bool = parameters.normalize()
+    random_state: int = parameters.random_state()
 
     weights_: Csr = learned()  # (n_features, n_labels), by features: prediction reads the rows of a document's features
     bias_: Floats = learned()  # (n_labels,)

@@ -3,6 +3,8 @@
 A method takes one in its class body, with a default of its own: ``dropout: float = parameters.dropout(0.4)``.
 """
 
+# ruff: noqa: ANN401 - declarations, of the type that a class annotates
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,48 +16,48 @@ FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
 
 
-def random_state() -> Any:  # noqa: ANN401 - a declaration, of the type that the class annotates; so are all below
+def random_state() -> Any:
     """Seed."""
     return param(0, integer(0), "Seed of everything drawn at random.")
 
 
-def normalize() -> Any:  # noqa: ANN401
+def normalize() -> Any:
     """Cosine."""
     return param(True, boolean(), "Scale every document to length one first.")
 
 
-def epochs() -> Any:  # noqa: ANN401
+def epochs() -> Any:
     """Passes over the documents."""
     return param(None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents.")
 
 
-def patience() -> Any:  # noqa: ANN401
+def patience() -> Any:
     """Early stopping."""
     meaning = "Stop after this many epochs without improvement on validation documents; none runs all epochs."
     return param(None, optional(integer(1)), meaning)
 
 
-def batch_size(default: int = 256) -> Any:  # noqa: ANN401
+def batch_size(default: int = 256) -> Any:
     """Documents per step."""
     return param(default, integer(1), "Maximum batch size.")
 
 
-def learning_rate(default: float, of: str = "") -> Any:  # noqa: ANN401
+def learning_rate(default: float, of: str = "") -> Any:
     """Learning rate, of all weights or of some."""
     return param(default, POSITIVE, f"Learning rate of {of}." if of else "Learning rate.")
 
 
-def feature_learning_rate(default: float) -> Any:  # noqa: ANN401
+def feature_learning_rate(default: float) -> Any:
     """Learning rate of the first layer."""
     return learning_rate(default, "the feature embeddings")
 
 
-def dropout(default: float) -> Any:  # noqa: ANN401
+def dropout(default: float) -> Any:
     """Dropout of hidden units."""
     return param(default, FRACTION, "Share of hidden units dropped in training.")
 
 
-def input_dropout(default: float | None) -> Any:  # noqa: ANN401
+def input_dropout(default: float | None) -> Any:
     """Dropout of features; with None as the default it may be left to the method."""
     meaning = "Share of a document's features dropped in training"
     if default is None:
@@ -63,51 +65,51 @@ def input_dropout(default: float | None) -> Any:  # noqa: ANN401
     return param(default, FRACTION, f"{meaning}.")
 
 
-def all_labels() -> Any:  # noqa: ANN401
+def all_labels() -> Any:
     """Whether labels are sampled."""
     return param(None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number.")
 
 
-def n_negatives(default: int) -> Any:  # noqa: ANN401
+def n_negatives(default: int) -> Any:
     """Negative sampling."""
     return param(default, integer(1), "Negative labels sampled per batch, where not all labels are trained on.")
 
 
-def clip_norm(default: float) -> Any:  # noqa: ANN401
+def clip_norm(default: float) -> Any:
     """Gradient clipping."""
     return param(default, POSITIVE, "Gradients are clipped to this norm.")
 
 
-def beam_size(default: int) -> Any:  # noqa: ANN401
+def beam_size(default: int) -> Any:
     """Beam search."""
     return param(default, integer(1), "Nodes or prefixes kept at each level of the search.")
 
 
-def hidden_dim(default: int, constraint: Constraint | None = None) -> Any:  # noqa: ANN401
+def hidden_dim(default: int, constraint: Constraint | None = None) -> Any:
     """Width of the hidden layer."""
     return param(default, constraint or integer(1), "Units of the hidden layer.")
 
 
-def C(default: float) -> Any:  # noqa: ANN401, N802 - scikit-learn's name
+def C(default: float) -> Any:  # noqa: N802 - the name that scikit-learn uses
     """Regularization of linear classifiers."""
     return param(default, POSITIVE, "Inverse regularization strength of the linear classifiers.")
 
 
-def threshold(default: float) -> Any:  # noqa: ANN401
+def threshold(default: float) -> Any:
     """Pruning of linear classifiers."""
     return param(default, real(at_least=0), "Weights smaller than this are set to zero.")
 
 
-def tol() -> Any:  # noqa: ANN401
+def tol() -> Any:
     """Convergence of linear classifiers."""
     return param(0.1, POSITIVE, "Stopping tolerance of dual coordinate descent.")
 
 
-def max_iter(default: int) -> Any:  # noqa: ANN401
+def max_iter(default: int) -> Any:
     """Passes of linear classifiers."""
     return param(default, integer(1), "Maximum number of passes of dual coordinate descent.")
 
 
-def label_text(default: float) -> Any:  # noqa: ANN401
+def label_text(default: float) -> Any:
     """Label names as training texts."""
     return param(default, real(at_least=0), "Weight of the labels' own texts; 0 leaves them out.")

@@ -6,9 +6,9 @@ import zlib
 
 import numpy as np
 
-from labelspace.constraints import integer
-from labelspace.estimator import learned, param
+from labelspace.estimator import learned
 from labelspace.features.views import BIGRAMS
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.types import Csr, TopK
@@ -27,7 +27,7 @@ class Random(Model):
     view = BIGRAMS
     title = "Random"
     choose_when = "as the floor below the floor: what chance gives"
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     seen_: np.ndarray[tuple[int], np.dtype[np.int32]] = learned()  # labels with a training document
 

@@ -25,6 +25,7 @@ from labelspace.constraints import integer, optional
 from labelspace.errors import ModelError
 from labelspace.estimator import learned, param
 from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, WORDS, View, Views
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend.gradient_boosting import Forest, fit_forest
 from labelspace.models.blend.members import (
@@ -73,7 +74,7 @@ class Blend(Model):
     )
     n_candidates: int = param(20, integer(1), "Candidate labels taken from each member.")
     boosting_rounds: int = param(150, integer(1), "Rounds of gradient boosting of the stacking model.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     members_: list[Model] = learned(method)
     member_views_: list[str] = learned()  # the view of each member

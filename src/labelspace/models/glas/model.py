@@ -33,12 +33,13 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
-from labelspace.constraints import boolean, integer, one_of, optional, real
+from labelspace.constraints import boolean, integer, one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
 from labelspace.labels.cooccurrence import MEASURES
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext, Held
@@ -96,33 +97,19 @@ class Glas(Model):
     reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
     scale: float = param(20.0, real(above=0), "Initial scale of the scores.")
     learn_scale: bool = param(True, boolean(), "Learn the scale.")
-    input_dropout: float | None = param(
-        None,
-        optional(real(at_least=0, below=1)),
-        "Share of a document's features dropped in training; none chooses it by the number of documents.",
-    )
-    dropout: float = param(0.4, real(at_least=0, below=1), "Share of hidden units dropped in training.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    learning_rate: float = param(0.03, real(above=0), "Learning rate.")
-    feature_learning_rate: float = param(0.2, real(above=0), "Learning rate of the feature embeddings.")
-    all_labels: bool | None = param(
-        None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number."
-    )
-    n_negatives: int = param(
-        1024, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
-    )
+    input_dropout: float | None = parameters.input_dropout(None)
+    dropout: float = parameters.dropout(0.4)
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    learning_rate: float = parameters.learning_rate(0.03)
+    feature_learning_rate: float = parameters.feature_learning_rate(0.2)
+    all_labels: bool | None = parameters.all_labels()
+    n_negatives: int = parameters.n_negatives(1024)
     n_hard_negatives: int = param(8, integer(0), "Hard negative labels mined per document, where labels are sampled.")
-    patience: int | None = param(
-        None,
-        optional(integer(1)),
-        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
-    )
+    patience: int | None = parameters.patience()
     index: str = param("auto", one_of(*index.choice.KINDS), "Kind of label index; auto chooses it by measured recall.")
     recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     encoder_: Int8Encoder = learned(Int8Encoder)
     scale_: float = learned()  # s

@@ -41,13 +41,14 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
-from labelspace.constraints import Constraint, boolean, integer, one_of, optional, real
+from labelspace.constraints import Constraint, integer, one_of, optional, real
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Bytes
 from labelspace.kernels.threads import side_by_side
 from labelspace.labels.rank_correlation import spearman
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall
@@ -93,26 +94,12 @@ class Poincare(Model):
     feature_learning_rate: float | None = param(
         None, optional(real(above=0)), "Learning rate of the document map; none takes the default of the optimizer."
     )
-    input_dropout: float | None = param(
-        None,
-        optional(real(at_least=0, below=1)),
-        "Share of a document's features dropped in training; none chooses it by the number of documents.",
-    )
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    all_labels: bool | None = param(
-        None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number."
-    )
-    n_negatives: int = param(
-        1024, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
-    )
-    patience: int | None = param(
-        None,
-        optional(integer(1)),
-        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
-    )
+    input_dropout: float | None = parameters.input_dropout(None)
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    all_labels: bool | None = parameters.all_labels()
+    n_negatives: int = parameters.n_negatives(1024)
+    patience: int | None = parameters.patience()
     route: str = param(
         "both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, the nearest labels, or both."
     )
@@ -132,7 +119,7 @@ class Poincare(Model):
         optional(Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v))),
         "Clusters of the document index; none searches all documents, auto chooses.",
     )
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     theta_: Bytes = learned()  # (n_estimators, n_features, embedding_dim)
     theta_scales_: Floats = learned()  # (n_estimators, n_features)

@@ -38,6 +38,7 @@ from labelspace.errors import ParameterError, require
 from labelspace.estimator import learned, param
 from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
@@ -86,26 +87,20 @@ class Text2Text(Model):
     hidden_dim: int = param(256, integer(1), "Units of the feed-forward layers.")
     vocab_size: int = param(4_000, integer(1), "Maximum number of tokens of a tokenizer that is learned.")
     max_length: int = param(128, integer(1), "Maximum number of tokens of a document.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(64, integer(1), "Maximum batch size.")
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size(64)
     learning_rate: float | None = param(
         None, optional(real(above=0)), "Learning rate; none takes the default for training or fine-tuning."
     )
     token_learning_rate: float | None = param(
         None, optional(real(above=0)), "Learning rate of token embeddings; none takes the default."
     )
-    dropout: float = param(0.05, real(at_least=0, below=1), "Share of hidden units dropped in training.")
+    dropout: float = parameters.dropout(0.05)
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
-    clip_norm: float = param(1.0, real(above=0), "Gradients are clipped to this norm.")
-    patience: int | None = param(
-        None,
-        optional(integer(1)),
-        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
-    )
+    clip_norm: float = parameters.clip_norm(1.0)
+    patience: int | None = parameters.patience()
     beam_size: int = param(16, integer(1), "Beam size of constrained decoding.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     t5_config_: dict[str, Any] = learned()  # the fields of T5Config
     weights_: Halves = learned()  # (n_weights,)
