@@ -236,7 +236,7 @@ def test_tokens_are_the_target_digits_of_all_documents_and_y_is_left_as_it_is(mo
     monkeypatch.setattr(objectives, "MAX_LABELS", max_labels)
     decoder, Y = random_decoder(sequences=target == "sequence"), random_labels(N, 9, unseen=[0])
     before = Y.copy()
-    objective = build_objective(target, Codes(CODES, 3), Y, "frequent", rng_of())
+    objective = build_objective(target, Codes(CODES, 3), Y, "frequent", seed=[0])
     encoder_states = random_states(decoder, 4)
     counts = [objective.loss(decoder, encoder_states, rows)[1] for rows in ALL_ROWS.reshape(2, 4)]
     assert objective.n_tokens == sum(counts) > 0

@@ -5,7 +5,7 @@ Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Mu
 1. Embed the labels (``label_vectors``): by their documents, by random walks among labels that occur together, or by
    their names.
 2. Turn the embeddings into codes of D digits (``code_length``) with K values each (``code_size``), so that similar
-   labels share prefixes (``coding``, ``quantizer``). Each of ``n_estimators`` code trees has its own codes and network.
+   labels share prefixes (``coding``, ``quantizer``). There are ``n_estimators`` such code trees, with one network each.
 3. Encode a document: a bag of features, or its words in order by a convolution or a GRU with attention (``encoder``).
 4. Learn to generate the codes of its labels (``target``): after each prefix the ``set`` of next digits, each a binary
    target; or the digits of one ``label`` drawn at random; or, as in the paper (eq. 3), the ``sequence`` of all its

@@ -40,10 +40,10 @@ class Objective(ABC):
         """Start the biases of digits at their frequency, which need not be learned then."""
 
 
-def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator) -> Objective:
-    """The objective of a ``target``; ``rng`` draws the random label order."""
+def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int]) -> Objective:
+    """The objective of a ``target``; ``seed`` is that of a random label order."""
     if target == "sequence":
-        return SequenceObjective(codes, Y, label_order, rng)
+        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed))
     return PrefixObjective(codes, Y, softmax=target == "label")
 
 

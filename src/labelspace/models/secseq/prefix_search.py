@@ -64,7 +64,7 @@ class PrefixTable:
         has_documents = np.repeat(label_shares > 0, tree.digits + 1)
         seen = np.bincount(tree.ancestors().ravel(), has_documents, tree.n_nodes) > 0
         prior[: tree.n_nodes][~seen] = -np.inf  # no training document has a label below
-        code_size = decoder.config.code_size  # the end token is left out
+        code_size = decoder.config.code_size  # without the end token
         outputs = np.stack([layer.weight.detach().numpy()[:code_size] for layer in decoder.outputs])  # type: ignore[operator]
         return cls(outputs, gates, gate_row, digit, prior, fixed_logit, first_child, last_child, label)
 

@@ -85,7 +85,10 @@ class TreeTrainer:
         tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
         tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
         self.fingerprint = {"params": model.get_params(), "data": fingerprint(*tables)}
-        self.objectives = [self._objective(tree) for tree in range(len(codes))]
+        self.objectives = [
+            build_objective(model.target, code, Y, model.label_order, [model.random_state, tree, 1])
+            for tree, code in enumerate(codes)
+        ]
         self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
 
     def train(self) -> list[TrainedTree]:
@@ -110,12 +113,8 @@ class TreeTrainer:
             None if self.validation is None else lambda: self._validate(net, objective.tree, shares), model.patience,
             self.fingerprint, self.checkpoint, "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
         )  # fmt: skip
-        tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping left out
+        tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping skipped
         return TrainedTree(*quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores)
-
-    def _objective(self, tree: int) -> Objective:
-        rng = np.random.default_rng([self.model.random_state, tree, 1])
-        return build_objective(self.model.target, self.codes[tree], self.Y, self.model.label_order, rng)
 
     def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
         """One pass over the documents; draws depend on the seed, the tree and the epoch's number alone."""
