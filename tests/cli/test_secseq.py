@@ -1,4 +1,4 @@
-"""The methods that write labels as codes, as a user of the command line meets them."""
+"""secseq and mlc2seq on the command line."""
 
 import json
 import sys
@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from labelspace.models.secseq.model import _Task
-
 torch = pytest.importorskip("torch")
 
-SMALL = ["--set", "hidden=8", "--set", "memory=8", "--set", "word=8", "--set", "epochs=2", "--set", "batch=8"]
-CODED = [*SMALL, "--set", "width=3", "--set", "digits=2"]
+from labelspace.models.secseq.training import TreeTrainer  # noqa: E402
+
+PARAMS = ["hidden_dim=8", "decoder_dim=8", "word_dim=8", "epochs=2", "batch_size=8"]
+SMALL = [part for param in PARAMS for part in ("--set", param)]
+CODED = [*SMALL, "--set", "code_size=3", "--set", "code_length=2"]
 LINES = [("bread", ["baking"]), ("bread dough", ["baking", "dough"]), ("fish", ["fish"]), ("grilled fish", ["fish"])]
 
 
 @pytest.fixture
 def texts(tmp_path):
-    """A folder of texts, of which one is empty."""
+    """A folder of texts; one is empty."""
     folder = tmp_path / "texts"
     folder.mkdir()
     rows = [{"text": text, "labels": labels} for text, labels in [*LINES * 4, ("", ["fish"])]]
@@ -26,9 +27,15 @@ def texts(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("encoder", ["bag", "gru", "convolution"])
 @pytest.mark.parametrize(
-    "method", [["secseq", *CODED], ["secseq", *CODED, "--set", "target=sequence"], ["mlc2seq", *SMALL]]
+    ("encoder", "method"),
+    [
+        ("bag", ["secseq", *CODED]),
+        ("gru", ["secseq", *CODED, "--set", "target=sequence"]),
+        ("convolution", ["secseq", *CODED]),
+        ("bag", ["mlc2seq", *SMALL]),
+        ("gru", ["mlc2seq", *SMALL]),
+    ],
 )
 def test_every_encoder_trains_and_tags(run, texts, encoder, method):
     code, out, err = run("train", texts, "--method", *method, "--set", f"encoder={encoder}", "--out", "model")
@@ -39,35 +46,35 @@ def test_every_encoder_trains_and_tags(run, texts, encoder, method):
     assert [len(row["labels"]) for row in json.loads(out)["results"]] == [2, 2]
 
 
-def test_train_tells_how_many_parameters_there_are_in_full(run, texts):
-    _, out, _ = run("train", texts, "--method", "secseq", *CODED, "--set", "memory=600", "--out", "model")
-    told = next(line for line in out.splitlines() if line.startswith("  parameters: "))
-    assert int(told.split()[1].replace(",", "")) > 10**6
-    assert told.count(",") == 2
+def test_train_reports_the_number_of_parameters_in_full(run, texts):
+    _, out, _ = run("train", texts, "--method", "secseq", *CODED, "--set", "decoder_dim=600", "--out", "model")
+    line = next(line for line in out.splitlines() if line.startswith("  parameters: "))
+    assert int(line.split()[1].replace(",", "")) > 10**6
+    assert line.count(",") == 2
 
 
-def test_a_training_that_goes_on_is_told_from_where_it_stopped(run, texts, monkeypatch):
+def test_a_training_that_resumes_reports_what_was_learned_before(run, texts, monkeypatch):
     args = ["train", texts, "--method", "secseq", *CODED, "--set", "epochs=4", "--out"]
-    assert run(*args, "whole")[0] == 0
-    epoch = _Task._epoch
+    assert run(*args, "expected")[0] == 0
+    run_epoch = TreeTrainer._run_epoch
 
-    def cut(self, net, lesson, tree, number, tick):
-        if number == 2:
+    def interrupt(self, net, objective, tree, epoch, tick):
+        if epoch == 2:
             raise KeyboardInterrupt
-        epoch(self, net, lesson, tree, number, tick)
+        run_epoch(self, net, objective, tree, epoch, tick)
 
     with monkeypatch.context() as patched:
-        patched.setattr(_Task, "_epoch", cut)
-        code, _, err = run(*args, "cut", "--checkpoint", "kept")
-    assert (code, Path("cut").exists()) == (130, False)
+        patched.setattr(TreeTrainer, "_run_epoch", interrupt)
+        code, _, err = run(*args, "resumed", "--checkpoint", "checkpoint")
+    assert (code, Path("resumed").exists()) == (130, False)
     assert err.splitlines()[-1].startswith("error: stopped before it was done")
-    code, _, err = run(*args, "cut", "--checkpoint", "kept")
+    code, _, err = run(*args, "resumed", "--checkpoint", "checkpoint")
     assert code == 0
-    told = [line.split() for line in err.splitlines() if line.startswith("tokens: ")]
-    assert 2 * int(told[0][1].replace(",", "")) == int(told[0][3].replace(",", ""))
-    assert told[-1][1] == told[-1][3]
-    for path in Path("whole").iterdir():
-        assert path.read_bytes() == (Path("cut") / path.name).read_bytes()
+    reports = [line.split() for line in err.splitlines() if line.startswith("tokens: ")]
+    assert 2 * int(reports[0][1].replace(",", "")) == int(reports[0][3].replace(",", ""))
+    assert reports[-1][1] == reports[-1][3]
+    for path in Path("expected").iterdir():
+        assert path.read_bytes() == (Path("resumed") / path.name).read_bytes()
 
 
 def one_line(err):
@@ -79,14 +86,17 @@ def one_line(err):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["digits=0"], "digits of secseq must be a whole number from 1 to 16, but is 0"),
-        (["width=1"], "width of secseq must be a whole number of at least 2"),
-        (["hidden=7"], "hidden of secseq must be an even number of at least 2, but is 7"),
-        (["trees=0"], "trees of secseq must be a whole number of at least 1"),
+        (["code_length=0"], "code_length of secseq must be a whole number from 1 to 16, but is 0"),
+        (["code_size=1"], "code_size of secseq must be a whole number of at least 2"),
+        (["hidden_dim=7"], "hidden_dim of secseq must be an even number of at least 2, but is 7"),
+        (["n_estimators=0"], "n_estimators of secseq must be a whole number of at least 1"),
         (["encoder=lstm"], "encoder of secseq must be one of bag, convolution, gru, but is 'lstm'"),
-        (["encoder=gru", "features.ngrams=2"], "secseq reads texts itself, but features.ngrams is set"),
-        (["rate=1e29"], "weights must stay finite while they are learned, but the length of a gradient is "),
-        (["feature_rate=1e29"], "lower rate or feature_rate"),
+        (
+            ["encoder=gru", "label_vectors=walks", "features.ngrams=2"],
+            "secseq reads texts itself, but features.ngrams is set",
+        ),
+        (["learning_rate=1e29"], "weights must stay finite"),
+        (["feature_learning_rate=1e29"], "lower learning_rate or feature_learning_rate"),
     ],
 )
 def test_a_bad_setting_is_one_line_and_writes_nothing(run, texts, settings, message):
@@ -96,10 +106,10 @@ def test_a_bad_setting_is_one_line_and_writes_nothing(run, texts, settings, mess
     assert message in one_line(err)
 
 
-def test_words_in_a_row_need_texts_and_names_need_letters(run, features):
+def test_encoders_of_words_need_texts_and_label_texts_need_letters(run, features):
     for setting, message in [
-        ("encoder=gru", "encoder=gru reads words in a row, but X holds features; give texts, or set encoder=bag"),
-        ("vectors=text", "text vectors need names that say something, but labels are numbered, as in '0'"),
+        ("encoder=gru", "encoder=gru reads words in order, but X holds features; give texts, or set encoder=bag"),
+        ("label_vectors=text", "label_vectors=text needs names with letters, but labels are numbered, as in '0'"),
     ]:
         code, out, err = run("train", features, "--method", "secseq", *CODED, "--set", setting, "--out", "model")
         assert (code, out, Path("model").exists()) == (2, "", False)
@@ -108,21 +118,21 @@ def test_words_in_a_row_need_texts_and_names_need_letters(run, features):
 
 @pytest.fixture
 def features(tmp_path):
-    """A folder of ready-made features, of which a test file holds the same."""
+    """A folder of ready-made features."""
     folder = tmp_path / "features"
     folder.mkdir()
     (folder / "train.txt").write_text("4 3 2\n0 0:1\n1 1:1\n0,1 0:1 1:1\n0 0:1 2:1\n", encoding="utf-8")
     return folder
 
 
-def test_texts_without_words_are_told(run, tmp_path):
+def test_texts_without_words_are_refused(run, tmp_path):
     (tmp_path / "empty.jsonl").write_text('{"text": "", "labels": ["a"]}\n' * 3, encoding="utf-8")
     code, _, err = run("train", "empty.jsonl", "--method", "secseq", "--set", "encoder=gru", "--out", "model")
     assert (code, Path("model").exists()) == (2, False)
     assert one_line(err).endswith("but of these 3 none does; give more or longer texts")
 
 
-def test_memory_that_runs_out_is_one_line(run, texts, monkeypatch):
+def test_a_lack_of_memory_is_one_line(run, texts, monkeypatch):
     def empty(*args, **kwargs):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 3072000000000 bytes.")
 
@@ -134,10 +144,10 @@ def test_memory_that_runs_out_is_one_line(run, texts, monkeypatch):
 
 @pytest.fixture
 def no_torch(monkeypatch):
-    """Let torch and all that needs it be gone."""
+    """As where torch is not installed, once it is called."""
 
     def gone():
-        for name in [name for name in sys.modules if name.startswith("labelspace.training.")]:
+        for name in [name for name in sys.modules if name.startswith("labelspace.")]:
             if hasattr(sys.modules[name], "torch"):
                 monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "torch", None)
@@ -148,10 +158,10 @@ def no_torch(monkeypatch):
 def test_without_torch_a_line_says_what_to_install(run, texts, no_torch):
     assert run("train", texts, "--method", "secseq", *CODED, "--out", "model")[0] == 0
     no_torch()
-    wanted = "error: this needs the package 'torch', which is not installed; run: pip install 'labelspace[neural]'\n"
-    (texts / "train.jsonl").write_text("not JSON", encoding="utf-8")  # it is not read so far
+    missing = "error: this needs the package 'torch', which is not installed; run: pip install 'labelspace[neural]'\n"
+    (texts / "train.jsonl").write_text("not JSON", encoding="utf-8")  # it is not read
     for method in ("secseq", "mlc2seq"):
-        assert run("train", texts, "--method", method, "--out", "other") == (2, "", wanted)
-    assert run("predict", "model", "bread") == (2, "", wanted)
-    assert run("evaluate", "model", texts) == (2, "", wanted)
+        assert run("train", texts, "--method", method, "--out", "other") == (2, "", missing)
+    assert run("predict", "model", "bread") == (2, "", missing)
+    assert run("evaluate", "model", texts) == (2, "", missing)
     assert run("codes", "model")[0] == run("tree", "model")[0] == run("methods")[0] == 0

@@ -10,8 +10,8 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.codes import SCHEMES, make_codes
-from labelspace.models.secseq.deepwalk import positive_information, walked_pairs
-from labelspace.models.secseq.label_embeddings import KINDS, label_vectors, reduced
+from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
+from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels, truncated_svd
 from labelspace.types import LabelSpace
 
 PARENT = (np.arange(111) - 1) // 10
@@ -41,7 +41,7 @@ def sentences(monkeypatch):
 
 
 def centered_products(rows, seen):
-    """The products of all vectors, worked out on whole rows: a change of axes leaves them as they are."""
+    """The products of all vectors, computed from full rows: a rotation does not change them."""
     rows = np.asarray(rows, np.float64)
     known = rows.any(axis=1)
     rows = np.where(known[:, None], rows - rows[known & seen].mean(axis=0), 0.0)
@@ -50,52 +50,52 @@ def centered_products(rows, seen):
     return rows @ rows.T
 
 
-@pytest.mark.parametrize(("shape", "dimension"), [((60, 30), 5), ((30, 60), 5), ((20, 8), 8), ((20, 8), 12)])
+@pytest.mark.parametrize(("shape", "dim"), [((60, 30), 5), ((30, 60), 5), ((20, 8), 8), ((20, 8), 12)])
 @pytest.mark.parametrize("power", [1.0, 0.5])
-def test_a_table_is_reduced_as_by_the_full_decomposition(shape, dimension, power):
+def test_a_table_is_reduced_as_by_the_full_decomposition(shape, dim, power):
     rng = np.random.default_rng(1)
     table = sp.csr_matrix(
         (rng.standard_normal((shape[0], 8)) * 0.5 ** np.arange(8)) @ rng.standard_normal((8, shape[1]))
     )
-    left, values, _ = np.linalg.svd(table.toarray(), full_matrices=False)
-    expected = left[:, :dimension] * values[:dimension] ** power
+    U, values, _ = np.linalg.svd(table.toarray(), full_matrices=False)
+    expected = U[:, :dim] * values[:dim] ** power
     for given in (table.astype(np.float32), table.toarray().astype(np.float32)):
-        found = reduced(given, dimension, 0, power)
-        assert found.dtype == np.float32
-        assert found.shape == (shape[0], dimension)
-        assert np.allclose(found @ found.T, expected @ expected.T, atol=2e-4 * values[0])
+        reduced = truncated_svd(given, dim, 0, power)
+        assert reduced.dtype == np.float32
+        assert reduced.shape == (shape[0], dim)
+        assert np.allclose(reduced @ reduced.T, expected @ expected.T, atol=2e-4 * values[0])
 
 
-def test_rows_and_tables_of_nothing_stay_so():
+def test_rows_and_tables_of_zeros_stay_zeros():
     table = sp.csr_matrix(np.diag([1.0, 0, 2, 0, 3]).astype(np.float32))
     for given in (table, table.toarray()):
-        assert reduced(given, 3, 0).any(axis=1).tolist() == [True, False, True, False, True]
-    assert not reduced(sp.csr_matrix((4, 6), dtype=np.float32), 2, 0).any()
+        assert truncated_svd(given, 3, 0).any(axis=1).tolist() == [True, False, True, False, True]
+    assert not truncated_svd(sp.csr_matrix((4, 6), dtype=np.float32), 2, 0).any()
 
 
 def test_documents_make_labels_of_their_features():
     data = planted(n=80, d=60, l=30, seed=4)  # some labels have no document
     seen = data.Y.getnnz(axis=0) > 0
     assert not seen.all()
-    vectors = label_vectors("documents", data.X, data.Y, None, dimension=40)
+    vectors = embed_labels("documents", data.X, data.Y, None, dim=40)
     expected = centered_products(pifa_embeddings(data.X, data.Y).toarray(), seen)
     assert np.allclose(vectors @ vectors.T, expected, atol=1e-3)
     assert not vectors[~seen].any()
 
 
-def test_walks_make_labels_of_the_roots_of_their_information():
+def test_walks_make_labels_of_the_square_roots_of_their_pmi():
     data = planted(n=80, d=60, l=30, seed=4)
-    information = positive_information(walked_pairs(data.Y, seed=7)).toarray()
-    left, values, _ = np.linalg.svd(information)
-    rows = np.where(information.any(axis=1, keepdims=True), left * np.sqrt(values), 0.0)
-    vectors = label_vectors("walks", data.X, data.Y, None, dimension=30, seed=7)
+    pmi = positive_pmi(walk_cooccurrence(data.Y, seed=7)).toarray()
+    U, values, _ = np.linalg.svd(pmi)
+    rows = np.where(pmi.any(axis=1, keepdims=True), U * np.sqrt(values), 0.0)
+    vectors = embed_labels("walks", data.X, data.Y, None, dim=30, seed=7)
     assert np.allclose(vectors @ vectors.T, centered_products(rows, data.Y.getnnz(axis=0) > 0), atol=1e-3)
 
 
 def test_text_knows_labels_without_documents_but_centers_on_the_others():
     Y = sp.csr_matrix(np.array([[1, 1, 0, 0]], np.float32))
     labels = LabelSpace(["bread", "breads", "white bread", "fish"], synonyms=[[], [], ["loaf"], []])
-    vectors = label_vectors("text", Y, Y, labels, dimension=20)
+    vectors = embed_labels("text", Y, Y, labels, dim=20)
     rows = Tfidf(analyzer="char_wb", min_n=3, max_n=4, min_df=1).fit_transform(labels.texts()).toarray()
     assert np.allclose(vectors @ vectors.T, centered_products(rows, np.array([True, True, False, False])), atol=1e-3)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
@@ -104,82 +104,82 @@ def test_text_knows_labels_without_documents_but_centers_on_the_others():
 def test_sentences_come_from_the_encoder(sentences):
     Y = sp.csr_matrix(np.ones((1, 4), np.float32))
     labels = LabelSpace(["bread", "breads", "fish", "42"])
-    vectors = label_vectors("sentences", Y, Y, labels, dimension=30)
+    vectors = embed_labels("sentences", Y, Y, labels, dim=30)
     assert vectors.shape == (4, 30)
     expected = centered_products(sentences(labels.texts()), np.ones(4, bool))
     assert np.allclose(vectors @ vectors.T, expected, atol=1e-3)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_vectors_are_of_length_one_or_zero_and_the_seed_decides(kind, family, sentences, monkeypatch):
+@pytest.mark.parametrize("source", SOURCES)
+def test_vectors_are_of_length_one_or_zero_and_depend_on_the_seed_alone(source, family, sentences, monkeypatch):
     X, Y, labels = family
     before = X.copy(), Y.copy()
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
-    vectors = label_vectors(kind, X, Y, labels, dimension=16, seed=3)
+    vectors = embed_labels(source, X, Y, labels, dim=16, seed=3)
     assert vectors.dtype == np.float32
     assert vectors.shape == (111, 16)
     assert np.allclose(np.linalg.norm(vectors, axis=1), vectors.any(axis=1), atol=1e-5)
     assert vectors.any(axis=1).sum() > 100
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
-    assert np.array_equal(vectors, label_vectors(kind, X, Y, labels, dimension=16, seed=3))
+    assert np.array_equal(vectors, embed_labels(source, X, Y, labels, dim=16, seed=3))
     assert (before[0] != X).nnz == (before[1] != Y).nnz == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_few_labels_and_labels_that_are_all_alike_are_no_trouble(kind, sentences):
+@pytest.mark.parametrize("source", SOURCES)
+def test_few_labels_and_labels_that_are_all_equal_are_accepted(source, sentences):
     one = sp.csr_matrix(np.ones((3, 1), np.float32))
-    assert label_vectors(kind, one, one, LabelSpace(["bread"])).tolist() == [[0.0] * 64]
+    assert embed_labels(source, one, one, LabelSpace(["bread"])).tolist() == [[0.0] * 64]
     Y = sp.csr_matrix(np.ones((3, 50), np.float32))
-    alike = label_vectors(kind, one, Y, LabelSpace(["bread"] * 50))
+    alike = embed_labels(source, one, Y, LabelSpace(["bread"] * 50))
     assert np.isfinite(alike).all()
-    if kind != "walks":  # where chance makes differences
+    if source != "walks":  # where random walks differ
         assert not alike.any()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_labels_without_documents_are_no_trouble(kind, sentences):
+@pytest.mark.parametrize("source", SOURCES)
+def test_labels_without_documents_are_accepted(source, sentences):
     X = sp.csr_matrix(np.eye(4, dtype=np.float32))
     Y = sp.csr_matrix(np.array([[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], np.float32))
-    vectors = label_vectors(kind, X, Y, LabelSpace(["bread", "dough", "fish", "salt"]), dimension=3)
+    vectors = embed_labels(source, X, Y, LabelSpace(["bread", "dough", "fish", "salt"]), dim=3)
     assert np.isfinite(vectors).all()
-    assert vectors[3].any() == (kind in ("text", "sentences"))
-    none = label_vectors(
-        kind, X, sp.csr_matrix((4, 4), dtype=np.float32), LabelSpace(["bread", "dough", "fish", "salt"])
+    assert vectors[3].any() == (source in ("text", "sentences"))
+    none = embed_labels(
+        source, X, sp.csr_matrix((4, 4), dtype=np.float32), LabelSpace(["bread", "dough", "fish", "salt"])
     )
     assert np.isfinite(none).all()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("kind", ["documents", "walks", "text"])
-def test_siblings_begin_alike(kind, scheme, family):
-    vectors = label_vectors(kind, *family, dimension=8)
-    apart = ~np.eye(111, dtype=bool)
-    siblings = (PARENT[:, None] == PARENT) & apart
+@pytest.mark.parametrize("source", ["documents", "walks", "text"])
+def test_siblings_share_their_first_digit(source, scheme, family):
+    vectors = embed_labels(source, *family, dim=8)
+    distinct = ~np.eye(111, dtype=bool)
+    siblings = (PARENT[:, None] == PARENT) & distinct
     ratios = []
     for seed in range(5):
         first = make_codes(vectors, width=8, digits=3, scheme=scheme, quantizer="ordinal", seed=seed).digits[:, 0]
         alike = first[:, None] == first
-        ratios.append(alike[siblings].mean() / alike[apart].mean())
-    assert np.mean(ratios) > (5 if scheme == "clusters" else 2.5)  # one direction tells less than all of them
+        ratios.append(alike[siblings].mean() / alike[distinct].mean())
+    assert np.mean(ratios) > (5 if scheme == "clusters" else 2.5)  # one random direction separates less than all
 
 
-def test_what_cannot_be_is_refused():
+def test_bad_arguments_are_refused():
     Y = sp.csr_matrix(np.ones((1, 2), np.float32))
-    with pytest.raises(ParameterError, match="one of documents, walks, text, sentences, but are 'names'"):
-        label_vectors("names", Y, Y, None)
-    with pytest.raises(ParameterError, match="dimension must be at least 1, but is 0"):
-        label_vectors("documents", Y, Y, None, dimension=0)
-    for kind in ("text", "sentences"):
-        with pytest.raises(DataError, match=f"{kind} vectors need the names of the labels, but labels is None; give"):
-            label_vectors(kind, Y, Y, None)
+    with pytest.raises(ParameterError, match="one of documents, walks, text, sentences, but is 'names'"):
+        embed_labels("names", Y, Y, None)
+    with pytest.raises(ParameterError, match="embedding_dim must be at least 1, but is 0"):
+        embed_labels("documents", Y, Y, None, dim=0)
+    for source in ("text", "sentences"):
+        with pytest.raises(DataError, match=f"label_vectors={source} needs the names of the labels, but"):
+            embed_labels(source, Y, Y, None)
     with pytest.raises(DataError, match="there are 1 names for 2 columns"):
-        label_vectors("text", Y, Y, LabelSpace(["bread"]))
+        embed_labels("text", Y, Y, LabelSpace(["bread"]))
 
 
-@pytest.mark.parametrize("kind", ["text", "sentences"])
-def test_numbers_are_no_names(kind, family, sentences):
+@pytest.mark.parametrize("source", ["text", "sentences"])
+def test_label_numbers_are_not_names(source, family, sentences):
     X, Y, _ = family
-    with pytest.raises(DataError, match="but labels are numbered, as in '0'; name them in labels.jsonl, or take doc"):
-        label_vectors(kind, X, Y, LabelSpace.numbered(Y.shape[1]))
+    with pytest.raises(DataError, match="needs names with letters, but labels are numbered, as in '0'; name"):
+        embed_labels(source, X, Y, LabelSpace.numbered(Y.shape[1]))
     also = LabelSpace([str(i) for i in range(111)], [["bread"]] * 111)
-    assert label_vectors(kind, X, Y, also).shape == (111, 64)
+    assert embed_labels(source, X, Y, also).shape == (111, 64)

@@ -1,14 +1,18 @@
-"""A network that reads a document and writes codes, digit by digit: torch's modules, with all weights in one array.
+"""The network of one code tree: it encodes a document and scores the next digit of a code.
 
-With p the sum of the vectors of the digits that are written of a code, and a the document, the scores of the next
-digit, at place d, are  U_d (a * g_d(p)) + v_d(p) + b_d,  where g and v are small networks. The product lets one table
-of digits mean other things after other prefixes. Where codes are written one after the other, p is that sum plus the
-state of a GRU over the codes before.
+    d         position of a digit in its code
+    a         context vector of the document
+    h         hidden state of a GRU over the codes generated so far; 0 unless sequences are generated
+    p         prefix state: h plus the embeddings of the digits of the current code so far
+    g_d, v_d  networks of two layers: gate and prior
 
-In a ``bag`` a is one vector, whatever p is; in a ``gru`` and a ``convolution`` it is the mean of the states of the
-words, weighed by their attention to the state of that GRU.
+The logits of digit d are  U_d (a * g_d(p)) + v_d(p) + b_d.  The product lets one output layer mean different things
+after different prefixes.
 
-This module needs torch: import it only where ``errors.require`` has been asked.
+With encoder ``bag``, a is one vector, whatever h is. With ``gru`` and ``convolution`` it is the mean of the words'
+hidden states, weighted by the attention of h to them.
+
+This module needs torch: import it only after ``errors.require``.
 """
 
 from __future__ import annotations
@@ -19,127 +23,125 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import vector_to_parameters
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from labelspace.training.torch_optimizer import Descent
 from labelspace.types import Floats, Ints
 
-WINDOW = 5  # words that a unit of the convolution sees
+KERNEL_SIZE = 5  # words per window of the convolution
 
 
 @dataclass(frozen=True)
-class Shape:
+class DecoderConfig:
     """What the number of weights depends on; the number of labels is not part of it."""
 
     encoder: str  # "bag", "gru" or "convolution"
-    word: int  # numbers a word's or feature's vector has
-    hidden: int  # numbers a document's vector has
-    memory: int  # numbers p has
-    width: int  # values of a digit
-    digits: int  # digits of a code
-    sequences: bool  # whether codes are written one after the other, and an end: one more value of the first digit
+    word_dim: int  # of the embedding of a word or feature
+    hidden_dim: int  # of a and of the encoder's hidden states
+    decoder_dim: int  # of h and p
+    code_size: int  # values per digit
+    code_length: int  # digits per code
+    sequences: bool  # several codes and an end token, which is one more value of the first digit
 
 
-class Memory(NamedTuple):
-    """A batch of documents as they were read."""
+class EncoderStates(NamedTuple):
+    """A batch of encoded documents."""
 
-    states: Tensor  # (n, words, hidden)
-    there: Tensor  # (n, words) whether there is such a word
+    states: Tensor  # (n, words, hidden_dim)
+    mask: Tensor  # (n, words) False for padding
 
 
 class CodeDecoder(nn.Module):
-    """The encoder and the decoder of one tree of codes."""
+    """Encoder and decoder of one code tree."""
 
-    def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
+    def __init__(self, config: DecoderConfig, rng: np.random.Generator) -> None:
         super().__init__()
-        word, hidden, memory = shape.word, shape.hidden, shape.memory
-        self.shape = shape
-        if shape.encoder == "bag":
-            self.offset = nn.Parameter(torch.zeros(hidden))
+        word_dim, hidden_dim, decoder_dim = config.word_dim, config.hidden_dim, config.decoder_dim
+        self.config = config
+        if config.encoder == "bag":
+            self.encoder_bias = nn.Parameter(torch.zeros(hidden_dim))
         else:
-            self.ask = nn.Linear(memory, hidden)
-        if shape.encoder == "gru":
-            self.encoder = nn.GRU(word, hidden // 2, batch_first=True, bidirectional=True)
-        if shape.encoder == "convolution":
-            self.convolution = nn.Conv1d(word, hidden, WINDOW, padding=WINDOW // 2)
-        self.digits = nn.Embedding(shape.digits * shape.width, memory)
-        if shape.sequences:
-            self.history = nn.GRU(memory, memory, batch_first=True)
-        sizes = [shape.width + (shape.sequences and place == 0) for place in range(shape.digits)]
-        self.gates = nn.ModuleList(_two_layers(memory, hidden) for _ in sizes)
-        self.outputs = nn.ModuleList(nn.Linear(hidden, size) for size in sizes)
-        self.priors = nn.ModuleList(_two_layers(memory, size, bias=False) for size in sizes)
-        self._begin(rng)
+            self.attention = nn.Linear(decoder_dim, hidden_dim)
+        if config.encoder == "gru":
+            self.encoder_gru = nn.GRU(word_dim, hidden_dim // 2, batch_first=True, bidirectional=True)
+        if config.encoder == "convolution":
+            self.convolution = nn.Conv1d(word_dim, hidden_dim, KERNEL_SIZE, padding=KERNEL_SIZE // 2)
+        self.digit_embeddings = nn.Embedding(config.code_length * config.code_size, decoder_dim)
+        if config.sequences:
+            self.code_gru = nn.GRU(decoder_dim, decoder_dim, batch_first=True)
+        sizes = [config.code_size + (config.sequences and d == 0) for d in range(config.code_length)]
+        self.gates = nn.ModuleList(_two_layers(decoder_dim, hidden_dim) for _ in sizes)
+        self.outputs = nn.ModuleList(nn.Linear(hidden_dim, size) for size in sizes)
+        self.priors = nn.ModuleList(_two_layers(decoder_dim, size, bias=False) for size in sizes)
+        self._init_weights(rng)
 
-    def read(self, vectors: Tensor, lengths: Ints) -> Memory:
-        """Documents by the vectors of their words (all words, word), so many each; of a bag, by one vector each."""
-        if self.shape.encoder == "bag":
-            return Memory(torch.relu(vectors + self.offset)[:, None], torch.ones(len(vectors), 1, dtype=torch.bool))
-        there = torch.arange(max(int(lengths.max(initial=0)), 1)) < torch.from_numpy(lengths)[:, None]
-        words = vectors.new_zeros((*there.shape, self.shape.word)).masked_scatter(there[:, :, None], vectors)
-        there = there | (torch.arange(there.shape[1]) == 0)  # a document without a word has one that says nothing
-        if self.shape.encoder == "convolution":
-            return Memory(torch.relu(self.convolution(words.transpose(1, 2))).transpose(1, 2), there)
-        packed = pack_padded_sequence(words, there.sum(1), batch_first=True, enforce_sorted=False)
-        return Memory(pad_packed_sequence(self.encoder(packed)[0], batch_first=True)[0], there)
+    def encode(self, embeddings: Tensor, lengths: Ints) -> EncoderStates:
+        """Encode documents.
 
-    def attend(self, memory: Memory, history: Tensor) -> Tensor:
-        """What each document has to say after some codes, by the states of these (n, m, memory): (n, m, hidden)."""
-        if self.shape.encoder == "bag":
-            return memory.states.expand(-1, history.shape[1], -1)
-        scores = self.ask(history) @ memory.states.transpose(1, 2) / self.shape.hidden**0.5  # (n, m, words)
-        weights = scores.masked_fill(~memory.there[:, None], -torch.inf).softmax(2)
-        context: Tensor = weights @ memory.states
-        return context
+        ``embeddings`` (all words, word_dim) are those of each document's words in turn, ``lengths`` its number of
+        words; a bag has one row per document.
+        """
+        if self.config.encoder == "bag":
+            states = torch.relu(embeddings + self.encoder_bias)[:, None]
+            return EncoderStates(states, torch.ones(len(embeddings), 1, dtype=torch.bool))
+        mask = torch.arange(max(int(lengths.max(initial=0)), 1)) < torch.from_numpy(lengths)[:, None]
+        words = embeddings.new_zeros((*mask.shape, self.config.word_dim)).masked_scatter(mask[:, :, None], embeddings)
+        mask = mask | (torch.arange(mask.shape[1]) == 0)  # a document without words gets one word of zeros
+        if self.config.encoder == "convolution":
+            return EncoderStates(torch.relu(self.convolution(words.transpose(1, 2))).transpose(1, 2), mask)
+        packed = pack_padded_sequence(words, mask.sum(1), batch_first=True, enforce_sorted=False)
+        return EncoderStates(pad_packed_sequence(self.encoder_gru(packed)[0], batch_first=True)[0], mask)
 
-    def blank(self, *sizes: int) -> Tensor:
-        """The state before anything is written. Shape (*sizes, memory)."""
-        return torch.zeros(*sizes, self.shape.memory)
+    def attend(self, encoder_states: EncoderStates, h: Tensor) -> Tensor:
+        """The context vectors a (n, m, hidden_dim) for the states h (n, m, decoder_dim) of the code GRU."""
+        states = encoder_states.states
+        if self.config.encoder == "bag":
+            return states.expand(-1, h.shape[1], -1)
+        scores = self.attention(h) @ states.transpose(1, 2) / self.config.hidden_dim**0.5  # (n, m, words)
+        weights = scores.masked_fill(~encoder_states.mask[:, None], -torch.inf).softmax(2)
+        a: Tensor = weights @ states
+        return a
 
-    def vector(self, memory: Memory) -> Tensor:
-        """What each document says before anything is written. Shape (n, hidden)."""
-        return self.attend(memory, self.blank(len(memory.states), 1))[:, 0]
+    def initial_state(self, *sizes: int) -> Tensor:
+        """The state h before any code is generated. Shape (*sizes, decoder_dim)."""
+        return torch.zeros(*sizes, self.config.decoder_dim)
 
-    def of_digits(self, digits: Tensor, place: int) -> Tensor:
-        """The vectors of digits at a place of a code, which make up p. Shape (*digits.shape, memory)."""
-        return self.digits(digits + place * self.shape.width)  # type: ignore[no-any-return]
+    def initial_context(self, encoder_states: EncoderStates) -> Tensor:
+        """The context vectors before any code is generated. Shape (n, hidden_dim)."""
+        return self.attend(encoder_states, self.initial_state(len(encoder_states.states), 1))[:, 0]
 
-    def after_codes(self, codes: Tensor, history: Tensor | None = None) -> Tensor:
-        """The states of the history after each of some codes (n, m, memory), as sums of their digits' vectors."""
-        before = None if history is None else history[None].contiguous()
-        return self.history(codes, before)[0]  # type: ignore[no-any-return]
+    def embed_digits(self, digits: Tensor, d: int) -> Tensor:
+        """The embeddings of digits at position d, which add up to p. Shape (*digits.shape, decoder_dim)."""
+        return self.digit_embeddings(digits + d * self.config.code_size)  # type: ignore[no-any-return]
 
-    def scores(self, a: Tensor, p: Tensor, place: int) -> Tensor:
-        """The scores of the digit at a place, for contexts a (..., hidden) and states p (..., memory)."""
-        return self.outputs[place](a * self.gates[place](p)) + self.priors[place](p)  # type: ignore[no-any-return]
+    def code_states(self, codes: Tensor, h: Tensor | None = None) -> Tensor:
+        """The states after each of several codes (n, m, decoder_dim), each the sum of its digits' embeddings."""
+        before = None if h is None else h[None].contiguous()
+        return self.code_gru(codes, before)[0]  # type: ignore[no-any-return]
 
-    def _begin(self, rng: np.random.Generator) -> None:
-        """Random weights, drawn from ``rng`` alone; biases 0, and 1 for gates."""
+    def digit_logits(self, a: Tensor, p: Tensor, d: int) -> Tensor:
+        """The logits of digit d for contexts a (..., hidden_dim) and prefix states p (..., decoder_dim)."""
+        return self.outputs[d](a * self.gates[d](p)) + self.priors[d](p)  # type: ignore[no-any-return]
+
+    def _init_weights(self, rng: np.random.Generator) -> None:
+        """Random weights, drawn from ``rng`` alone; biases are 0, and 1 for gates."""
         with torch.no_grad():
             for name, weights in self.named_parameters():
                 if weights.ndim == 1:
                     weights.zero_()
                     continue
-                bound = 1.0 if name.startswith("digits") else weights[0].numel() ** -0.5
+                bound = 1.0 if name.startswith("digit_embeddings") else weights[0].numel() ** -0.5
                 weights.copy_(torch.from_numpy(rng.uniform(-bound, bound, weights.shape).astype(np.float32)))
             for gate in self.gates:
                 gate[-1].bias.fill_(1.0)  # type: ignore[index]
 
 
-class Learner(Descent):
-    """A writer that learns."""
-
-    def __init__(self, shape: Shape, rng: np.random.Generator) -> None:
-        self.writer = CodeDecoder(shape, rng)
-        super().__init__(self.writer, "rate or feature_rate")
-
-
-def with_weights(shape: Shape, weights: Floats) -> CodeDecoder:
-    """The writer of this shape with weights that a learner found."""
-    learner = Learner(shape, np.random.default_rng(0))
-    learner.weights.value[:] = weights
-    return learner.writer.requires_grad_(False)
+def decoder_from_weights(config: DecoderConfig, weights: Floats) -> CodeDecoder:
+    """A trained decoder from its weights in one array."""
+    decoder = CodeDecoder(config, np.random.default_rng(0))
+    vector_to_parameters(torch.tensor(weights), decoder.parameters())
+    return decoder.requires_grad_(False)
 
 
-def _two_layers(given: int, wanted: int, bias: bool = True) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(given, given), nn.ReLU(), nn.Linear(given, wanted, bias=bias))
+def _two_layers(n_inputs: int, n_outputs: int, bias: bool = True) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(n_inputs, n_inputs), nn.ReLU(), nn.Linear(n_inputs, n_outputs, bias=bias))

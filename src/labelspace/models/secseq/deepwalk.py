@@ -1,4 +1,4 @@
-"""DeepWalk without its training: random walks over labels that share documents, and what their pairs say.
+"""DeepWalk without its training: random walks among labels that share documents, and the PMI of their pairs.
 
 Perozzi, Al-Rfou and Skiena, "DeepWalk: Online Learning of Social Representations" (2014).
 """
@@ -12,58 +12,58 @@ from labelspace.kernels.random_walks import walk
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
-WALKS = 20  # walks from each label, or as many as make ``PAIRS``
-LENGTH = 20  # labels a walk
-WINDOW = 5  # labels of a walk so near are a pair
-PAIRS = 50_000_000  # about 20 bytes each, if all are different
-BLOCK = 50_000  # walks whose pairs are counted at once
+WALKS_PER_LABEL = 20  # or as many as make ``MAX_PAIRS``
+WALK_LENGTH = 20  # labels per walk
+WINDOW = 5  # maximum distance of a pair in a walk
+MAX_PAIRS = 50_000_000  # about 20 bytes each, if all differ
+WALK_BLOCK = 50_000  # walks whose pairs are counted at once
 
 
-def walked_pairs(Y: Csr, seed: int) -> Csr:
-    """How often every two labels stand near each other on random walks: (n_labels, n_labels), symmetric.
+def walk_cooccurrence(Y: Csr, seed: int) -> Csr:
+    """How often each pair of labels occurs within the window of random walks: (n_labels, n_labels), symmetric.
 
-    DeepWalk's walks, on the graph in which labels are joined by the documents that carry both, the more of them the
-    likelier. The graph is never made: a step goes by way of a document, so memory is that of Y and of the pairs seen,
-    however many labels a document has. Where labels are many, there are fewer walks from each.
+    The walks of DeepWalk on the graph where the weight of an edge is the number of documents with both labels. The
+    graph is never built: a step goes through a document, so memory is that of Y and of the pairs, however many labels
+    a document has. With many labels there are fewer walks from each.
     """
     Y = Y.sorted_indices()
     by_label = Y.T.tocsr()  # (n_labels, n_documents)
-    others = np.diff(Y.indptr) - 1
-    ends: Longs = np.append(0, np.cumsum(others[by_label.indices], dtype=np.int64))
-    joined = np.flatnonzero(np.diff(ends[by_label.indptr])).astype(np.int32)
-    pairs = sum(LENGTH - apart for apart in range(1, WINDOW + 1))
-    times = max(1, min(WALKS, PAIRS // max(1, pairs * len(joined))))
-    begin: Ints = np.tile(joined, times)
-    counts = [sp.csr_matrix((Y.shape[1], Y.shape[1]), dtype=np.float32)] * -(-len(begin) // BLOCK)
+    n_others = np.diff(Y.indptr) - 1
+    cumulative: Longs = np.append(0, np.cumsum(n_others[by_label.indices], dtype=np.int64))
+    connected = np.flatnonzero(np.diff(cumulative[by_label.indptr])).astype(np.int32)
+    pairs_per_walk = sum(WALK_LENGTH - distance for distance in range(1, WINDOW + 1))
+    walks_per_label = max(1, min(WALKS_PER_LABEL, MAX_PAIRS // max(1, pairs_per_walk * len(connected))))
+    starts: Ints = np.tile(connected, walks_per_label)
+    shape = (Y.shape[1], Y.shape[1])
+    counts = [sp.csr_matrix(shape, dtype=np.float32)] * -(-len(starts) // WALK_BLOCK)
 
-    def count(start: int, stop: int) -> None:
-        walks = np.empty((stop - start, LENGTH), np.int32)
-        first = seed * 1_000_003 + start
-        graph = (Y.indices, Y.indptr, by_label.indices, by_label.indptr, ends)
-        walk(*graph, begin[start:stop], first, walks)
-        one = np.concatenate([walks[:, :-apart].ravel() for apart in range(1, WINDOW + 1)])
-        other = np.concatenate([walks[:, apart:].ravel() for apart in range(1, WINDOW + 1)])
-        counts[start // BLOCK] = sp.csr_matrix((np.ones(len(one), np.float32), (one, other)), shape=Y.shape[1:] * 2)
+    def count_block(start: int, stop: int) -> None:
+        walks = np.empty((stop - start, WALK_LENGTH), np.int32)
+        graph = (Y.indices, Y.indptr, by_label.indices, by_label.indptr, cumulative)
+        walk(*graph, starts[start:stop], seed * 1_000_003 + start, walks)
+        rows = np.concatenate([walks[:, :-distance].ravel() for distance in range(1, WINDOW + 1)])
+        columns = np.concatenate([walks[:, distance:].ravel() for distance in range(1, WINDOW + 1)])
+        counts[start // WALK_BLOCK] = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)
 
-    run_blocks(count, len(begin), BLOCK)
-    total = sum(counts, sp.csr_matrix((Y.shape[1], Y.shape[1]), dtype=np.float32))
+    run_blocks(count_block, len(starts), WALK_BLOCK)
+    total = sum(counts, sp.csr_matrix(shape, dtype=np.float32))
     return sp.csr_matrix(total + total.T)
 
 
-def positive_information(counts: Csr) -> Csr:
-    """The pointwise mutual information of the two of each pair, where it is positive: log n(i, j) n / (n(i) n(j)).
+def positive_pmi(counts: Csr) -> Csr:
+    """The positive pointwise mutual information of pairs: max(0, log n(i, j) n / (n(i) n(j))).
 
     Skip-gram with negative sampling, which DeepWalk trains on its pairs, factorizes this matrix (Levy and Goldberg,
-    2014, with one negative a pair and what is negative left out); taking it apart directly needs no training.
+    2014, with one negative per pair and without the negative part); factorizing it directly needs no training.
 
-    >>> positive_information(sp.csr_matrix(np.array([[0, 2], [2, 0]], np.float32))).toarray().round(3).tolist()
+    >>> positive_pmi(sp.csr_matrix(np.array([[0, 2], [2, 0]], np.float32))).toarray().round(3).tolist()
     [[0.0, 0.6930000185966492], [0.6930000185966492, 0.0]]
     """
-    each = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
-    shares = np.log(np.maximum(each, 1.0))
-    found = counts.copy()
-    found.data = np.log(found.data) + np.float32(np.log(max(each.sum(), 1.0)))
-    found.data -= (np.repeat(shares, np.diff(counts.indptr)) + shares[counts.indices]).astype(np.float32)
-    found.data = np.maximum(found.data, np.float32(0.0))
-    found.eliminate_zeros()
-    return found
+    totals = np.asarray(counts.sum(axis=1, dtype=np.float64)).ravel()
+    log_totals = np.log(np.maximum(totals, 1.0))
+    pmi = counts.copy()
+    pmi.data = np.log(pmi.data) + np.float32(np.log(max(totals.sum(), 1.0)))
+    pmi.data -= (np.repeat(log_totals, np.diff(counts.indptr)) + log_totals[counts.indices]).astype(np.float32)
+    pmi.data = np.maximum(pmi.data, np.float32(0.0))
+    pmi.eliminate_zeros()
+    return pmi

@@ -1,4 +1,4 @@
-"""Documents as a network reads them: each a row of features, or a row for each of its words."""
+"""What the encoder reads: per document one row of features, or one row per token."""
 
 from __future__ import annotations
 
@@ -14,47 +14,38 @@ from labelspace.types import Csr, Ints, Longs
 
 @dataclass(frozen=True)
 class EncoderInputs:
-    """Some documents, document i as rows starts[i] to starts[i + 1] - 1 of a table.
+    """Documents as rows of a sparse table: document i has rows starts[i] to starts[i + 1] - 1.
 
-    >>> EncoderInputs.of_tokens(np.array([[3, 1, 0], [4, 3, 3]], np.int32), n_tokens=5).part(np.array([1])).starts.tolist()
-    [0, 3]
+    >>> EncoderInputs.from_token_ids(np.array([[3, 1, 0], [4, 3, 3]], np.int32), n_tokens=5).starts.tolist()
+    [0, 2, 5]
     """
 
-    table: Csr  # (rows, features or tokens)
+    table: Csr  # (n_rows, n_features or n_tokens)
     starts: Longs  # (n + 1,)
 
     @classmethod
-    def of_features(cls, X: Csr) -> EncoderInputs:
-        """Each document as one row of features."""
+    def from_features(cls, X: Csr) -> EncoderInputs:
+        """One row of features per document."""
         return cls(X, np.arange(X.shape[0] + 1))
 
     @classmethod
-    def of_tokens(cls, ids: Ints, n_tokens: int) -> EncoderInputs:
-        """Documents as their tokens (n, longest), a row each; that of an unknown word is empty."""
-        there = ids != PAD
-        tokens = ids[there]
+    def from_token_ids(cls, ids: Ints, n_tokens: int) -> EncoderInputs:
+        """One row per token of ids (n, max_length), with a 1 in the token's column; unknown words are empty rows."""
+        is_token = ids != PAD
+        tokens = ids[is_token]
         known = tokens != UNKNOWN
-        ends = np.append(0, np.cumsum(known)).astype(np.int32)
-        table = sp.csr_matrix((np.ones(ends[-1], np.float32), tokens[known], ends), shape=(len(tokens), n_tokens))
-        return cls(table, np.append(0, np.cumsum(there.sum(axis=1))))
+        indptr = np.append(0, np.cumsum(known)).astype(np.int32)
+        table = sp.csr_matrix((np.ones(indptr[-1], np.float32), tokens[known], indptr), shape=(len(tokens), n_tokens))
+        return cls(table, np.append(0, np.cumsum(is_token.sum(axis=1))))
 
     @property
     def n(self) -> int:
-        """How many documents there are."""
+        """The number of documents."""
         return len(self.starts) - 1
 
     def batch(self, documents: Ints, dropout: float, rng: np.random.Generator) -> tuple[Batch, Ints]:
-        """The rows of some documents, and how many each has; values are left out by chance."""
-        rows, sizes = self._rows(documents)
-        return batch_rows(self.table, rows, dropout, rng), sizes
-
-    def part(self, documents: Ints) -> EncoderInputs:
-        """Some documents."""
-        rows, sizes = self._rows(documents)
-        return EncoderInputs(self.table[rows], np.append(0, np.cumsum(sizes)))
-
-    def _rows(self, documents: Ints) -> tuple[Ints, Ints]:
-        sizes = np.diff(self.starts)[documents]
-        before = np.cumsum(sizes) - sizes
-        rows = np.repeat(self.starts[documents] - before, sizes) + np.arange(sizes.sum())
-        return rows.astype(np.int32), sizes.astype(np.int32)
+        """The table's rows of some documents, values dropped at random, and the number of rows per document."""
+        lengths = np.diff(self.starts)[documents]
+        before = np.cumsum(lengths) - lengths
+        rows = np.repeat(self.starts[documents] - before, lengths) + np.arange(lengths.sum())
+        return batch_rows(self.table, rows.astype(np.int32), dropout, rng), lengths.astype(np.int32)

@@ -1,8 +1,8 @@
-"""mlc2seq: the labels of a document written one after the other, a label in one step.
+"""mlc2seq: the labels of a document as a sequence, one label per step.
 
-Nam et al., "Maximizing Subset Accuracy with Recurrent Neural Networks in Multi-label Classification" (2017), which
-SeCSeq is compared with: the setting of ``secseq`` where a code has one digit with a value for every label, so that the
-last layer grows with the number of labels.
+Nam et al., "Maximizing Subset Accuracy with Recurrent Neural Networks in Multi-label Classification" (2017), the
+baseline of SeCSeq: ``secseq`` with codes of one digit that has a value per label, so that the output layer grows with
+the number of labels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Mlc2Seq(SequenceModel):
 
     name = "mlc2seq"
     title = "mlc2seq: the labels of a document as a sequence (Nam et al., 2017)"
-    choose_when = "the whole set of a document's labels must be right at once, and labels are at most some thousands"
+    choose_when = "the label sets of documents must be exactly right, and labels are at most some thousands"
+
     target = SequenceModel.params["target"].with_default("sequence")
     beam_size = SequenceModel.params["beam_size"].with_default(8)
 
@@ -42,5 +43,5 @@ class Mlc2Seq(SequenceModel):
         return self.n_labels_
 
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
-        """Each label is a digit of its own."""
+        """Each label is a digit."""
         return [Codes(np.arange(Y.shape[1], dtype=np.int32)[:, None], Y.shape[1])]

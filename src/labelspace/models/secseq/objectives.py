@@ -1,6 +1,9 @@
-"""What a writer of codes is taught of each document: the digits after every prefix, or its labels one after the other.
+"""Training objectives: the targets that a decoder learns from each document's labels, and the loss.
 
-This module needs torch: import it only where ``errors.require`` has been asked.
+``PrefixObjective``: after each prefix of the labels' codes, the digits that follow. ``SequenceObjective``: the codes of
+all labels as one sequence.
+
+This module needs torch: import it only after ``errors.require``.
 """
 
 from __future__ import annotations
@@ -14,192 +17,201 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder, Memory
+from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
-ORDERS = ("frequent", "rare", "random")
-LONGEST = 50  # labels of a document that are written one after the other
+MAX_LABELS = 50  # labels of a document in its sequence
+MASKED = -1e9  # logit of a digit that does not exist
 
 
 class Objective(ABC):
-    """The codes of the labels of all training documents."""
+    """The targets of all training documents."""
 
     tree: CodeTree
-    tokens: int
-    """Digits that are taught in one pass over them."""
+    n_tokens: int
+    """Target digits of all documents: those of one epoch."""
 
     @abstractmethod
-    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
-        """The loss on some documents as they were read, their mean; and how many digits were to be written."""
+    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
+        """The mean loss over a batch of documents, and the number of its target digits."""
 
     @abstractmethod
-    def begin(self, writer: CodeDecoder) -> None:
-        """Let the biases of digits begin at what is frequent, so that it need not be learned."""
+    def init_biases(self, decoder: CodeDecoder) -> None:
+        """Start the biases of digits at their frequency, which need not be learned then."""
+
+
+def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int]) -> Objective:
+    """The objective of a ``target``; ``seed`` is that of a random label order."""
+    if target == "sequence":
+        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed))
+    return PrefixObjective(codes, Y, softmax=target == "label")
 
 
 class PrefixObjective(Objective):
-    """After each prefix of a document's labels, which digits follow.
+    """After each prefix of a document's labels, the digits that follow.
 
-    Each digit is right or wrong by itself (binary cross-entropy), or, with ``choose``, one label is drawn and its
-    digits written (cross-entropy, summed over its labels). Where only one digit exists there is nothing to learn.
+    Each digit is a binary target (binary cross-entropy); with ``softmax``, the target is one label drawn at random
+    (cross-entropy in expectation: summed over the labels). A prefix with a single possible digit has no loss.
     """
 
-    def __init__(self, codes: Codes, Y: Csr, choose: bool) -> None:
+    def __init__(self, codes: Codes, Y: Csr, softmax: bool) -> None:
         self.tree = tree = CodeTree.of(codes)
-        self.width, self.choose = codes.width, choose
+        self.code_size, self.softmax = codes.width, softmax
         self.n_children = tree.last_child - tree.first_child
-        last = np.flatnonzero(self.n_children > 1).max(initial=-1)  # of the prefixes with something to learn
-        n_levels = int(np.searchsorted(tree.level_starts, last, "right"))
-        self.levels = [_counts(Y, tree, level) for level in range(1, n_levels + 1)]
-        begins = tree.level_starts[1 : n_levels + 1]
-        parents = [tree.parent[counts.indices + begin] for counts, begin in zip(self.levels, begins, strict=True)]
-        self.tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
+        last_branching = np.flatnonzero(self.n_children > 1).max(initial=-1)
+        n_levels = int(np.searchsorted(tree.level_starts, last_branching, "right"))
+        self.levels = [_level_counts(Y, tree, level) for level in range(1, n_levels + 1)]
+        starts = tree.level_starts[1 : n_levels + 1]
+        parents = [tree.parent[counts.indices + start] for counts, start in zip(self.levels, starts, strict=True)]
+        self.n_tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
 
-    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
-        """The loss on some documents as they were read, their mean; and how many digits were to be written."""
-        a, tree = writer.vector(memory), self.tree
-        documents, nodes = np.arange(len(rows)), np.zeros(len(rows), np.int64)
-        known, which, p = np.zeros(1, np.int64), nodes, writer.blank(1)  # the prefixes of the batch, and their states
-        total, written = torch.zeros(()), 0
+    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
+        """The mean loss over a batch of documents, and the number of its target digits."""
+        a, tree = decoder.initial_context(encoder_states), self.tree
+        documents, nodes = np.arange(len(rows)), np.zeros(len(rows), np.int64)  # pairs of a document and a prefix
+        prefixes, prefix_of, p = np.zeros(1, np.int64), nodes, decoder.initial_state(1)  # the prefixes of all pairs
+        total, n_tokens = torch.zeros(()), 0
         for level, counts in enumerate(self.levels):
-            below = counts[rows]
-            owner = np.repeat(np.arange(len(rows)), np.diff(below.indptr))
-            child = below.indices + tree.level_starts[level + 1]
-            parent = tree.parent[child]
-            pair = np.searchsorted(documents * tree.n_nodes + nodes, owner * tree.n_nodes + parent)
-            is_open = self.n_children[nodes] > 1
-            if is_open.any():
-                asked = np.cumsum(is_open) - 1
-                taught = is_open[pair]
-                truth = torch.zeros(int(is_open.sum()), self.width)
-                truth[asked[pair[taught]], tree.digit[child[taught]]] = torch.from_numpy(below.data[taught])
-                gates, priors = writer.gates[level](p), writer.priors[level](p)
-                mine = which[is_open]
-                scores = writer.outputs[level](a[documents[is_open]] * gates[mine]) + priors[mine]
-                total = total + self._lost(scores, truth, torch.from_numpy(allowed(tree, known, self.width)[mine]))
-                written += int(taught.sum())
-            documents, nodes = owner, child
+            targets = counts[rows]
+            document = np.repeat(np.arange(len(rows)), np.diff(targets.indptr))
+            child = targets.indices + tree.level_starts[level + 1]
+            pair = np.searchsorted(documents * tree.n_nodes + nodes, document * tree.n_nodes + tree.parent[child])
+            branches = self.n_children[nodes] > 1
+            if branches.any():
+                row = np.cumsum(branches) - 1
+                is_target = branches[pair]
+                truth = torch.zeros(int(branches.sum()), self.code_size)
+                truth[row[pair[is_target]], tree.digit[child[is_target]]] = torch.from_numpy(targets.data[is_target])
+                gates, priors = decoder.gates[level](p), decoder.priors[level](p)
+                prefix = prefix_of[branches]
+                logits = decoder.outputs[level](a[documents[branches]] * gates[prefix]) + priors[prefix]
+                mask = torch.from_numpy(digit_mask(tree, prefixes, self.code_size)[prefix])
+                total = total + self._cross_entropy(logits, truth, mask)
+                n_tokens += int(is_target.sum())
+            documents, nodes = document, child
             if level + 1 < len(self.levels):
-                above = known
-                known, which = np.unique(nodes, return_inverse=True)
-                digits = torch.from_numpy(tree.digit[known].astype(np.int64))
-                p = p[np.searchsorted(above, tree.parent[known])] + writer.of_digits(digits, level)
-        return total / len(rows), written
+                above = prefixes
+                prefixes, prefix_of = np.unique(nodes, return_inverse=True)
+                digits = torch.from_numpy(tree.digit[prefixes].astype(np.int64))
+                p = p[np.searchsorted(above, tree.parent[prefixes])] + decoder.embed_digits(digits, level)
+        return total / len(rows), n_tokens
 
-    def begin(self, writer: CodeDecoder) -> None:
-        """Give each digit the log-odds of following where it can."""
+    def init_biases(self, decoder: CodeDecoder) -> None:
+        """Start each digit at the log-odds of following a prefix where it can."""
         tree = self.tree
         above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
-        for level, table in enumerate(self.levels):
+        for level, counts in enumerate(self.levels):
             nodes = np.arange(*tree.level_starts[level + 1 : level + 3])
-            here = np.bincount(table.indices, minlength=len(nodes))
-            failed = above[tree.parent[nodes] - tree.level_starts[level]] - here
-            among = self.n_children[tree.parent[nodes]] > 1  # others: a digit without them is certain
-            digits = tree.digit[nodes[among]]
-            odds = [np.bincount(digits, times[among], self.width) + 0.5 for times in (here, failed)]
-            _set_bias(writer, level, np.log(odds[0] / odds[1]))
-            above = here
+            positive = np.bincount(counts.indices, minlength=len(nodes))
+            negative = above[tree.parent[nodes] - tree.level_starts[level]] - positive
+            has_siblings = self.n_children[tree.parent[nodes]] > 1  # else the digit is certain
+            digits = tree.digit[nodes[has_siblings]]
+            n_positive, n_negative = (
+                np.bincount(digits, documents[has_siblings], self.code_size) + 0.5 for documents in (positive, negative)
+            )
+            _set_biases(decoder, level, np.log(n_positive / n_negative))
+            above = positive
 
-    def _lost(self, scores: Tensor, truth: Tensor, exists: Tensor) -> Tensor:
-        if self.choose:
-            return -(scores.masked_fill(~exists, -1e9).log_softmax(1) * truth).sum()
-        return binary_cross_entropy_with_logits(scores, truth.clamp(max=1.0), exists.float(), reduction="sum")
+    def _cross_entropy(self, logits: Tensor, truth: Tensor, mask: Tensor) -> Tensor:
+        if self.softmax:
+            return -(logits.masked_fill(~mask, MASKED).log_softmax(1) * truth).sum()
+        return binary_cross_entropy_with_logits(logits, truth.clamp(max=1.0), mask.float(), reduction="sum")
 
 
 class SequenceObjective(Objective):
-    """The codes of a document's labels, written one after the other in one order, and the end."""
+    """The codes of a document's labels as one sequence in a fixed order, and its end (eq. 3 of the paper)."""
 
-    def __init__(self, codes: Codes, Y: Csr, order: str, rng: np.random.Generator) -> None:
-        self.tree, self.width = CodeTree.of(codes), codes.width
+    def __init__(self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator) -> None:
+        self.tree, self.code_size = CodeTree.of(codes), codes.width
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         keys = {"frequent": -counts, "rare": counts, "random": rng.permutation(Y.shape[1])}
-        by_place = np.argsort(keys[order], kind="stable")
-        place = np.argsort(by_place)
-        ordered = sp.csr_matrix((Y.data, place[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
-        labels, owner = by_place[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
-        once = np.sort(np.unique(owner * self.tree.n_nodes + self.tree.leaf_of[labels], return_index=True)[1])
-        self.labels = labels[once]  # of those that share a code the first: no code is written twice
-        self.ends = np.append(0, np.cumsum(np.bincount(owner[once], minlength=Y.shape[0])))
+        by_rank = np.argsort(keys[label_order], kind="stable")
+        rank = np.argsort(by_rank)
+        ordered = sp.csr_matrix((Y.data, rank[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
+        labels, document = by_rank[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
+        leaves = document * self.tree.n_nodes + self.tree.leaf_of[labels]
+        first = np.sort(np.unique(leaves, return_index=True)[1])
+        self.labels = labels[first]  # of labels that share a code the first: no code occurs twice in a sequence
+        self.starts = np.append(0, np.cumsum(np.bincount(document[first], minlength=Y.shape[0])))
         self.digits = codes.digits.astype(np.int64)
-        self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, digits + 1)
-        self.tokens = int(np.minimum(np.diff(self.ends), LONGEST).sum()) * codes.n_digits
+        self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, code_length + 1)
+        self.n_tokens = int(np.minimum(np.diff(self.starts), MAX_LABELS).sum()) * codes.n_digits
 
-    def begin(self, writer: CodeDecoder) -> None:
-        """Give each digit, and the end, the logarithm of how often it is written."""
-        for place, column in enumerate(self.digits.T):
-            times = np.bincount(column[self.labels], minlength=self.width) + 0.5
-            times = np.append(times, len(self.ends) - 0.5) if place == 0 else times
-            _set_bias(writer, place, np.log(times / len(self.ends)))
+    def init_biases(self, decoder: CodeDecoder) -> None:
+        """Start each digit, and the end, at the logarithm of its frequency."""
+        for d, column in enumerate(self.digits.T):
+            counts = np.bincount(column[self.labels], minlength=self.code_size) + 0.5
+            counts = np.append(counts, len(self.starts) - 0.5) if d == 0 else counts
+            _set_biases(decoder, d, np.log(counts / len(self.starts)))
 
-    def loss(self, writer: CodeDecoder, memory: Memory, rows: Ints) -> tuple[Tensor, int]:
-        """The loss on some documents as they were read, their mean; and how many digits were to be written."""
-        document, step, label = self._steps(rows)
-        at = torch.from_numpy(document), torch.from_numpy(step)
-        real = label >= 0
-        digits, nodes = self.digits[label[real]], self.nodes[label[real]]
-        vectors = [writer.of_digits(torch.from_numpy(digits[:, place]), place) for place in range(self.tree.digits)]
-        codes = writer.blank(len(rows), int(step.max(initial=0)) + 1)
-        codes = codes.index_put((at[0][real], at[1][real]), torch.stack(vectors).sum(0))
-        history = torch.cat([writer.blank(len(rows), 1), writer.after_codes(codes)], 1)
-        a, p = writer.attend(memory, history)[at], history[at]  # a row a step
-        ends = np.where(real, 0, self.width)
-        ends[real] = digits[:, 0]
-        total = self._lost(writer.scores(a, p, 0), np.zeros(len(label), np.int64), ends, step > 0)
-        a, p = a[real], p[real]
-        for place in range(1, self.tree.digits):
-            p = p + vectors[place - 1]
-            total = total + self._lost(writer.scores(a, p, place), nodes[:, place], digits[:, place])
-        return total / len(rows), int(real.sum()) * self.tree.digits
+    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
+        """The mean loss over a batch of documents, and the number of its target digits."""
+        document, step, label = self._targets(rows)
+        index = torch.from_numpy(document), torch.from_numpy(step)
+        is_code = label >= 0  # else the end
+        digits, nodes = self.digits[label[is_code]], self.nodes[label[is_code]]
+        embeddings = [decoder.embed_digits(torch.from_numpy(digits[:, d]), d) for d in range(self.tree.digits)]
+        codes = decoder.initial_state(len(rows), int(step.max(initial=0)) + 1)
+        codes = codes.index_put((index[0][is_code], index[1][is_code]), torch.stack(embeddings).sum(0))
+        h = torch.cat([decoder.initial_state(len(rows), 1), decoder.code_states(codes)], 1)
+        a, p = decoder.attend(encoder_states, h)[index], h[index]  # a row per step
+        first = np.where(is_code, 0, self.code_size)
+        first[is_code] = digits[:, 0]
+        root = np.zeros(len(label), np.int64)
+        total = self._cross_entropy(decoder.digit_logits(a, p, 0), root, first, step > 0)
+        a, p = a[is_code], p[is_code]
+        for d in range(1, self.tree.digits):
+            p = p + embeddings[d - 1]
+            total = total + self._cross_entropy(decoder.digit_logits(a, p, d), nodes[:, d], digits[:, d])
+        return total / len(rows), int(is_code.sum()) * self.tree.digits
 
-    def _steps(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
-        """What is written of some documents: of which one, as its how-manieth, and which label; -1 is the end.
+    def _targets(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
+        """The steps of a batch of sequences: document, number of the step, and label; -1 is the end.
 
-        There is no end where labels are left out, and nothing at all to write of a document without labels.
+        A sequence that is cut at ``MAX_LABELS`` has no end, and a document without labels has no steps.
         """
-        sizes = np.diff(self.ends)[rows]
-        taught = np.minimum(sizes, LONGEST)
-        steps = taught + ((sizes > 0) & (sizes <= LONGEST))
-        document = np.repeat(np.arange(len(rows)), steps)
-        step = np.arange(len(document)) - (np.cumsum(steps) - steps)[document]
+        n_labels = np.diff(self.starts)[rows]
+        n_codes = np.minimum(n_labels, MAX_LABELS)
+        n_steps = n_codes + ((n_labels > 0) & (n_labels <= MAX_LABELS))
+        document = np.repeat(np.arange(len(rows)), n_steps)
+        step = np.arange(len(document)) - (np.cumsum(n_steps) - n_steps)[document]
         label = np.full(len(document), -1)
-        real = step < taught[document]
-        label[real] = self.labels[(self.ends[rows][document] + step)[real]]
+        is_code = step < n_codes[document]
+        label[is_code] = self.labels[(self.starts[rows][document] + step)[is_code]]
         return document, step, label
 
-    def _lost(self, scores: Tensor, nodes: Longs, truth: Longs, may_end: Bools | None = None) -> Tensor:
-        """The cross-entropy of digits after some prefixes, among those that exist."""
-        known, which = np.unique(nodes, return_inverse=True)
-        exists = allowed(self.tree, known, scores.shape[1])[which]
+    def _cross_entropy(self, logits: Tensor, nodes: Longs, truth: Longs, may_end: Bools | None = None) -> Tensor:
+        """The cross-entropy of the digits after some prefixes, among those that exist."""
+        prefixes, prefix_of = np.unique(nodes, return_inverse=True)
+        mask = digit_mask(self.tree, prefixes, logits.shape[1])[prefix_of]
         if may_end is not None:
-            exists[:, self.width] = may_end
-        chances = scores.masked_fill(torch.from_numpy(~exists), -1e9).log_softmax(1)
-        return -chances[torch.arange(len(truth)), torch.from_numpy(truth)].sum()
+            mask[:, self.code_size] = may_end
+        log_probabilities = logits.masked_fill(torch.from_numpy(~mask), MASKED).log_softmax(1)
+        return -log_probabilities[torch.arange(len(truth)), torch.from_numpy(truth)].sum()
 
 
-def _set_bias(writer: CodeDecoder, place: int, values: Doubles) -> None:
+def _set_biases(decoder: CodeDecoder, d: int, values: Doubles) -> None:
     with torch.no_grad():
-        writer.outputs[place].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
+        decoder.outputs[d].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
 
 
-def allowed(tree: CodeTree, nodes: Longs, width: int) -> Bools:
-    """Which digits exist after some prefixes. Shape (len(nodes), width)."""
-    first, last = tree.first_child[nodes], tree.last_child[nodes]
-    found = np.zeros((len(nodes), width), bool)
-    sizes = last - first
-    children = np.repeat(first - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-    found[np.repeat(np.arange(len(nodes)), sizes), tree.digit[children]] = True
-    return found
+def digit_mask(tree: CodeTree, nodes: Longs, width: int) -> Bools:
+    """Which digits exist after each of some prefixes. Shape (len(nodes), width)."""
+    first, n_children = tree.first_child[nodes], tree.last_child[nodes] - tree.first_child[nodes]
+    children = np.repeat(first - np.cumsum(n_children) + n_children, n_children) + np.arange(n_children.sum())
+    mask = np.zeros((len(nodes), width), bool)
+    mask[np.repeat(np.arange(len(nodes)), n_children), tree.digit[children]] = True
+    return mask
 
 
-def _counts(Y: Csr, tree: CodeTree, level: int) -> Csr:
-    """How many labels of each document are below each node of a level. Shape (n, nodes of the level)."""
-    begin, end = tree.level_starts[level : level + 2]
-    nodes = tree.ancestors()[:, level] - begin
-    return merged(Y, nodes, end - begin)
+def group_counts(Y: Csr, group: Ints, n_groups: int) -> Csr:
+    """The number of labels of each group per document. Shape (n, n_groups)."""
+    counts = sp.csr_matrix((Y.data.copy(), group[Y.indices], Y.indptr.copy()), shape=(Y.shape[0], n_groups))
+    counts.sum_duplicates()  # in place, so on copies
+    return counts
 
 
-def merged(Y: Csr, group: Ints, n_groups: int) -> Csr:
-    """How many labels of each group each document has. Shape (n, n_groups)."""
-    below = sp.csr_matrix((Y.data.copy(), group[Y.indices], Y.indptr.copy()), shape=(Y.shape[0], n_groups))
-    below.sum_duplicates()  # in place, so of copies
-    return below
+def _level_counts(Y: Csr, tree: CodeTree, level: int) -> Csr:
+    """The number of labels below each node of a level per document. Shape (n, nodes of the level)."""
+    start, stop = tree.level_starts[level : level + 2]
+    return group_counts(Y, tree.ancestors()[:, level] - start, stop - start)

@@ -1,0 +1,156 @@
+"""Training of the networks, one per code tree: epochs, steps, early stopping and checkpoints.
+
+This module needs torch: import it only after ``errors.require``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from threadpoolctl import threadpool_limits
+
+from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.threads import side_by_side
+from labelspace.labels.codes import Codes, CodeTree
+from labelspace.models.fit_context import FitContext
+from labelspace.models.secseq.decoder import CodeDecoder
+from labelspace.models.secseq.decoding import LabelDecoder, label_shares, predict_topk
+from labelspace.models.secseq.encoder_inputs import EncoderInputs
+from labelspace.models.secseq.objectives import Objective, build_objective
+from labelspace.store import Arrays
+from labelspace.training.checkpoints import fingerprint
+from labelspace.training.early_stopping import VALIDATION_K, r_precision
+from labelspace.training.epochs import batch_schedule, run_epochs
+from labelspace.training.sparse_layers import SparseLayer
+from labelspace.training.torch_optimizer import Descent, single_thread
+from labelspace.types import Csr, Floats, Ints
+
+if TYPE_CHECKING:
+    from labelspace.models.secseq.model import SequenceModel
+
+STEPS = 300  # batches that suffice
+EPOCHS = (8, 15)  # bounds of the number that is chosen
+
+Tick = Callable[[int], None]
+"""Reports how many more target digits were trained on."""
+
+
+class TrainedTree(NamedTuple):
+    """What is learned for one code tree."""
+
+    embeddings: Bytes
+    embedding_scales: Floats
+    weights: Floats
+    label_shares: Floats
+    validation_scores: list[float]
+
+
+class TreeNetwork:
+    """Embeddings and decoder of one code tree while they are trained."""
+
+    def __init__(self, layer: SparseLayer, decoder: CodeDecoder) -> None:
+        self.layer, self.decoder, self.n_steps = layer, decoder, 0
+        self.optimizer = Descent(decoder, "learning_rate or feature_learning_rate")
+        self.n_reported = 0  # target digits that the progress counts
+
+    def arrays(self) -> Arrays:
+        """All that a step changes."""
+        weights = self.optimizer.weights
+        return {
+            "vectors": self.layer.vectors, "squares": self.layer.squares, "weights": weights.value,
+            "means": weights.mean, "weight_squares": weights.square,
+        }  # fmt: skip
+
+
+class TreeTrainer:
+    """Trains a network for each code tree on the same documents."""
+
+    def __init__(
+        self,
+        inputs: EncoderInputs,
+        Y: Csr,
+        validation: tuple[EncoderInputs, Csr] | None,
+        codes: list[Codes],
+        model: SequenceModel,
+        context: FitContext,
+    ) -> None:
+        self.inputs, self.Y, self.validation, self.codes, self.model = inputs, Y, validation, codes, model
+        self.progress, self.checkpoint = context.progress, context.checkpoint
+        self.batch_size, self.epochs = batch_schedule(inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
+        splits = [(inputs, Y)] if validation is None else [(inputs, Y), validation]
+        tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
+        tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
+        self.fingerprint = {"params": model.get_params(), "data": fingerprint(*tables)}
+        self.objectives = [
+            build_objective(model.target, code, Y, model.label_order, [model.random_state, tree, 1])
+            for tree, code in enumerate(codes)
+        ]
+        self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
+
+    def train(self) -> list[TrainedTree]:
+        """Train all trees, in parallel."""
+        with single_thread(), threadpool_limits(1, user_api="blas"):
+            return side_by_side(
+                self.train_tree,
+                len(self.codes),
+                lambda done: self.progress("tokens", min(done, self.n_tokens), self.n_tokens),
+            )
+
+    def train_tree(self, tree: int, tick: Tick) -> TrainedTree:
+        """Train one tree; draws depend on the seed and its number alone."""
+        model, objective = self.model, self.objectives[tree]
+        rng = np.random.default_rng([model.random_state, tree])
+        config = model.decoder_config(self.codes[tree].width)
+        net = TreeNetwork(SparseLayer.random(self.inputs.table, config.word_dim, rng), CodeDecoder(config, rng))
+        objective.init_biases(net.decoder)
+        shares = label_shares(objective.tree, self.Y, of_documents=model.target != "label")
+        scores = run_epochs(
+            net, self.epochs, lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
+            None if self.validation is None else lambda: self._validate(net, objective.tree, shares), model.patience,
+            self.fingerprint, self.checkpoint, "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
+        )  # fmt: skip
+        tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping skipped
+        return TrainedTree(*quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores)
+
+    def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
+        """One pass over the documents; draws depend on the seed, the tree and the epoch's number alone."""
+        rng = np.random.default_rng([self.model.random_state, tree, 2, epoch])
+        order = rng.permutation(self.inputs.n).astype(np.int32)
+        steps = -(-len(order) // self.batch_size)
+        tick(epoch * objective.n_tokens - net.n_reported)  # above 0 where a training resumes
+        net.n_reported = (epoch + 1) * objective.n_tokens
+        for step in range(steps):
+            lr_decay = 1.0 - (epoch * steps + step) / (self.epochs * steps)
+            rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+            tick(self._step(net, objective, rows, lr_decay, rng))
+
+    def _step(
+        self, net: TreeNetwork, objective: Objective, rows: Ints, lr_decay: float, rng: np.random.Generator
+    ) -> int:
+        """One batch: encode, loss, gradient step (steps 3 to 5); returns the number of target digits."""
+        model, zeros = self.model, np.zeros(net.layer.vectors.shape[1], np.float32)
+        net.n_steps += 1
+        batch, lengths = self.inputs.batch(rows, model.input_dropout, rng)
+        embedded = torch.from_numpy(net.layer.embed(batch, zeros)).requires_grad_()
+        encoder_states = net.decoder.encode(embedded, lengths)
+        kept = rng.random((len(rows), 1, model.hidden_dim), np.float32) >= model.dropout
+        gate = torch.from_numpy(kept / np.float32(1 - model.dropout))
+        encoder_states = encoder_states._replace(states=encoder_states.states * gate)
+        loss, n_tokens = objective.loss(net.decoder, encoder_states, rows)
+        if n_tokens:
+            net.optimizer.descend(loss, model.clip_norm, model.learning_rate * lr_decay, net.n_steps)
+            assert embedded.grad is not None
+            net.layer.descend(batch, embedded.grad.numpy(), model.feature_learning_rate * lr_decay)
+        return n_tokens
+
+    def _validate(self, net: TreeNetwork, tree: CodeTree, shares: Floats) -> float:
+        """R-precision on the validation documents."""
+        assert self.validation is not None
+        inputs, Y = self.validation
+        scales = np.ones(len(net.layer.vectors), np.float32)
+        decoder = LabelDecoder.build(net.decoder, tree, shares, net.layer.vectors, scales)
+        return r_precision(predict_topk([decoder], inputs, VALIDATION_K, self.model.decoding_options()), Y)
