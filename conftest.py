@@ -5,7 +5,8 @@ from importlib.util import find_spec
 NEED = {
     "torch": [
         "training/torch_optimizer",
-        *(f"models/secseq/{name}" for name in ("decoder", "decoding", "mlc2seq", "model", "objectives", "prefix_search", "sequence_search", "training")),
+        *(f"models/secseq/{name}" for name in ("decoder", "decoding", "mlc2seq", "model", "objectives", "training")),
+        *(f"models/secseq/{name}_search" for name in ("prefix", "sequence")),
         *(f"models/text2text/{name}" for name in ("constrained_decoding", "label_scores", "prompt", "t5", "training")),
     ],
     "transformers": [f"models/text2text/{name}" for name in ("model", "pretrained", "subwords")],

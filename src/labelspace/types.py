@@ -72,6 +72,23 @@ class TopK:
         best = np.take_along_axis(table, order, axis=1)
         return TopK(np.where(best > -np.inf, order, -1).astype(np.int32), best).padded(k)
 
+    @staticmethod
+    def from_sparse(scores: Csr, k: int) -> TopK:
+        """Take the k largest values above 0 of each row of a sparse score table (n, n_labels).
+
+        >>> table = sp.csr_matrix(np.array([[0.0, 0.2, 0.7], [0.5, 0.0, 0.0]], np.float32))
+        >>> TopK.from_sparse(table, k=2).labels.tolist()
+        [[2, 1], [0, -1]]
+        """
+        rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+        order = np.lexsort((scores.indices, -scores.data, rows))
+        rank = np.arange(len(order)) - scores.indptr[rows]  # order has the rows one after the other
+        kept = (rank < k) & (scores.data[order] > 0)
+        top = TopK.empty(scores.shape[0], k)
+        top.labels[rows[kept], rank[kept]] = scores.indices[order[kept]]
+        top.scores[rows[kept], rank[kept]] = scores.data[order[kept]]
+        return top
+
     def padded(self, k: int) -> TopK:
         """The same with exactly k places: cut, or filled with -1 / -inf."""
         if self.k >= k:

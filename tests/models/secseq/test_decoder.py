@@ -5,10 +5,6 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-<<<<<<< HEAD
-from labelspace.models.secseq.decoder import CodeDecoder, Learner, Memory, Shape, with_weights  # noqa: E402
-from labelspace.training.torch_optimizer import single_thread  # noqa: E402
-=======
 from labelspace.models.secseq.decoder import (  # noqa: E402
     CodeDecoder,
     DecoderConfig,
@@ -16,7 +12,6 @@ from labelspace.models.secseq.decoder import (  # noqa: E402
     decoder_from_weights,
 )
 from labelspace.training.torch_optimizer import Descent, single_thread  # noqa: E402
->>>>>>> 0a4eb980e0cbe4f34ff703a9d97af7c17a119f30
 
 ENCODERS = ("bag", "gru", "convolution")
 

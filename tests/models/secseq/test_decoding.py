@@ -4,34 +4,9 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-<<<<<<< HEAD
-from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
-from labelspace.models.secseq import decoding as decoding  # noqa: E402
-from labelspace.models.secseq.decoding import (  # noqa: E402
-    Prefixes,
-    best_of_rows,
-    child_of,
-    histogram,
-    shares,
-    write_sequences,
-)
-from tests.models.secseq.code_twin import (  # noqa: E402
-    CODES,
-    HIDDEN,
-    code_tree,
-    digits_after,
-    labels_of,
-    memory_of,
-    state_of,
-    stirred_writer,
-)
-
-SHARE = np.array([1, 1, 1, 1, 1, 0.5, 0.25, 0.75, 1], np.float32)
-=======
 from tests.models.secseq.decoder_twin import code_tree, random_labels  # noqa: E402
 
-from labelspace.models.secseq.decoding import best_of_rows, label_shares, leaf_histogram  # noqa: E402
->>>>>>> 0a4eb980e0cbe4f34ff703a9d97af7c17a119f30
+from labelspace.models.secseq.decoding import label_shares, leaf_histogram  # noqa: E402
 
 
 def test_label_shares_by_hand():
@@ -76,7 +51,7 @@ def test_the_best_of_rows_are_those_of_sorting():
     scores.data[::5] = 0  # explicit zeros
     scores = scores[:, rng.permutation(15)][:, np.arange(15)]  # unsorted columns
     table = scores.toarray()
-    top = best_of_rows(scores, 3)
+    top = TopK.from_sparse(scores, 3)
     for row in range(20):
         best = [label for label in np.lexsort((np.arange(15), -table[row])) if table[row, label] > 0][:3]
         assert top.labels[row].tolist() == best + [-1] * (3 - len(best))

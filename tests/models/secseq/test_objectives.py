@@ -4,12 +4,6 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-<<<<<<< HEAD
-from labelspace.labels.codes import Codes  # noqa: E402
-from labelspace.models.secseq import objectives as lessons  # noqa: E402
-from labelspace.models.secseq.objectives import ORDERS, PrefixObjective, SequenceObjective, allowed, merged  # noqa: E402
-from tests.models.secseq.code_twin import CODES, code_tree, digits_after, labels_of, memory_of, state_of, stirred_writer  # noqa: E402
-=======
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     code_tree,
@@ -30,7 +24,6 @@ from labelspace.models.secseq.objectives import (  # noqa: E402
     digit_mask,
     group_counts,
 )
->>>>>>> 0a4eb980e0cbe4f34ff703a9d97af7c17a119f30
 
 N = 8
 ROWS = np.array([6, 1, 0, 3, 7], np.int32)

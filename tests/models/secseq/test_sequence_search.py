@@ -16,7 +16,7 @@ from tests.models.secseq.decoder_twin import (  # noqa: E402
 
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
 from labelspace.models.secseq import sequence_search  # noqa: E402
-from labelspace.models.secseq.sequence_search import child_of, generate_sequences  # noqa: E402
+from labelspace.models.secseq.sequence_search import generate_sequences  # noqa: E402
 
 CODES = {
     1: np.array([[0], [2], [1]], np.int32),
@@ -194,6 +194,6 @@ def test_samples_depend_on_the_seed_and_not_on_other_documents(monkeypatch):
 def test_children_by_their_digit():
     tree = code_tree()
     for node, child in pairwise(tree.path(2)):
-        assert child_of(tree, np.array([node]), np.array([tree.digit[child]])).tolist() == [child]
+        assert tree.child(np.array([node]), np.array([tree.digit[child]])).tolist() == [child]
     children = np.arange(1, tree.n_nodes)
-    assert np.array_equal(child_of(tree, tree.parent[1:].astype(np.int64), tree.digit[1:].astype(np.int64)), children)
+    assert np.array_equal(tree.child(tree.parent[1:].astype(np.int64), tree.digit[1:].astype(np.int64)), children)

@@ -24,7 +24,7 @@ from labelspace.models.secseq.decoder import CodeDecoder
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.objectives import group_counts
 from labelspace.models.secseq.prefix_search import PrefixTable
-from labelspace.models.secseq.sequence_search import child_of, generate_sequences
+from labelspace.models.secseq.sequence_search import generate_sequences
 from labelspace.types import Csr, Floats, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task: the hidden states of the words of all would be too many
@@ -122,26 +122,4 @@ def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Float
     n_leaves = len(tree.label_starts) - 1
     leaf_weights = sp.csr_matrix((weights[is_leaf], (rows, columns)), shape=(n, n_leaves))
     leaf_labels = sp.csr_matrix((shares[tree.labels], tree.labels, tree.label_starts), shape=(n_leaves, len(shares)))
-    return best_of_rows((leaf_weights @ leaf_labels).tocsr(), k)
-
-
-def best_of_rows(scores: Csr, k: int) -> TopK:
-    """The k largest values above 0 of each row of a sparse matrix.
-
-    >>> best_of_rows(sp.csr_matrix(np.array([[0.0, 0.2, 0.7], [0.5, 0.0, 0.0]], np.float32)), k=2).labels.tolist()
-    [[2, 1], [0, -1]]
-    """
-    rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
-    order = np.lexsort((scores.indices, -scores.data, rows))
-    rank = np.arange(len(order)) - scores.indptr[rows]  # order has the rows one after the other
-    kept = (rank < k) & (scores.data[order] > 0)
-    top = TopK.empty(scores.shape[0], k)
-    top.labels[rows[kept], rank[kept]] = scores.indices[order[kept]]
-    top.scores[rows[kept], rank[kept]] = scores.data[order[kept]]
-    return top
-
-
-__all__ = [
-    "LABELS_PER_TREE", "ROW_BLOCK", "DecodingOptions", "LabelDecoder", "best_of_rows", "child_of", "label_shares",
-    "leaf_histogram", "predict_topk",
-]  # fmt: skip
+    return TopK.from_sparse((leaf_weights @ leaf_labels).tocsr(), k)

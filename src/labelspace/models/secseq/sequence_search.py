@@ -144,7 +144,7 @@ def _append_digits(
     beam.prefix_probabilities = beam.prefix_probabilities * probabilities
     nodes, children = beam.nodes.numpy(), np.zeros(beam.nodes.shape, np.int64)
     alive = ~beam.ended.numpy() & np.isfinite(beam.log_probabilities.numpy())
-    children[alive] = child_of(tree, nodes[alive], digits.numpy()[alive])
+    children[alive] = tree.child(nodes[alive], digits.numpy()[alive])
     beam.nodes = torch.from_numpy(children)
 
 
@@ -155,11 +155,3 @@ def _finish_codes(beam: Hypotheses, decoder: CodeDecoder, n_codes: int) -> None:
     beam.leaf_probabilities[:, :, n_codes] = torch.where(complete, beam.prefix_probabilities, 0.0)
     codes = (beam.p - beam.h).flatten(0, 1)[:, None]
     beam.h = decoder.code_states(codes, beam.h.flatten(0, 1)).view_as(beam.h)
-
-
-def child_of(tree: CodeTree, nodes: Longs, digits: Longs) -> Longs:
-    """The child of each node by a digit, which must exist."""
-    size = tree.digit.max() + 1
-    keys = tree.parent[1:].astype(np.int64) * size + tree.digit[1:]
-    children: Longs = 1 + np.searchsorted(keys, nodes * size + digits)
-    return children

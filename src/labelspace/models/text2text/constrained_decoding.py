@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoding import child_of
 from labelspace.models.text2text.t5 import T5, EncodedDocuments, KeysValues
 from labelspace.types import Doubles, Floats, Ints, Longs
 
@@ -133,7 +132,7 @@ def beam_search(
         token_log_p, tokens = _next_token_log_p(embeddings, hidden[:, 0], trie, node[active])
         best = token_log_p.topk(min(beam_size, len(tokens)), 1)
         row, rank = np.nonzero(np.isfinite(best.values.numpy()))
-        children = child_of(trie.tree, node[active][row], tokens[best.indices.numpy()[row, rank]])
+        children = trie.tree.child(node[active][row], tokens[best.indices.numpy()[row, rank]])
         done = ~active
         document = np.concatenate([document[done], document[active][row]])
         log_p = np.concatenate([log_p[done], log_p[active][row] + best.values.numpy()[row, rank]])

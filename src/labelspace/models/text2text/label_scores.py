@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from labelspace.models.secseq.decoding import best_of_rows
 from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, beam_search
 from labelspace.models.text2text.prompt import Prompt, pad
 from labelspace.models.text2text.subwords import Tokens
@@ -32,7 +31,7 @@ def predict_labels(
     probabilities = np.concatenate([probability for _, _, probability in beams])
     P = sp.csr_matrix((probabilities, (rows, columns)), shape=(len(documents), len(targets.label_ids)))
     scores = (P @ targets.label_shares).tocsr().astype(np.float32)
-    return best_of_rows(make_path_consistent(scores, P, targets), k)
+    return TopK.from_sparse(make_path_consistent(scores, P, targets), k)
 
 
 def make_path_consistent(scores: Csr, P: Csr, targets: Targets) -> Csr:
