@@ -169,6 +169,13 @@ class CodeTree:
         sizes = self.last_child - self.first_child
         return np.append(-1, np.repeat(np.arange(self.n_nodes), sizes)).astype(np.int32)
 
+    def child(self, nodes: Longs, digits: Longs) -> Longs:
+        """The child of each node by a digit, which must exist."""
+        size = self.digit.max() + 1
+        keys = self.parent[1:].astype(np.int64) * size + self.digit[1:]
+        children: Longs = 1 + np.searchsorted(keys, nodes * size + digits)
+        return children
+
     def path(self, label: int) -> Ints:
         """The nodes from the root to the leaf of a label. Shape (digits + 1,)."""
         path: Ints = self._above(self.leaf_of[label : label + 1])[0]

@@ -4,9 +4,9 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
-from tests.models.secseq.decoder_twin import code_tree, random_labels  # noqa: E402
-
 from labelspace.models.secseq.decoding import label_shares, leaf_histogram  # noqa: E402
+from labelspace.types import TopK  # noqa: E402
+from tests.models.secseq.decoder_twin import code_tree, random_labels  # noqa: E402
 
 
 def test_label_shares_by_hand():

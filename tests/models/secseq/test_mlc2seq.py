@@ -4,12 +4,11 @@ import scipy.sparse as sp
 
 pytest.importorskip("torch")
 
-from tests.checks import same_topk  # noqa: E402
-from tests.models.secseq.small_models import SIZES, TINY, inputs  # noqa: E402
-
 from labelspace.errors import DataError, ParameterError  # noqa: E402
 from labelspace.models.secseq.mlc2seq import Mlc2Seq  # noqa: E402
 from labelspace.models.secseq.model import SeCSeq, SequenceModel  # noqa: E402
+from tests.checks import same_topk  # noqa: E402
+from tests.models.secseq.small_models import SIZES, TINY, inputs  # noqa: E402
 
 CODES = ("code_size", "code_length")
 

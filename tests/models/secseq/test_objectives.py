@@ -4,6 +4,15 @@ import scipy.sparse as sp
 
 torch = pytest.importorskip("torch")
 
+from labelspace.labels.codes import Codes  # noqa: E402
+from labelspace.models.secseq import objectives  # noqa: E402
+from labelspace.models.secseq.objectives import (  # noqa: E402
+    PrefixObjective,
+    SequenceObjective,
+    build_objective,
+    digit_mask,
+    group_counts,
+)
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     code_tree,
@@ -13,16 +22,6 @@ from tests.models.secseq.decoder_twin import (  # noqa: E402
     random_decoder,
     random_labels,
     random_states,
-)
-
-from labelspace.labels.codes import Codes  # noqa: E402
-from labelspace.models.secseq import objectives  # noqa: E402
-from labelspace.models.secseq.objectives import (  # noqa: E402
-    PrefixObjective,
-    SequenceObjective,
-    build_objective,
-    digit_mask,
-    group_counts,
 )
 
 N = 8

@@ -3,6 +3,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from labelspace.models.secseq import prefix_search  # noqa: E402
+from labelspace.models.secseq.prefix_search import PrefixTable  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     HIDDEN_DIM,
@@ -12,9 +14,6 @@ from tests.models.secseq.decoder_twin import (  # noqa: E402
     prefix_state,
     random_decoder,
 )
-
-from labelspace.models.secseq import prefix_search  # noqa: E402
-from labelspace.models.secseq.prefix_search import PrefixTable  # noqa: E402
 
 SHARES = np.array([1, 1, 1, 1, 1, 0.5, 0.25, 0.75, 1], np.float32)
 

@@ -5,6 +5,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
+from labelspace.models.secseq import sequence_search  # noqa: E402
+from labelspace.models.secseq.sequence_search import generate_sequences  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     code_tree,
     next_digits,
@@ -13,10 +16,6 @@ from tests.models.secseq.decoder_twin import (  # noqa: E402
     random_decoder,
     random_states,
 )
-
-from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
-from labelspace.models.secseq import sequence_search  # noqa: E402
-from labelspace.models.secseq.sequence_search import generate_sequences  # noqa: E402
 
 CODES = {
     1: np.array([[0], [2], [1]], np.int32),

@@ -5,9 +5,6 @@ from sklearn.base import clone
 
 torch = pytest.importorskip("torch")
 
-from tests.checks import digest  # noqa: E402
-from tests.models.secseq.small_models import SIZES, fit, inputs, same_state, tiny  # noqa: E402
-
 from labelspace.errors import ModelError  # noqa: E402
 from labelspace.features.normalize import normalize_rows  # noqa: E402
 from labelspace.features.views import ViewTransformer  # noqa: E402
@@ -17,6 +14,8 @@ from labelspace.models.secseq.model import SeCSeq  # noqa: E402
 from labelspace.models.secseq.objectives import PrefixObjective  # noqa: E402
 from labelspace.models.secseq.training import Descent, SparseLayer, TreeTrainer  # noqa: E402
 from labelspace.types import Dataset, LabelSpace  # noqa: E402
+from tests.checks import digest  # noqa: E402
+from tests.models.secseq.small_models import SIZES, fit, inputs, same_state, tiny  # noqa: E402
 
 
 @pytest.mark.parametrize(
