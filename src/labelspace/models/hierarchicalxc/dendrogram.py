@@ -116,7 +116,9 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     n = S.shape[0]
     pairs, values = _upper_triangle(S)
     order = np.argsort(-values, kind="stable")
-    positive, link_similarity, nodes = link_complete(S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order])
+    positive, link_similarity, nodes = link_complete(
+        S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order]
+    )
     del S, order  # average link may need the memory
     tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest label ids
     if ties == "order":

@@ -163,9 +163,7 @@ class HierarchicalXC(Model):
         plan = phases(self.training, self.alpha)
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, lr_decay in batches(
-                    X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)
-                ):
+                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
                     self._train_step(net, phase, X, rows, lr_decay, rng)
         chain = layer_chain(sizes, self.activation, self.input_code)
         layers, embeddings = flatten_layers(net.encoder.stack.layers), quantize_int8(net.encoder.features.vectors)
@@ -179,7 +177,7 @@ class HierarchicalXC(Model):
     ) -> None:
         """One step of the autoencoder and the classifiers, or of what is trained in the phase."""
         net.n_steps += 1
-        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # lower where only codes are learned
+        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
         rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
         encoded = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
         by_code = np.zeros_like(encoded.code)

@@ -142,9 +142,7 @@ class NeuralXC(Model):
         plan, seen = phases(self.training, self.alpha, self.beta), seen_labels(Y)  # step 2
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, lr_decay in batches(
-                    X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)
-                ):
+                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
                     self._train_step(net, phase, X, Y, rows, seen, lr_decay, rng)
         self._store(net, Y)  # step 7
 
@@ -174,7 +172,7 @@ class NeuralXC(Model):
         """One step on eq. 1, or the terms of it that count in the phase."""
         net.n_steps += 1
         net.n_classifier_steps += phase.classify
-        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # lower where only codes are learned
+        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
         rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
         autoencoder_rates = rates.none() if phase.freeze_codes else rates
         encoded = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
