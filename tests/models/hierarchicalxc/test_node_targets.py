@@ -21,9 +21,9 @@ def on_paths(Y, tree):
             below[node, tree.label[node]] = 1
         if node:
             below[tree.parent[node]] += below[node]
-    found = Y @ below.T > 0
-    found[:, 0] = True
-    return found
+    on_path = Y @ below.T > 0
+    on_path[:, 0] = True
+    return on_path
 
 
 def test_targets_are_the_children_of_nodes_on_the_paths(case):
@@ -32,11 +32,11 @@ def test_targets_are_the_children_of_nodes_on_the_paths(case):
     targets, nodes, ends = NodeTargets.build(tree, Y, off_path=0).of_rows(rows)
     expected = on_paths(Y, tree)
     for row in range(0, 200, 7):
-        own = slice(ends[row], ends[row + 1])
+        part = slice(ends[row], ends[row + 1])
         trained = expected[row, tree.parent]
         trained[0] = False  # the root has no classifier
-        assert sorted(nodes[own].tolist()) == np.flatnonzero(trained).tolist()
-        assert np.array_equal(targets[own], expected[row, nodes[own]])
+        assert sorted(nodes[part].tolist()) == np.flatnonzero(trained).tolist()
+        assert np.array_equal(targets[part], expected[row, nodes[part]])
 
 
 def test_the_log_odds_are_how_often_a_node_is_on_the_path_given_its_parent(case):

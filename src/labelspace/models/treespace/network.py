@@ -84,10 +84,10 @@ class LevelNet:
         self.hidden_bias.step(by_units.sum(axis=0), rates.dense, self.n_steps)
         self.features.descend(batch, by_units, rates.features)
 
-    def _rows_by_level(self, nodes: Ints, node_rows: Ints) -> list[tuple[Longs, slice]]:
+    def _rows_by_level(self, nodes: Ints, visit_rows: Ints) -> list[tuple[Longs, slice]]:
         """For each level, the rows with its parents on their paths, which need a vector there, and its slice."""
         child_level = self.layout.level[self.layout.nodes.first_child[nodes]]
-        rows = [np.unique(node_rows[child_level == level]) for level in range(self.layout.levels)]
+        rows = [np.unique(visit_rows[child_level == level]) for level in range(self.layout.levels)]
         return [(at, part) for at, part in zip(rows, self.layout.level_slices(), strict=True) if len(at)]
 
     def _descend_nodes(
@@ -100,7 +100,7 @@ class LevelNet:
         """
         layout, projections = self.layout, self.projections
         by_documents, by_norms = np.zeros_like(documents), np.zeros_like(norms)
-        nodes, node_rows, child_starts, row_ends = visits
+        nodes, visit_rows, child_starts, row_ends = visits
         order = np.argsort(nodes, kind="stable")
         parents, parent_starts = np.unique(nodes[order], return_index=True)
         targets = np.zeros((len(parents), int(layout.widths.max())), np.float32)
@@ -108,7 +108,7 @@ class LevelNet:
             targets = projections.targets(parents, self.embeddings)
         residuals = np.zeros_like(targets)
         learn_children(
-            parents, np.append(parent_starts, len(order)), order, node_rows, child_starts, row_ends, on_path, documents,
+            parents, np.append(parent_starts, len(order)), order, visit_rows, child_starts, row_ends, on_path, documents,
             norms, weights, *layout.tree, layout.level, layout.offset, layout.width, layout.document_offset,
             self.embeddings, self.bias, self.squares, self.bias_squares, targets, 2 * self.consistency_weight,
             self.weight_decay, learning_rate, self.ball, by_documents, by_norms, residuals,
