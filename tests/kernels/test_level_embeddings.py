@@ -93,8 +93,8 @@ def learned(case, rows, goals_of=None, pull=0.0, decay=0.0, rate=0.1, squares=0.
     learn_children(
         groups, np.append(at, len(order)), order, of_rows, begins, ends, case.reached, case.documents[rows],
         case.lengths[rows], case.weights[rows], first, last, shape.level, shape.offset, shape.width,
-        shape.document_offset, out["vectors"], out["bias"], out["squares"], out["bias_squares"], goals, pull, decay, rate, case.ball,
-        out["by_documents"], out["by_lengths"], out["strays"],
+        shape.document_offset, out["vectors"], out["bias"], out["squares"], out["bias_squares"], goals, pull, decay,
+        rate, case.ball, out["by_documents"], out["by_lengths"], out["strays"],
     )  # fmt: skip
     return out
 
