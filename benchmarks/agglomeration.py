@@ -7,7 +7,7 @@
 by a power law (frequency of the r-th label as r^-0.9): a document has 5, and each but the first is, with probability
 1/2, from the same small group of labels as the first. The number of documents gives about as many pairs as collections
 of that size have. ``pairs`` are pairs of labels that share a document, ``similarity_s`` the seconds to count them.
-For each way to break ties: ``seconds`` of the tree, ``positive`` merges at a similarity above 0, ``height`` and
+For each kind of ties: ``seconds`` of the tree, ``positive`` merges at a similarity above 0, ``height`` and
 ``balance`` (1 is fully balanced) before and after rebalancing, which takes ``rebalance_s``. Each size runs in a child
 process, to measure its peak memory alone: ``start_MB`` is the peak before the trees are built, ``peak_MB`` after.
 """
@@ -74,7 +74,7 @@ def label_matrix(source: str, seed: int) -> Csr:
 
 
 def measure(source: str, similarity: str, seed: int) -> None:
-    """Print one row for each way to break ties."""
+    """Print one row for each kind of ties."""
     small = sp.csr_matrix(np.diag(np.ones(9, np.float32), 1) + np.diag(np.ones(9, np.float32), -1))
     for ties in TIES:
         rebalanced(complete_link(small, ties))  # compiles

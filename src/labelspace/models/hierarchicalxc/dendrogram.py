@@ -93,8 +93,9 @@ def label_similarity(Y: Csr, measure: str) -> Csr:
 def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> Nodes:
     """The complete-link tree over the columns of Y; rebalanced "always", "never", or with "auto" if it is a chain."""
     tree = complete_link(label_similarity(Y, measure), ties)
-    folded = balance == "always" or (balance == "auto" and tree.is_chain())
-    return to_nodes(rebalanced(tree) if folded else tree)
+    if balance == "always" or (balance == "auto" and tree.is_chain()):
+        tree = rebalanced(tree)
+    return to_nodes(tree)
 
 
 def complete_link(S: Csr, ties: str = "average") -> Dendrogram:

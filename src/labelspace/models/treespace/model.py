@@ -9,8 +9,8 @@ Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Mul
    embedding with the dimension of its level (network.py, layout.py).
 3. Prediction loss: for each node on a document's paths, which of its children are on them too? The margin of a child is
    the product of its embedding and the document's vector, plus a bias; with ``space=poincare`` both are points of the
-   Poincaré ball, and their distance takes the place of the angle (ball.py). The logistic losses of all levels are
-   summed, each level with ``level_weight`` times the weight of the level above.
+   Poincaré ball, and their distance replaces the angle (ball.py). The logistic losses of all levels are summed, each
+   level with ``level_weight`` times the weight of the level above.
 4. Consistency loss: the squared distance of a child from the projection of its parent, with ``consistency_weight``. The
    projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent
    (projections.py).

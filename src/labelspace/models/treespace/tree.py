@@ -67,7 +67,7 @@ def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> Nodes:
 def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> Nodes:
     """The given labels and their ancestors as nodes.
 
-    With ``closed`` every node stands for its label. Otherwise a document with a label need not carry its ancestors, so
+    With ``closed`` every node is its label. Otherwise a document with a label need not carry its ancestors, so
     a given label with descendants gets an extra leaf below its node.
 
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=4)
