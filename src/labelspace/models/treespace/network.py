@@ -108,8 +108,8 @@ class LevelNet:
             targets = projections.targets(parents, self.embeddings)
         residuals = np.zeros_like(targets)
         learn_children(
-            parents, np.append(parent_starts, len(order)), order, visit_rows, child_starts, row_ends, on_path, documents,
-            norms, weights, *layout.tree, layout.level, layout.offset, layout.width, layout.document_offset,
+            parents, np.append(parent_starts, len(order)), order, visit_rows, child_starts, row_ends, on_path,
+            documents, norms, weights, *layout.tree, layout.level, layout.offset, layout.width, layout.document_offset,
             self.embeddings, self.bias, self.squares, self.bias_squares, targets, 2 * self.consistency_weight,
             self.weight_decay, learning_rate, self.ball, by_documents, by_norms, residuals,
         )  # fmt: skip
