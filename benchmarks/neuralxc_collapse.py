@@ -1,14 +1,14 @@
-"""Why NeuralXC as its authors ran it answers with the most frequent labels, whatever the document.
+"""Why NeuralXC as its authors ran it predicts the most frequent labels for every document.
 
     python benchmarks/neuralxc_collapse.py DATA [--epochs 20] [--only NAME ...]
 
 Needs torch. Their published settings for Bibtex are the first row: features-1152-600-256 and back, regressor
 256-112-32, labels-96-32 and back, ReLU, tanh on the codes of labels, Adam at 0.0003 with a weight decay of 0.0001,
-batches of 64, alpha = beta = 0.01, losses that are means, Xavier's start; but ReLU where the decoder of features and
+batches of 64, alpha = beta = 0.01, mean losses, Xavier initialization; but ReLU where the decoder of features and
 the encoder of labels have a leaky one, and no sigmoid on the features. Each further row changes what it says.
-Measured after each of some epochs on a fifth of train; ``spread`` is the standard deviation of a label's scores over
-documents, averaged over labels: near 0, all documents get the same answer. ``code`` is the mean size of the numbers in
-f(phi_i(x)): near 1, tanh is saturated.
+Measured after some epochs on a fifth of train. ``spread`` is the standard deviation of a label's scores over documents,
+averaged over labels: near 0, all documents get the same prediction. ``code`` is the mean absolute value of f(phi_i(x)):
+near 1, tanh is saturated.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from labelspace import metrics
 from labelspace.training.losses import log_odds
 from labelspace.types import Csr, TopK
 
-TOLD = (2, 5, 10, 20, 40)  # epochs after which to measure
+MEASURED = (2, 5, 10, 20, 40)  # epochs after which to measure
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to train it."""
+    """Hyperparameters of a training."""
 
     inputs: tuple[int, ...] = (1152, 600, 256)
     between: tuple[int, ...] = (112,)
     outputs: tuple[int, ...] = (96, 32)
     saturating: bool = True  # tanh on the codes of labels
-    prior: bool = False  # biases begin at the labels' frequencies
+    prior_bias: bool = False  # biases start at the log-odds of the label frequencies
     mean: bool = True  # losses are means over features and labels, not sums
-    decay: float = 1e-4
-    rate: float = 3e-4
+    weight_decay: float = 1e-4
+    learning_rate: float = 3e-4
 
 
 PUBLISHED = Setting()
-CURED = Setting(saturating=False, prior=True, mean=False, decay=0.0)
+FIXED = Setting(saturating=False, prior_bias=True, mean=False, weight_decay=0.0)
 ROWS = {
     "as published": PUBLISHED,
-    "biases at the labels' frequencies": replace(PUBLISHED, prior=True),
+    "biases at the labels' frequencies": replace(PUBLISHED, prior_bias=True),
     "codes without tanh": replace(PUBLISHED, saturating=False),
     "sums, not means": replace(PUBLISHED, mean=False),
-    "no weight decay": replace(PUBLISHED, decay=0.0),
-    "sums and no decay": replace(PUBLISHED, mean=False, decay=0.0),
-    "all four": CURED,
-    "all four, one layer each of 256": replace(CURED, inputs=(256,), between=(), outputs=(256,)),
+    "no weight decay": replace(PUBLISHED, weight_decay=0.0),
+    "sums and no decay": replace(PUBLISHED, mean=False, weight_decay=0.0),
+    "all four": FIXED,
+    "all four, one layer each of 256": replace(FIXED, inputs=(256,), between=(), outputs=(256,)),
 }
 
 
 def layers(widths: list[int], last: nn.Module | None = None) -> nn.Sequential:
-    """Dense layers with ReLU between, from Xavier's start."""
+    """Dense layers with ReLU between, with Xavier initialization."""
     parts: list[nn.Module] = []
     for inputs, units in zip(widths, widths[1:], strict=False):
         dense = nn.Linear(inputs, units)
@@ -78,7 +78,7 @@ class Net(nn.Module):
         self.f = layers([inputs[-1], *setting.between, outputs[-1]], code)
         self.phi_o, self.psi_o = layers(outputs, code), layers(outputs[::-1])
         last = self.psi_o[-1]
-        if setting.prior and isinstance(last, nn.Linear):
+        if setting.prior_bias and isinstance(last, nn.Linear):
             last.bias.data = torch.from_numpy(log_odds(Y))
 
     def loss(self, x: torch.Tensor, y: torch.Tensor, mean: bool) -> torch.Tensor:
@@ -91,17 +91,17 @@ class Net(nn.Module):
 
 
 def dense(M: Csr, rows: np.ndarray | slice = slice(None)) -> torch.Tensor:
-    """Some rows as a table."""
+    """Some rows as a dense tensor."""
     return torch.from_numpy(M[rows].toarray().astype(np.float32))
 
 
 def run(train: Split, unseen: Split, setting: Setting, epochs: int) -> list[str]:
-    """What is told after some epochs."""
+    """The figures after some epochs."""
     X, Y = train
     torch.manual_seed(0)
     net = Net(Y, X.shape[1], setting)
-    adam = torch.optim.Adam(net.parameters(), lr=setting.rate, weight_decay=setting.decay)
-    told = []
+    adam = torch.optim.Adam(net.parameters(), lr=setting.learning_rate, weight_decay=setting.weight_decay)
+    cells = []
     for epoch in range(1, epochs + 1):
         order = np.random.default_rng(epoch).permutation(X.shape[0])
         for start in range(0, len(order), 64):
@@ -110,15 +110,15 @@ def run(train: Split, unseen: Split, setting: Setting, epochs: int) -> list[str]
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
-        if epoch in TOLD:
+        if epoch in MEASURED:
             with torch.no_grad():
                 code = net.f(net.phi_i(dense(unseen[0])))
                 scores = net.psi_o(code).numpy()
             top = TopK.from_scores(scores, 5)
             figures = metrics.evaluate(unseen[1], top, propensity_from="test")
             shares = "/".join(f"{figures[key]:.1f}" for key in ("P@1", "P@3", "P@5"))
-            told.append(f"{shares} ({scores.std(axis=0).mean():.3f}, {code.abs().mean():.2f})")
-    return told
+            cells.append(f"{shares} ({scores.std(axis=0).mean():.3f}, {code.abs().mean():.2f})")
+    return cells
 
 
 def main() -> None:
@@ -132,14 +132,14 @@ def main() -> None:
     train, unseen = read(args.data, "validation", {})
     print(
         "| P@1/3/5 (spread, code) after epochs |",
-        " | ".join(str(epoch) for epoch in TOLD if epoch <= args.epochs),
+        " | ".join(str(epoch) for epoch in MEASURED if epoch <= args.epochs),
         "| CPU s |",
     )
     for name, setting in ROWS.items():
         if not args.only or name in args.only:
             before = time.process_time()
-            told = run(train, unseen, setting, args.epochs)
-            print(f"| {name} |", " | ".join(told), f"| {time.process_time() - before:.0f} |", flush=True)
+            cells = run(train, unseen, setting, args.epochs)
+            print(f"| {name} |", " | ".join(cells), f"| {time.process_time() - before:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.level_embeddings import RADIUS, ball_product, learn_children, map_units, passes, search_levels
-from labelspace.models.treespace.network import Shape, level_widths, nodes_in_bytes, placed
-from labelspace.models.treespace.tree import node_rows, numbered_by_level
+from labelspace.models.treespace.ball import bound_norms
+from labelspace.models.treespace.layout import LevelLayout, level_dims, quantize_nodes
+from labelspace.models.treespace.tree import breadth_first_nodes, on_path_nodes
 from labelspace.types import TopK
 
 
@@ -16,7 +17,7 @@ from labelspace.types import TopK
 class Case:
     """A tree with a label at every node, vectors for it, and documents that reach some of its nodes."""
 
-    shape: Shape
+    shape: LevelLayout
     vectors: np.ndarray
     bias: np.ndarray
     documents: np.ndarray
@@ -30,13 +31,13 @@ class Case:
 def some_case(seed, ball=False, n=7, n_labels=14, root=3, leaf=6):
     rng = np.random.default_rng(seed)
     parents = np.array([-1, -1, *(rng.integers(-1, i) for i in range(2, n_labels))])
-    nodes = numbered_by_level(parents, np.arange(n_labels))
-    shape = Shape(nodes, level_widths(root, leaf, nodes.height))
+    nodes = breadth_first_nodes(parents, np.arange(n_labels))
+    shape = LevelLayout(nodes, level_dims(root, leaf, nodes.height))
     vectors = rng.standard_normal(int(shape.width.sum())).astype(np.float32)
     raw = rng.standard_normal((n, int(shape.widths.sum()))).astype(np.float32)
-    documents, lengths = placed(shape, raw, ball)
+    documents, lengths = bound_norms(shape, raw, ball)
     Y = rng.random((n, n_labels)) < 0.25
-    starts, reached = node_rows(sp.csr_matrix(Y.astype(np.float32)), nodes)
+    starts, reached = on_path_nodes(sp.csr_matrix(Y.astype(np.float32)), nodes)
     weights = rng.random((n, shape.levels)).astype(np.float32) + np.float32(0.5)
     bias = rng.standard_normal(len(nodes)).astype(np.float32)
     return Case(shape, vectors, bias, documents, lengths, weights, starts, reached, ball)
@@ -58,7 +59,7 @@ def vector_of(case, vectors, node):
 def margin_of(case, vectors, row, node, document=None, length=None):
     """In float64, by the formulas of the ball in full."""
     own = vector_of(case, vectors, node).astype(np.float64)
-    place, level = case.shape.place[node], case.shape.level[node]
+    place, level = case.shape.document_offset[node], case.shape.level[node]
     x = (case.documents[row] if document is None else document)[place : place + len(own)].astype(np.float64)
     if not case.ball:
         return x @ own + case.bias[node]
@@ -91,9 +92,9 @@ def learned(case, rows, goals_of=None, pull=0.0, decay=0.0, rate=0.1, squares=0.
     shape = case.shape
     learn_children(
         groups, np.append(at, len(order)), order, of_rows, begins, ends, case.reached, case.documents[rows],
-        case.lengths[rows], case.weights[rows], first, last, shape.level, shape.offset, shape.width, shape.place,
-        out["vectors"], out["bias"], out["squares"], out["bias_squares"], goals, pull, decay, rate, case.ball,
-        out["by_documents"], out["by_lengths"], out["strays"],
+        case.lengths[rows], case.weights[rows], first, last, shape.level, shape.offset, shape.width,
+        shape.document_offset, out["vectors"], out["bias"], out["squares"], out["bias_squares"], goals, pull, decay,
+        rate, case.ball, out["by_documents"], out["by_lengths"], out["strays"],
     )  # fmt: skip
     return out
 
@@ -107,7 +108,7 @@ def slow_learned(case, rows, goals_of=None, pull=0.0, decay=0.0, rate=0.1, squar
     strays = {}
     for child in range(1, len(bias)):
         parent = shape.nodes.parent[child]
-        size, place, level = shape.width[child], shape.place[child], shape.level[child]
+        size, place, level = shape.width[child], shape.document_offset[child], shape.level[child]
         own, gradient, by_bias, by_length, passed = vector_of(case, vectors, child), np.zeros(size), 0.0, 0.0, False
         for i, row in enumerate(rows):
             nodes = case.reached[case.starts[row] : case.starts[row + 1]]
@@ -230,12 +231,12 @@ def searched(case, beam, k, quantize_int8=False):
     scales, vectors = np.ones(len(case.bias), np.float32), case.vectors
     lengths = np.ones(len(case.bias), np.float32)
     if quantize_int8:
-        vectors, scales = nodes_in_bytes(shape, case.vectors)
+        vectors, scales = quantize_nodes(shape, case.vectors)
     for node in range(1, len(case.bias)):
         lengths[node] = np.linalg.norm(vector_of(case, case.vectors, node))
     search_levels(
         case.documents, case.lengths, vectors, scales, lengths, case.bias, *shape.tree, shape.nodes.label, shape.level,
-        shape.offset, shape.width, shape.place, case.ball, beam, out.labels, out.scores,
+        shape.offset, shape.width, shape.document_offset, case.ball, beam, out.labels, out.scores,
     )  # fmt: skip
     return out
 

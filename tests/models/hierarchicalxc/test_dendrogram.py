@@ -8,23 +8,24 @@ from scipy.spatial.distance import squareform
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.kernels.complete_link import refold
-from labelspace.models.hierarchicalxc import dendrogram as agglomeration
+from labelspace.models.hierarchicalxc import dendrogram
 from labelspace.models.hierarchicalxc.dendrogram import (
     TIES,
     Dendrogram,
-    balanced,
+    cluster_labels,
     complete_link,
     label_similarity,
+    rebalanced,
     to_nodes,
 )
 
 
 def clusters(children, n):
     """The labels of each node."""
-    held = [frozenset([i]) for i in range(n)]
+    labels = [frozenset([i]) for i in range(n)]
     for a, b in children:
-        held.append(held[int(a)] | held[int(b)])
-    return held
+        labels.append(labels[int(a)] | labels[int(b)])
+    return labels
 
 
 def leaves(tree):
@@ -39,8 +40,8 @@ def leaves(tree):
     return order
 
 
-def likeness(n, density, levels, seed):
-    """Similarities without ties where levels is 0, else whole numbers up to it."""
+def similarities(n, density, levels, seed):
+    """Similarities without ties where levels is 0, else integers up to it."""
     rng = np.random.default_rng(seed)
     values = rng.permutation(n * n).reshape(n, n) + 1 if levels == 0 else rng.integers(1, levels + 1, (n, n))
     upper = np.triu(values * (rng.random((n, n)) < density), 1).astype(np.float32)
@@ -48,21 +49,21 @@ def likeness(n, density, levels, seed):
 
 
 def random_tree(n, seed, chain=0.0):
-    """Random merges; with the chance ``chain`` the last cluster takes in one label."""
+    """Random merges; with probability ``chain`` of the last cluster and another."""
     rng = np.random.default_rng(seed)
-    apart, children = list(range(n)), []
-    while len(apart) > 1:
+    clusters, children = list(range(n)), []
+    while len(clusters) > 1:
         last = n + len(children) - 1
-        first = last if children and rng.random() < chain else apart[rng.integers(len(apart))]
-        apart.remove(first)
-        second = apart.pop(rng.integers(len(apart)))
+        first = last if children and rng.random() < chain else clusters[rng.integers(len(clusters))]
+        clusters.remove(first)
+        second = clusters.pop(rng.integers(len(clusters)))
         children.append((first, second) if rng.random() < 0.5 else (second, first))
-        apart.append(n + len(children) - 1)
+        clusters.append(n + len(children) - 1)
     similarity = -np.sort(-rng.random(n - 1)).astype(np.float32)
     return Dendrogram(np.array(children, np.int32).reshape(-1, 2), similarity)
 
 
-def layer_chain(n):
+def chain_tree(n):
     firsts = np.concatenate([[0], np.arange(n, 2 * n - 2)])
     return Dendrogram(np.stack([firsts, np.arange(1, n)], 1).astype(np.int32), np.zeros(n - 1, np.float32))
 
@@ -80,7 +81,7 @@ def check_tree(tree, n):
 
 @given(st.integers(2, 30), st.sampled_from([0.1, 0.4, 0.9, 1.0]), st.integers(0, 10**6), st.sampled_from(TIES))
 def test_positive_merges_are_scipys(n, density, seed, ties):
-    table = likeness(n, density, 0, seed)
+    table = similarities(n, density, 0, seed)
     distance = table.max() + 1 - table
     np.fill_diagonal(distance, 0)
     theirs = linkage(squareform(distance), "complete")
@@ -95,13 +96,13 @@ def test_positive_merges_are_scipys(n, density, seed, ties):
 
 @given(st.integers(2, 25), st.floats(0, 1), st.integers(1, 4), st.integers(0, 10**6), st.sampled_from(TIES))
 def test_each_merge_is_of_two_clusters_that_none_are_closer_than(n, density, levels, seed, ties):
-    table = likeness(n, density, levels, seed)
+    table = similarities(n, density, levels, seed)
     tree = complete_link(sp.csr_matrix(table), ties)
     check_tree(tree, n)
-    held, now = clusters(tree.children, n), set(range(n))
+    labels_of, now = clusters(tree.children, n), set(range(n))
 
     def closeness(a, b):
-        return table[np.ix_(sorted(held[a]), sorted(held[b]))].min()
+        return table[np.ix_(sorted(labels_of[a]), sorted(labels_of[b]))].min()
 
     for j, (a, b) in enumerate(tree.children.tolist()):
         best = max(closeness(c, d) for c in now for d in now if c < d)
@@ -111,20 +112,20 @@ def test_each_merge_is_of_two_clusters_that_none_are_closer_than(n, density, lev
 
 @given(st.integers(2, 25), st.floats(0, 0.6), st.integers(1, 4), st.integers(0, 10**6))
 def test_ties_are_broken_by_the_average_and_then_by_the_number_of_labels(n, density, levels, seed):
-    table = likeness(n, density, levels, seed)
+    table = similarities(n, density, levels, seed)
     tree = complete_link(sp.csr_matrix(table))
-    held, now = clusters(tree.children, n), set(range(n))
+    labels_of, now = clusters(tree.children, n), set(range(n))
 
     def mean(a, b):
-        return table[np.ix_(sorted(held[a]), sorted(held[b]))].astype(np.float64).mean()
+        return table[np.ix_(sorted(labels_of[a]), sorted(labels_of[b]))].astype(np.float64).mean()
 
     for j, (a, b) in enumerate(tree.children.tolist()):
         if tree.similarity[j] == 0:
             best = max(mean(c, d) for c in now for d in now if c < d)
             assert np.isclose(mean(a, b), best, rtol=1e-9)
             if best == 0:
-                smallest = sorted(len(held[c]) for c in now)[:2]
-                assert sorted([len(held[a]), len(held[b])]) == smallest
+                smallest = sorted(len(labels_of[c]) for c in now)[:2]
+                assert sorted([len(labels_of[a]), len(labels_of[b])]) == smallest
         now = (now - {a, b}) | {n + j}
 
 
@@ -138,7 +139,7 @@ def test_ties_in_order_give_a_chain_of_the_clusters_left():
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("n", [1, 2, 3, 17])
 @pytest.mark.parametrize("value", [0, 1])
-def test_all_alike_and_none_alike(n, value, ties):
+def test_all_similar_and_none_similar(n, value, ties):
     tree = complete_link(sp.csr_matrix(np.full((n, n), value, np.float32)), ties)
     check_tree(tree, n)
     assert (tree.similarity == value).all()
@@ -156,7 +157,7 @@ def test_labels_that_were_never_seen_are_joined_low():
 
 
 def test_the_input_is_left_alone_and_the_result_is_always_the_same():
-    S = sp.csr_matrix(likeness(80, 0.3, 3, 1) + 5 * np.eye(80, dtype=np.float32))
+    S = sp.csr_matrix(similarities(80, 0.3, 3, 1) + 5 * np.eye(80, dtype=np.float32))
     S.indices[: S.indptr[1]] = S.indices[: S.indptr[1]][::-1].copy()  # unsorted
     S.data[: S.indptr[1]] = S.data[: S.indptr[1]][::-1].copy()
     S.has_sorted_indices = False
@@ -164,14 +165,14 @@ def test_the_input_is_left_alone_and_the_result_is_always_the_same():
     one, other = complete_link(S), complete_link(S)
     assert all(np.array_equal(a, b) for a, b in zip(before, [S.data, S.indices, S.indptr], strict=True))
     assert np.array_equal(one.children, other.children)
-    plain = likeness(80, 0.3, 3, 1)
+    plain = similarities(80, 0.3, 3, 1)
     assert np.array_equal(one.children, complete_link(sp.csr_matrix(plain)).children), "the diagonal does not count"
 
 
-def test_above_the_bound_only_the_most_similar_clusters_are_looked_at(monkeypatch):
-    table = likeness(60, 0.2, 0, 4)
+def test_above_the_bound_only_the_most_similar_clusters_are_considered(monkeypatch):
+    table = similarities(60, 0.2, 0, 4)
     exact = complete_link(sp.csr_matrix(table))
-    monkeypatch.setattr(agglomeration, "MAX_EDGES", 50)
+    monkeypatch.setattr(dendrogram, "MAX_EDGES", 50)
     tree = complete_link(sp.csr_matrix(table))
     check_tree(tree, 60)
     positive = int((exact.similarity > 0).sum())
@@ -182,9 +183,9 @@ def test_above_the_bound_only_the_most_similar_clusters_are_looked_at(monkeypatc
 def test_matrices_that_are_no_similarities_are_refused():
     with pytest.raises(DataError, match=r"must be a square matrix .* but are \(2, 3\); give"):
         complete_link(sp.csr_matrix((2, 3), dtype=np.float32))
-    with pytest.raises(DataError, match=r"must be 0 or more, but one is -1.0; shift"):
+    with pytest.raises(DataError, match=r"must be at least 0, but one is -1.0; shift"):
         complete_link(sp.csr_matrix(np.array([[0, -1], [-1, 0]], np.float32)))
-    with pytest.raises(DataError, match="must be 0 or more, but one is nan"):
+    with pytest.raises(DataError, match="must be at least 0, but one is nan"):
         complete_link(sp.csr_matrix(np.array([[0, np.nan], [np.nan, 0]], np.float32)))
     for other in (0, 2):
         with pytest.raises(DataError, match="must be symmetric"):
@@ -193,23 +194,23 @@ def test_matrices_that_are_no_similarities_are_refused():
         complete_link(sp.csr_matrix((2, 2), dtype=np.float32), "x")
 
 
-def test_likeness_counts_documents_or_divides_by_those_of_either():
+def test_the_similarity_is_the_number_of_shared_documents_or_intersection_over_union():
     rng = np.random.default_rng(0)
     Y = (rng.random((30, 8)) < 0.3).astype(np.float32)
     Y[:, 5] = 0
-    both, own = Y.T @ Y, Y.sum(axis=0)
-    apart = ~np.eye(8, dtype=bool)
-    assert np.array_equal(label_similarity(sp.csr_matrix(Y), "counts").toarray()[apart], both[apart])
-    iou = both / np.maximum(own[:, None] + own - both, 1)
-    assert np.allclose(label_similarity(sp.csr_matrix(Y), "iou").toarray()[apart], iou[apart])
+    both, counts = Y.T @ Y, Y.sum(axis=0)
+    distinct = ~np.eye(8, dtype=bool)
+    assert np.array_equal(label_similarity(sp.csr_matrix(Y), "counts").toarray()[distinct], both[distinct])
+    iou = both / np.maximum(counts[:, None] + counts - both, 1)
+    assert np.allclose(label_similarity(sp.csr_matrix(Y), "iou").toarray()[distinct], iou[distinct])
     with pytest.raises(ParameterError, match="measure must be one of counts, iou, but is 'x'"):
         label_similarity(sp.csr_matrix(Y), "x")
 
 
 @given(st.integers(1, 200), st.integers(0, 10**6), st.sampled_from([0.0, 0.5, 0.9, 1.0]))
-def test_a_balanced_tree_is_low_and_keeps_the_order_of_its_leaves(n, seed, chain):
+def test_a_rebalanced_tree_is_low_and_has_the_same_order_of_leaves(n, seed, chain):
     tree = random_tree(n, seed, chain)
-    folded = balanced(tree)
+    folded = rebalanced(tree)
     check_tree(folded, n)
     assert leaves(folded) == leaves(tree)
     assert folded.height() <= min(tree.height(), 2 * np.log2(n) + 2)
@@ -218,9 +219,9 @@ def test_a_balanced_tree_is_low_and_keeps_the_order_of_its_leaves(n, seed, chain
 
 
 @given(st.integers(2, 60), st.integers(0, 10**6), st.sampled_from([0.0, 0.9]))
-def test_a_folded_node_has_the_similarity_of_the_smallest_node_that_held_its_labels(n, seed, chain):
+def test_a_new_node_has_the_similarity_of_the_smallest_node_that_had_its_labels(n, seed, chain):
     tree = random_tree(n, seed, chain)
-    folded = balanced(tree)
+    folded = rebalanced(tree)
     if folded is tree:
         return
     before = clusters(tree.children, n)[n:]
@@ -229,22 +230,22 @@ def test_a_folded_node_has_the_similarity_of_the_smallest_node_that_held_its_lab
         assert folded.similarity[j] == tree.similarity[smallest]
 
 
-def test_a_tree_that_is_low_already_stays_as_it_is():
+def test_a_tree_that_is_already_low_is_unchanged():
     children = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], np.int32)
     tree = Dendrogram(children, np.arange(7, 0, -1).astype(np.float32))
-    assert balanced(tree) is tree
+    assert rebalanced(tree) is tree
     folded, similarity = refold(tree.children, tree.similarity)
-    assert set(clusters(folded, 8)) == set(clusters(children, 8)), "nothing is torn apart that halves well"
+    assert set(clusters(folded, 8)) == set(clusters(children, 8)), "clusters that halve well are not split"
     assert sorted(similarity) == sorted(tree.similarity)
 
 
-def test_a_chain_of_a_million_labels_is_told_and_mended():
+def test_a_chain_of_a_million_labels_is_detected_and_rebalanced():
     n = 1_000_000
-    chain = layer_chain(n)
+    chain = chain_tree(n)
     assert chain.height() == n - 1
     assert chain.is_chain()
     assert chain.balance() < 1e-4
-    low = balanced(chain)
+    low = rebalanced(chain)
     assert low.height() == 20
     assert low.balance() == 1.0
     assert to_nodes(low).height == 20
@@ -262,7 +263,7 @@ def test_measures_of_a_tree_worked_by_hand():
 
 
 @given(st.integers(1, 120), st.integers(0, 10**6), st.sampled_from([0.0, 0.9]))
-def test_nodes_are_numbered_as_the_search_wants_them(n, seed, chain):
+def test_nodes_are_numbered_breadth_first_with_adjacent_siblings(n, seed, chain):
     tree = random_tree(n, seed, chain)
     nodes = to_nodes(tree)
     assert sorted(nodes.label[nodes.label >= 0]) == list(range(n))
@@ -270,7 +271,7 @@ def test_nodes_are_numbered_as_the_search_wants_them(n, seed, chain):
     assert all(array.dtype == np.int32 for array in (nodes.first_child, nodes.last_child, nodes.label, nodes.parent))
     inner = np.flatnonzero(nodes.label < 0)
     claimed = [child for i in inner for child in range(nodes.first_child[i], nodes.last_child[i])]
-    assert claimed == list(range(1, len(nodes))), "children stand side by side, in the order of their parents"
+    assert claimed == list(range(1, len(nodes))), "children are adjacent, in the order of their parents"
     assert (nodes.first_child[inner] > inner).all()
     assert (nodes.first_child[nodes.label >= 0] == 0).all()
     assert (nodes.last_child[nodes.label >= 0] == 0).all()
@@ -278,3 +279,9 @@ def test_nodes_are_numbered_as_the_search_wants_them(n, seed, chain):
     leaf = nodes.label >= 0
     assert nodes.level[leaf][np.argsort(nodes.label[leaf])].tolist() == (tree.depths() + (n == 1)).tolist()
     assert nodes.height == max(tree.height(), 1)
+
+
+@pytest.mark.parametrize(("balance", "height"), [("never", 69), ("auto", 7), ("always", 7)])
+def test_a_chain_of_labels_is_rebalanced_as_asked(balance, height):
+    Y = sp.csr_matrix(np.eye(70, dtype=np.float32))
+    assert cluster_labels(Y, "counts", "order", balance).height == height

@@ -1,4 +1,4 @@
-"""The tree of levels: hierarchies and clusters as nodes, and the nodes that documents reach."""
+"""The label tree: hierarchies and clusters as nodes, and the nodes on the paths of documents."""
 
 import numpy as np
 import pytest
@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.models.treespace.tree import (
+    breadth_first_nodes,
+    clustered_nodes,
     hierarchy_nodes,
     is_closed,
-    learned_nodes,
     main_parents,
-    node_rows,
-    numbered_by_level,
+    on_path_nodes,
 )
 from labelspace.types import Hierarchy
 
@@ -21,7 +21,7 @@ def ids(*values):
     return np.array(values, np.int32)
 
 
-def marked(rows, n_labels):
+def label_matrix(rows, n_labels):
     Y = np.zeros((len(rows), n_labels), np.float32)
     for row, labels in enumerate(rows):
         Y[row, list(labels)] = 1
@@ -29,13 +29,13 @@ def marked(rows, n_labels):
 
 
 def paths(nodes):
-    """The labels on the way to each node, -1 for one that is no label; the root is left out."""
-    found = {0: ()}
+    """The labels on the path to each node, -1 for a node without label; the root is left out."""
+    paths_to = {0: ()}
     for node in range(len(nodes)):
         for child in range(nodes.first_child[node], nodes.last_child[node]):
-            found[child] = (*found[node], int(nodes.label[child]))
-    assert len(found) == len(nodes), "every node hangs below the root, and below one parent"
-    return sorted(found.values())
+            paths_to[child] = (*paths_to[node], int(nodes.label[child]))
+    assert len(paths_to) == len(nodes), "every node is below the root, and has one parent"
+    return sorted(paths_to.values())
 
 
 @st.composite
@@ -53,7 +53,7 @@ def graphs(draw):
 
 @st.composite
 def cases(draw):
-    """A hierarchy and what documents carry; every used label is used by one at least."""
+    """A hierarchy, and the labels of documents."""
     hierarchy = draw(graphs())
     n = hierarchy.parents.shape[0]
     rows = draw(st.lists(st.sets(st.integers(0, n - 1)), min_size=1, max_size=6))
@@ -61,15 +61,15 @@ def cases(draw):
     return hierarchy, rows
 
 
-def test_closed_is_said_of_nine_in_ten_of_the_documents_that_have_labels():
+def test_data_is_closed_where_nine_in_ten_documents_with_labels_carry_all_ancestors():
     tree = Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3)
-    assert is_closed(marked([[0, 1, 2]] * 9 + [[2]] + [[]] * 30, 3), tree)
-    assert not is_closed(marked([[0, 1, 2]] * 8 + [[0, 2]] * 2 + [[]] * 30, 3), tree)
-    assert not is_closed(marked([[1, 2]], 3), tree)
-    assert is_closed(marked([[2]], 3), Hierarchy.from_edges(np.zeros((0, 2)), 3))
+    assert is_closed(label_matrix([[0, 1, 2]] * 9 + [[2]] + [[]] * 30, 3), tree)
+    assert not is_closed(label_matrix([[0, 1, 2]] * 8 + [[0, 2]] * 2 + [[]] * 30, 3), tree)
+    assert not is_closed(label_matrix([[1, 2]], 3), tree)
+    assert is_closed(label_matrix([[2]], 3), Hierarchy.from_edges(np.zeros((0, 2)), 3))
     dag = Hierarchy.from_edges([[2, 0], [2, 1]], n_labels=3)
-    assert not is_closed(marked([[0, 2]], 3), dag)
-    assert is_closed(marked([[0, 1, 2]], 3), dag)
+    assert not is_closed(label_matrix([[0, 2]], 3), dag)
+    assert is_closed(label_matrix([[0, 1, 2]], 3), dag)
 
 
 @given(graphs())
@@ -82,10 +82,10 @@ def test_the_main_parent_is_the_first_of_the_deepest(hierarchy):
 
 
 @given(graphs())
-def test_numbers_go_level_by_level(hierarchy):
+def test_node_ids_go_level_by_level(hierarchy):
     parents = main_parents(hierarchy)
     n = len(parents)
-    nodes = numbered_by_level(parents, np.arange(n) + 100)
+    nodes = breadth_first_nodes(parents, np.arange(n) + 100)
     assert (np.diff(nodes.level) >= 0).all()
     assert (np.diff(nodes.parent) >= 0).all()
     node_of = {int(label) - 100: node for node, label in enumerate(nodes.label) if label >= 0}
@@ -99,12 +99,12 @@ def test_numbers_go_level_by_level(hierarchy):
     assert all(part.dtype == np.int32 for part in (nodes.first_child, nodes.last_child, nodes.label))
 
 
-def test_labels_and_those_above_them_are_the_nodes_of_closed_data():
+def test_labels_and_their_ancestors_are_the_nodes_of_closed_data():
     tree = Hierarchy.from_edges([[1, 0], [2, 1], [3, 1], [5, 4]], n_labels=7)
     assert paths(hierarchy_nodes(tree, ids(2, 4, 6), closed=True)) == [(), (0,), (0, 1), (0, 1, 2), (4,), (6,)]
 
 
-def test_a_used_label_with_others_below_gets_a_leaf_of_its_own():
+def test_a_given_label_with_descendants_gets_an_extra_leaf():
     tree = Hierarchy.from_edges([[1, 0], [2, 1], [3, 1], [5, 4]], n_labels=7)
     assert paths(hierarchy_nodes(tree, ids(1, 2, 4, 6), closed=False)) == [
         (),
@@ -112,72 +112,72 @@ def test_a_used_label_with_others_below_gets_a_leaf_of_its_own():
         (-1, -1),
         (-1, -1, 1),
         (-1, -1, 2),
-        (4,),  # nobody uses what is below it
+        (4,),  # its descendants are not given
         (6,),
     ]
 
 
 @given(cases(), st.booleans())
-def test_each_label_used_has_one_node(case, closed):
+def test_each_given_label_has_one_node(case, closed):
     hierarchy, rows = case
-    used = ids(*sorted(set().union(*rows)))
-    nodes = hierarchy_nodes(hierarchy, used, closed)
+    given_labels = ids(*sorted(set().union(*rows)))
+    nodes = hierarchy_nodes(hierarchy, given_labels, closed)
     paths(nodes)
-    own = sorted(nodes.label[nodes.label >= 0].tolist())
+    labels = sorted(nodes.label[nodes.label >= 0].tolist())
     leaf = nodes.first_child == nodes.last_child
     assert (nodes.label[leaf] >= 0).all(), "every leaf is a label"
-    assert set(nodes.label[leaf].tolist()) <= set(used.tolist())
+    assert set(nodes.label[leaf].tolist()) <= set(given_labels.tolist())
     if closed:
         parents = main_parents(hierarchy)
-        above = set(used.tolist())
-        while not above >= {int(parents[label]) for label in above} - {-1}:
-            above |= {int(parents[label]) for label in above} - {-1}
-        assert own == sorted(above)
+        closure = set(given_labels.tolist())
+        while not closure >= {int(parents[label]) for label in closure} - {-1}:
+            closure |= {int(parents[label]) for label in closure} - {-1}
+        assert labels == sorted(closure)
     else:
-        assert own == used.tolist()
+        assert labels == given_labels.tolist()
         assert ((nodes.label >= 0) == leaf).all(), "only leaves are ranked"
 
 
-def test_clusters_have_the_used_labels_for_leaves():
+def test_clusters_have_the_given_labels_as_leaves():
     rng = np.random.default_rng(0)
-    used = ids(*range(3, 93, 3))
+    given_labels = ids(*range(3, 93, 3))
     Z = sp.csr_matrix(rng.random((30, 8)).astype(np.float32))
-    nodes = learned_nodes(Z, used, branching=2, max_leaf=4, seed=1)
+    nodes = clustered_nodes(Z, given_labels, branching_factor=2, max_leaf=4, seed=1)
     leaf = nodes.first_child == nodes.last_child
-    assert sorted(nodes.label[leaf].tolist()) == used.tolist()
+    assert sorted(nodes.label[leaf].tolist()) == given_labels.tolist()
     assert (nodes.label[~leaf] == -1).all()
     assert nodes.height > 2
     assert nodes.label.dtype == np.int32
-    flat = learned_nodes(Z, used, branching=2, max_leaf=100, seed=1)
+    flat = clustered_nodes(Z, given_labels, branching_factor=2, max_leaf=100, seed=1)
     assert flat.height == 1
-    one = learned_nodes(Z[:1], ids(7), branching=2, max_leaf=4, seed=1)
+    one = clustered_nodes(Z[:1], ids(7), branching_factor=2, max_leaf=4, seed=1)
     assert paths(one) == [(), (7,)]
 
 
 @given(cases(), st.booleans())
-def test_documents_reach_their_nodes_and_all_above(case, closed):
+def test_the_nodes_of_labels_and_all_ancestors_are_on_the_path(case, closed):
     hierarchy, rows = case
     n = hierarchy.parents.shape[0]
     rows = [*rows, set()]
-    used = ids(*sorted(set().union(*rows)))
-    nodes = hierarchy_nodes(hierarchy, used, closed)
-    starts, reached = node_rows(marked(rows, n), nodes)
+    given_labels = ids(*sorted(set().union(*rows)))
+    nodes = hierarchy_nodes(hierarchy, given_labels, closed)
+    starts, on_path = on_path_nodes(label_matrix(rows, n), nodes)
     node_of = {int(label): node for node, label in enumerate(nodes.label) if label >= 0}
-    assert (starts[0], starts[-1], len(starts)) == (0, len(reached), len(rows) + 1)
+    assert (starts[0], starts[-1], len(starts)) == (0, len(on_path), len(rows) + 1)
     for row, labels in enumerate(rows):
-        want = {0}
+        expected = {0}
         for label in labels:
             node = node_of[label]
             while node > 0:
-                want.add(node)
+                expected.add(node)
                 node = int(nodes.parent[node])
-        assert reached[starts[row] : starts[row + 1]].tolist() == sorted(want)
+        assert on_path[starts[row] : starts[row + 1]].tolist() == sorted(expected)
 
 
-def test_a_label_without_a_node_is_passed_over():
-    nodes = numbered_by_level(ids(-1), ids(2))
-    starts, reached = node_rows(marked([[0, 2], [0]], 3), nodes)
-    assert (starts.tolist(), reached.tolist()) == ([0, 2, 3], [0, 1, 0])
+def test_a_label_without_a_node_is_ignored():
+    nodes = breadth_first_nodes(ids(-1), ids(2))
+    starts, on_path = on_path_nodes(label_matrix([[0, 2], [0]], 3), nodes)
+    assert (starts.tolist(), on_path.tolist()) == ([0, 2, 3], [0, 1, 0])
 
 
 @pytest.mark.parametrize("closed", [False, True])

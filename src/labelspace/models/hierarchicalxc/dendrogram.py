@@ -1,9 +1,9 @@
 """A binary tree over labels by complete-link clustering, where labels that share documents are similar.
 
 Complete link joins, again and again, the two clusters whose least similar labels are most similar. Labels that never
-stand together have similarity 0, and so do all clusters that hold such two: what is positive is as sparse as the matrix
-given, and the tree is exact with its memory, whatever the number of labels. In practice most clusters end tied at 0;
-``ties`` says in which order they are joined then.
+co-occur have similarity 0, and so have all clusters with two such labels: positive similarities are as sparse as the
+matrix given, and the exact tree needs no more memory than that, whatever the number of labels. In practice most
+clusters end tied at 0; ``ties`` says in which order they are joined then.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Dendrogram:
     """A binary tree over n labels as a list of merges. Label i is node i; merge j makes node n + j of two earlier ones.
 
     ``similarity`` is that of the two least similar labels of a node: 0 where any two of them share no document. It
-    never rises from a merge to one that holds it.
+    never rises from a node to its parent.
 
     >>> S = sp.csr_matrix(np.array([[0, 3, 1, 0], [3, 0, 2, 0], [1, 2, 0, 0], [0, 0, 0, 0]], np.float32))
     >>> tree = complete_link(S)
@@ -52,34 +52,34 @@ class Dendrogram:
 
     @property
     def n_labels(self) -> int:
-        """How many labels the tree has."""
+        """The number of labels."""
         return len(self.children) + 1
 
     def sizes(self) -> Longs:
-        """How many labels each node holds. Shape (2 n - 1,)."""
+        """The number of labels below each node. Shape (2 n - 1,)."""
         sizes: Longs = labels_below(self.children, np.ones(self.n_labels, np.int64))
         return sizes
 
     def depths(self) -> Ints:
-        """How many merges each label is from the root. Shape (n,)."""
+        """The number of merges from the root to each label. Shape (n,)."""
         depths: Ints = depths_below(self.children)[: self.n_labels]
         return depths
 
     def height(self) -> int:
-        """The most merges that a label is from the root."""
+        """The largest depth of a label."""
         return int(self.depths().max())
 
     def balance(self) -> float:
-        """The least height that so many labels can have, over the height: 1 is as low as can be, near 0 is a chain."""
+        """The lowest possible height over the actual height: 1 is fully balanced, near 0 is a chain."""
         return balance(self.n_labels, self.height())
 
     def is_chain(self) -> bool:
-        """Whether the tree is degenerate, much higher than its labels need; ``balanced`` mends it."""
+        """Whether the tree is degenerate, much higher than its labels need; ``rebalanced`` repairs it."""
         return is_chain(self.n_labels, self.height())
 
 
 def label_similarity(Y: Csr, measure: str) -> Csr:
-    """How alike labels are: the documents they share, ``counts``, or these over the documents of either, ``iou``.
+    """The similarity of labels: the number of shared documents, ``counts``, or intersection over union, ``iou``.
 
     >>> Y = sp.csr_matrix(np.array([[1, 1], [1, 0], [1, 1]], np.float32))
     >>> float(label_similarity(Y, "counts")[0, 1]), round(float(label_similarity(Y, "iou")[0, 1]), 3)
@@ -90,14 +90,22 @@ def label_similarity(Y: Csr, measure: str) -> Csr:
     return shared_documents(Y) if measure == "counts" else similarity(Y, "jaccard")
 
 
+def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> Nodes:
+    """The complete-link tree over the columns of Y; rebalanced "always", "never", or with "auto" if it is a chain."""
+    tree = complete_link(label_similarity(Y, measure), ties)
+    if balance == "always" or (balance == "auto" and tree.is_chain()):
+        tree = rebalanced(tree)
+    return to_nodes(tree)
+
+
 def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     """The complete-link tree of labels with symmetric sparse similarities S (n, n); its diagonal is ignored.
 
-    Of equally similar clusters those with the smallest labels are joined first. Clusters that hold labels without any
-    similarity are all tied at 0: with ``ties="order"`` they too are joined in the order of their smallest labels, which
-    gives a chain; with ``"average"`` those first whose labels are most similar on average, until none is left that has
-    any, and then the two with the fewest labels each time. Equal averages are taken in an order that is always the
-    same. Above MAX_EDGES pairs of such clusters only the most similar on average are looked at.
+    Of equally similar clusters those with the smallest label ids are joined first. Clusters with labels that share
+    nothing are all tied at 0. With ``ties="order"`` they too are joined in the order of their smallest label ids, which
+    gives a chain. With ``"average"`` they are joined by average link while any similarity remains, and then the two
+    smallest clusters each time; equal averages are taken in a fixed order. Above MAX_EDGES pairs of such clusters only
+    the pairs that are most similar on average are considered.
 
     >>> S = sp.csr_matrix(np.array([[0, 3, 0, 0], [3, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]], np.float32))
     >>> complete_link(S).children.tolist()
@@ -105,33 +113,35 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     """
     if ties not in TIES:
         raise ParameterError(f"ties must be one of {', '.join(TIES)}, but is {ties!r}; set it so")
-    S = _apart(S)
+    S = _checked(S)
     n = S.shape[0]
-    pairs, values = _pairs(S)
+    pairs, values = _upper_triangle(S)
     order = np.argsort(-values, kind="stable")
-    positive, joined, nodes = link_complete(S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order])
-    del S, order  # average link may need the room
-    tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest labels
+    positive, link_similarity, nodes = link_complete(
+        S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order]
+    )
+    del S, order  # average link may need the memory
+    tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest label ids
     if ties == "order":
-        rest = _chain(len(tops))
+        rest = _chain_merges(len(tops))
     else:
         sizes = labels_below(positive, np.ones(n, np.int64))[tops]
-        rest = _by_average(_clusters(positive, tops, n), sizes, pairs, values)
-    children = np.concatenate([positive, _renamed(rest, tops, n + len(positive))])
+        rest = _average_link_merges(_cluster_of_labels(positive, tops, n), sizes, pairs, values)
+    children = np.concatenate([positive, _renumbered(rest, tops, n + len(positive))])
     children.sort(axis=1)
-    return Dendrogram(children, np.concatenate([joined, np.zeros(len(rest), np.float32)]))
+    return Dendrogram(children, np.concatenate([link_similarity, np.zeros(len(rest), np.float32)]))
 
 
-def balanced(dendrogram: Dendrogram) -> Dendrogram:
-    """A low tree with the same order of leaves: heavy paths, from a node to the child with more labels, are refolded.
+def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
+    """A low tree with the same order of leaves: every heavy path, from a node to its larger child, is rebuilt.
 
-    The subtrees that hang off such a path become the leaves of a tree that halves their labels best at each node. The
-    height is at most about 3 log2(n), for a chain log2(n) + 2. The similarity of a node is that of the smallest node
-    which held all its labels before, so any two of them are as similar at least. A tree that would not
-    become lower is returned as it is.
+    The subtrees off such a path become the leaves of a tree that halves their labels best at each node. The height is
+    at most about 3 log2(n), for a chain log2(n) + 2. The similarity of a node is that of the smallest node that had all
+    its labels before, so any two of them are at least as similar. A tree that would not become lower is returned
+    unchanged.
 
     >>> chain = Dendrogram(np.array([[0, 1], [4, 2], [5, 3]], np.int32), np.array([3, 2, 1], np.float32))
-    >>> tree = balanced(chain)
+    >>> tree = rebalanced(chain)
     >>> tree.children.tolist(), tree.similarity.tolist(), tree.height()
     ([[2, 3], [0, 1], [5, 4]], [1.0, 3.0, 1.0], 2)
     """
@@ -142,7 +152,7 @@ def balanced(dendrogram: Dendrogram) -> Dendrogram:
 
 
 def to_nodes(dendrogram: Dendrogram) -> Nodes:
-    """The tree in the numbering of training and searching, breadth first. A single label is a leaf below a root.
+    """The tree with breadth-first node ids, as training and search use it. A single label is a leaf below a root.
 
     >>> nodes = to_nodes(Dendrogram(np.array([[0, 2], [1, 3]], np.int32), np.array([2, 1], np.float32)))
     >>> nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
@@ -150,71 +160,72 @@ def to_nodes(dendrogram: Dendrogram) -> Nodes:
     """
     n = dendrogram.n_labels
     if n == 1:
-        return Nodes(np.array([1, 0], np.int32), np.array([2, 0], np.int32), np.array([-1, 0], np.int32))
+        first, last, label = np.array([[1, 0], [2, 0], [-1, 0]], np.int32)
+        return Nodes(first, last, label, np.full(2, np.nan, np.float32))
     order = breadth_first(dendrogram.children)
     inner = order >= n
     first = np.where(inner, 2 * np.cumsum(inner) - 1, 0).astype(np.int32)
     last = np.where(inner, first + 2, 0).astype(np.int32)
-    joined = np.append(dendrogram.similarity, np.float32(np.nan))[np.where(inner, order - n, -1)]
-    return Nodes(first, last, np.where(inner, -1, order).astype(np.int32), joined)
+    link_similarity = np.append(dendrogram.similarity, np.float32(np.nan))[np.where(inner, order - n, -1)]
+    return Nodes(first, last, np.where(inner, -1, order).astype(np.int32), link_similarity)
 
 
-def _apart(S: Csr) -> Csr:
-    """A copy of S in float32, sorted, without diagonal and zeros; an error where it is no matrix of similarities."""
+def _checked(S: Csr) -> Csr:
+    """A copy of S in float32, sorted, without diagonal and zeros; an error unless it is a similarity matrix."""
     if S.shape[0] != S.shape[1] or S.shape[0] == 0:
-        raise DataError(f"similarities must be a square matrix of a label or more, but are {S.shape}; give (n, n)")
-    own = sp.csr_matrix(S, dtype=np.float32, copy=True)
-    own.sum_duplicates()
-    if not (own.data >= 0).all():
-        raise DataError(f"similarities must be 0 or more, but one is {own.data.min()}; shift or clip them")
-    own.data[np.repeat(np.arange(S.shape[0]), np.diff(own.indptr)) == own.indices] = 0
-    own.eliminate_zeros()
-    mirror = own.T.tocsr()
-    for mine, other in ((own.indptr, mirror.indptr), (own.indices, mirror.indices), (own.data, mirror.data)):
-        if not np.array_equal(mine, other):
+        raise DataError(f"similarities must be a square matrix of at least one label, but are {S.shape}; give (n, n)")
+    checked = sp.csr_matrix(S, dtype=np.float32, copy=True)
+    checked.sum_duplicates()
+    if not (checked.data >= 0).all():
+        raise DataError(f"similarities must be at least 0, but one is {checked.data.min()}; shift or clip them")
+    checked.data[np.repeat(np.arange(S.shape[0]), np.diff(checked.indptr)) == checked.indices] = 0
+    checked.eliminate_zeros()
+    transposed = checked.T.tocsr()
+    for part in ("indptr", "indices", "data"):
+        if not np.array_equal(getattr(checked, part), getattr(transposed, part)):
             raise DataError("similarities must be symmetric, but S and its transpose differ; give S.maximum(S.T)")
-    return own
+    return checked
 
 
-def _pairs(S: Csr) -> tuple[Longs, Floats]:
-    """The entries above the diagonal, in their order: a * 2^32 + b, and the similarity."""
+def _upper_triangle(S: Csr) -> tuple[Longs, Floats]:
+    """The entries above the diagonal, in order: the pair of labels as a * 2^32 + b, and the similarity."""
     rows = np.repeat(np.arange(S.shape[0], dtype=np.int32), np.diff(S.indptr))
     above = S.indices > rows
     return (rows[above].astype(np.int64) << 32) | S.indices[above], S.data[above]
 
 
-def _chain(m: int) -> Ints:
+def _chain_merges(m: int) -> Ints:
     """The merges that join m clusters one after another."""
     seconds = np.arange(1, m, dtype=np.int32)
     firsts = np.concatenate([np.zeros(min(m - 1, 1), np.int32), np.arange(m, 2 * m - 2, dtype=np.int32)])
     return np.stack([firsts, seconds], 1)
 
 
-def _clusters(merges: Ints, tops: Ints, n: int) -> Ints:
-    """The place in ``tops`` of each label's cluster, after some merges of n labels."""
-    ahead = np.arange(n + len(merges), dtype=np.int32)
-    ahead[merges] = np.arange(n, n + len(merges), dtype=np.int32)[:, None]
-    while not np.array_equal(ahead, further := ahead[ahead]):
-        ahead = further
-    place = np.empty(n + len(merges), np.int32)
-    place[tops] = np.arange(len(tops))
-    return place[ahead[:n]]
+def _cluster_of_labels(merges: Ints, tops: Ints, n: int) -> Ints:
+    """The cluster of each of n labels after some merges, as an index into ``tops``."""
+    root = np.arange(n + len(merges), dtype=np.int32)
+    root[merges] = np.arange(n, n + len(merges), dtype=np.int32)[:, None]
+    while not np.array_equal(root, higher := root[root]):
+        root = higher
+    index = np.empty(n + len(merges), np.int32)
+    index[tops] = np.arange(len(tops))
+    return index[root[:n]]
 
 
-def _by_average(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) -> Ints:
-    """The merges of clusters by average link, and then of what is left by the number of labels."""
+def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) -> Ints:
+    """The merges of clusters by average link, and then of the remaining ones by their number of labels."""
     m = len(sizes)
     ends, totals = _cluster_edges(cluster, sizes, pairs, values)
-    found, means = link_average(ends, totals, sizes.copy())
+    merges, means = link_average(ends, totals, sizes.copy())
     order = np.argsort(-means, kind="stable")
-    name = np.arange(m + len(found), dtype=np.int32)
-    name[m + order] = np.arange(m, m + len(found), dtype=np.int32)
-    linked = name[found[order]]
-    top = np.ones(m + len(found), bool)
-    top[linked] = False
-    tops = np.flatnonzero(top).astype(np.int32)
-    lowest = join_smallest_first(labels_below(linked, sizes)[tops])
-    return np.concatenate([linked, _renamed(lowest, tops, m + len(found))])
+    node = np.arange(m + len(merges), dtype=np.int32)
+    node[m + order] = np.arange(m, m + len(merges), dtype=np.int32)
+    linked = node[merges[order]]
+    is_top = np.ones(m + len(linked), bool)
+    is_top[linked] = False
+    tops = np.flatnonzero(is_top).astype(np.int32)
+    rest = join_smallest_first(labels_below(linked, sizes)[tops])
+    return np.concatenate([linked, _renumbered(rest, tops, m + len(linked))])
 
 
 def _cluster_edges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) -> tuple[Ints, Doubles]:
@@ -232,8 +243,8 @@ def _cluster_edges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floats) ->
     return ends, totals
 
 
-def _renamed(merges: Ints, names: Ints, following: int) -> Ints:
-    """Merges of m things with the things' names for their numbers, and the m + j-th node as the following + j-th."""
-    table = np.concatenate([names, np.arange(following, following + len(merges), dtype=np.int32)])
-    renamed: Ints = table[merges].astype(np.int32)
-    return renamed
+def _renumbered(merges: Ints, nodes: Ints, first_new: int) -> Ints:
+    """Merges of m nodes with ``nodes`` for the ids 0..m - 1, and ``first_new`` + j for the id m + j."""
+    table = np.concatenate([nodes, np.arange(first_new, first_new + len(merges), dtype=np.int32)])
+    renumbered: Ints = table[merges].astype(np.int32)
+    return renumbered

@@ -1,34 +1,36 @@
-"""HierarchicalXC: a binary tree of labels that share documents, with a classifier for each way down.
+"""HierarchicalXC: a binary tree of labels that share documents, with a classifier for each node.
 
 Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 4).
 
-1. Two labels are as alike as the documents they share are many, or with ``similarity="iou"`` as large a part of the
-   documents of either. Complete-link clustering makes a binary tree of that (models/hierarchicalxc/dendrogram.py); ``ties`` says
-   how clusters that share nothing are joined, and ``balance`` whether a chain-like tree is folded.
-2. A document reaches the root and every node above one of its labels. The classifier of a child learns from the
-   documents that reach its parent: those that reach the child against the others. Documents also go ``off_path``: they
-   are followed so many steps off their ways, where every child is wrong.
-3. ``input="code"``: a document is the code of an autoencoder, alpha |psi(phi(x)) - x|^2, and all classifiers learn at
-   once, on the ways of a batch: a matrix (batch, nodes) with few entries, whatever the height of the tree.
-   ``training="staged"``: the autoencoder first, then the classifiers on its codes; ``"pretrained"``: the same
-   beginning, then all together; ``"joint"``: all from the start.
-4. ``input="features"``: linear classifiers on the document's features by dual coordinate descent, many nodes a pass.
-5. To tag a document, walk down from the root and keep the ``beam_size`` best nodes of each level. None, one or both children
-   are followed: those with a chance of ``follow_threshold`` or more. A label's score is the product of the chances on its path.
+1. The similarity of two labels is the number of documents they share, or with ``similarity="iou"`` the intersection of
+   their documents over the union. Complete-link clustering makes a binary tree of that (dendrogram.py); ``ties`` says
+   how clusters that share nothing are joined, and ``balance`` whether a chain-like tree is rebalanced.
+2. The root and every ancestor of a document's labels are on its paths. The classifier of a child is trained on the
+   documents whose paths include its parent: positive if they include the child too. Documents are also followed
+   ``off_path`` steps off their paths, where every child is negative (node_targets.py).
+3. ``input="code"``: a document is the code of an autoencoder, with the loss alpha |psi(phi(x)) - x|^2, and all
+   classifiers are trained at once on the targets of a batch: a sparse matrix (batch, nodes) with few entries, whatever
+   the height of the tree (network.py). ``training="staged"``: the autoencoder first, then the classifiers on its codes;
+   ``"pretrained"``: the same first phase, then all together; ``"joint"``: all from the start.
+4. ``input="features"``: linear classifiers on the document's features by dual coordinate descent
+   (linear_classifiers.py).
+5. Prediction is a beam search from the root that keeps the ``beam_size`` best nodes of each level. None, one or both
+   children are followed: those with a probability of at least ``follow_threshold``. The score of a label is the product
+   of the probabilities on its path.
 
-Where we differ, and why: the authors take what the classifiers answer, yes or no, for the result, so that labels have
-no order; the product of chances ranks them. ``follow_threshold=0.5`` is their rule, but a right label behind one doubtful step is
-lost with it. A document that reaches a node has a label below it, so without those that went astray no classifier would
-ever see that none of two children is right. Complete link leaves most clusters tied, and joined in the order of their
-numbers they are a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that was
-made to reconstruct words alone is the weaker one (docs/methods/hierarchicalxc.md).
+Where we differ, and why: the authors predict the set of labels that the classifiers accept, without an order; the
+product of probabilities ranks labels. ``follow_threshold=0.5`` is their rule, but a right label behind one doubtful
+step is lost with it. A document at a node always has a label below it, so without off-path documents no classifier
+would see that neither of two children is right. Complete link leaves most clusters tied, and joined in the order of
+their ids they are a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that only
+reconstructs words is worse (docs/methods/hierarchicalxc.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -39,18 +41,13 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Bytes, quantize_int8
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import decisions, spans, train_nodes
 from labelspace.labels.tree import Nodes
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.hierarchicalxc.dendrogram import (
-    MEASURES,
-    TIES,
-    balanced,
-    complete_link,
-    label_similarity,
-    to_nodes,
-)
+from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
+from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
+from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
+from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 from labelspace.training.autoencoder import (
     LearningRates,
     QuantizedEncoder,
@@ -61,29 +58,27 @@ from labelspace.training.autoencoder import (
 )
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_chain
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.linear_weights import compact_ids, feature_major
-from labelspace.training.losses import sigmoid
 from labelspace.training.negative_sampling import seen_labels
-from labelspace.training.output_layer import append_ones
-from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
-from labelspace.types import Csr, Floats, Ints, Longs, TopK
+from labelspace.training.sparse_layers import batch_rows
+from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
-EPOCHS = (6, 15)  # fewest and most that are chosen
-ROW_BLOCK = 64  # documents a task
-NODE_BLOCK = 64  # nodes a task
-BIAS = 1.0  # of the classifiers on features
-TOLERANCE, MAX_PASSES = 0.1, 20
-COUNTED = 4096  # documents whose ways are counted at a time
-LOGISTIC = 0.0  # what the search takes for the link
+EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
+ROW_BLOCK = 64  # documents per task
+LOGISTIC = 0.0  # selects the logistic link in the beam search
 ROOT: Ints = np.zeros(1, np.int32)
-NO_NODES: tuple[Ints, Floats, Longs, Floats] = (
-    np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(1, np.int64), np.zeros(0, np.float32)
-)  # fmt: skip
+
+
+class CodeClassifiers(NamedTuple):
+    """The node classifiers on codes, in 8 bits."""
+
+    weights: Bytes  # (n_nodes, code)
+    scales: Floats  # (n_nodes,)
+    bias: Floats  # (n_nodes,)
 
 
 class HierarchicalXC(Model):
-    """Classifiers along a binary tree of labels that share documents.
+    """Node classifiers on a binary tree of labels that share documents.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -97,6 +92,7 @@ class HierarchicalXC(Model):
     name = "hierarchicalxc"
     title = "HierarchicalXC: a binary tree of co-occurring labels (Srinivasan et al.)"
     choose_when = "you compare with the paper, or want to see and use a tree of your labels"
+
     similarity: str = param(
         "iou", one_of(*MEASURES), "Similarity of labels: shared documents, or intersection over union."
     )
@@ -133,237 +129,105 @@ class HierarchicalXC(Model):
     )
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    first_child_: Ints = learned()  # (n_nodes,) see labels/tree.py
-    last_child_: Ints = learned()
-    label_: Ints = learned()
-    similarity_: Floats = learned()  # (n_nodes,)
-    vectors_: Bytes = learned()  # (n_features, width) the encoder's; this and the next five for ``input="code"``
-    vector_scales_: Floats = learned()  # (n_features,)
-    offset_: Floats = learned()  # (width,)
-    dense_: Floats = learned()  # see training/dense_layers.py
-    node_weights_: Bytes = learned()  # (n_nodes, code)
-    node_scales_: Floats = learned()  # (n_nodes,)
-    values_: Floats = (
-        learned()
-    )  # for ``input="features"``: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
-    nodes_: Ints = learned()
-    starts_: Ints = learned()  # (n_features + 1,)
-    bias_: Floats = learned()  # (n_nodes,)
-    error_: float | None = (
-        learned()
-    )  # of the reconstruction of a document, whose length is 1; None without an autoencoder
+    tree_: Nodes = learned(Nodes)  # over the labels with training documents
+    encoder_: QuantizedEncoder | None = learned(QuantizedEncoder)  # this and the next with ``input="code"``
+    code_classifiers_: CodeClassifiers | None = learned(CodeClassifiers)
+    linear_classifiers_: LinearClassifiers | None = learned(LinearClassifiers)  # with ``input="features"``
+    reconstruction_error_: float | None = learned()  # of a document, which has length 1; None without an autoencoder
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X, seen = normalize_rows(X), seen_labels(Y)
         context.progress("tree", 0, 1)
-        tree = self._grow(Y[:, seen])  # step 1
+        tree = cluster_labels(Y[:, seen], self.similarity, self.ties, self.balance)  # step 1
         context.progress("tree", 1, 1)
-        self.first_child_, self.last_child_ = tree.first_child, tree.last_child
-        self.label_ = np.where(tree.label < 0, -1, seen[tree.label]).astype(np.int32)
-        missing = np.full(len(tree), np.nan, np.float32)
-        self.similarity_ = missing if tree.similarity is None else tree.similarity
-        self._keep_nothing(X.shape[1])
+        self.tree_ = replace(tree, label=np.where(tree.label < 0, -1, seen[tree.label]).astype(np.int32))
+        self.encoder_ = self.code_classifiers_ = self.linear_classifiers_ = self.reconstruction_error_ = None
         if self.input == "code":
             self._fit_code(X, Y, context)  # step 3
-        else:
-            self._fit_features(X, Y[:, seen], tree, context)  # step 4
-
-    def _grow(self, Y: Csr) -> Nodes:
-        """The tree over the columns of Y."""
-        tree = complete_link(label_similarity(Y, self.similarity), self.ties)
-        folded = self.balance == "always" or (self.balance == "auto" and tree.is_chain())
-        return to_nodes(balanced(tree) if folded else tree)
-
-    def _keep_nothing(self, n_features: int) -> None:
-        """The parts that the other kind of input needs."""
-        none, empty = np.zeros(0, np.float32), np.zeros(0, np.int32)
-        self.vectors_, self.vector_scales_ = np.zeros((n_features, 0), np.int8), np.zeros(n_features, np.float32)
-        self.offset_, self.dense_, self.node_scales_ = none, none, none
-        self.node_weights_ = np.zeros((len(self.label_), 0), np.int8)
-        self.values_, self.nodes_, self.starts_ = none, empty, np.zeros(n_features + 1, np.int32)
-        self.bias_, self.error_ = np.zeros(len(self.label_), np.float32), None
+        else:  # step 4
+            progress = partial(context.progress, "nodes")
+            self.linear_classifiers_ = train_linear_classifiers(
+                X, Y[:, seen], tree, float(self.C), float(self.threshold), self.random_state, progress
+            )
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
-        layers, ways = parse_layer_sizes(self.input_layers), NodeTargets.of(self._tree, Y, self.off_path)
-        encoder = SparseEncoder.random(X, layers, self.activation, self.input_code, rng)
-        decoder = SparseDecoder.random(X, layers[::-1], self.activation, self.n_sampled_features, rng)
-        nodes = SparseLayer(rng.standard_normal((len(self.label_), layers[-1] + 1), np.float32))
-        nodes.vectors *= np.float32(layers[-1] ** -0.5)
-        nodes.vectors[:, -1] = ways.log_odds()
-        net = Net(encoder, decoder, nodes, ways)
-        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
+        sizes, targets = parse_layer_sizes(self.input_layers), NodeTargets.build(self.tree_, Y, self.off_path)
+        net = CodeNet(
+            encoder=SparseEncoder.random(X, sizes, self.activation, self.input_code, rng),
+            decoder=SparseDecoder.random(X, sizes[::-1], self.activation, self.n_sampled_features, rng),
+            classifiers=init_classifiers(targets, sizes[-1], rng),
+            targets=targets,
+        )
+        batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         plan = phases(self.training, self.alpha)
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress, number, len(plan)):
-                    self._step(net, phase, X, rows, left, rng)
-        self.vectors_, self.vector_scales_ = quantize_int8(encoder.features.vectors)
-        self.offset_, self.dense_ = encoder.offset.value, flatten_layers(encoder.stack.layers)
-        self.node_weights_, self.node_scales_ = quantize_int8(nodes.vectors[:, :-1])
-        self.bias_, self.error_ = nodes.vectors[:, -1].copy(), decoder.error()
+                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
+                    self._train_step(net, phase, X, rows, lr_decay, rng)
+        chain = layer_chain(sizes, self.activation, self.input_code)
+        layers, embeddings = flatten_layers(net.encoder.stack.layers), quantize_int8(net.encoder.features.vectors)
+        self.encoder_ = QuantizedEncoder(*embeddings, net.encoder.offset.value, layers, chain)
+        weights = net.classifiers.vectors
+        self.code_classifiers_ = CodeClassifiers(*quantize_int8(weights[:, :-1]), weights[:, -1].copy())
+        self.reconstruction_error_ = net.decoder.error()
 
-    def _step(self, net: Net, phase: TrainingPhase, X: Csr, rows: Ints, left: float, rng: np.random.Generator) -> None:
-        """The autoencoder and the classifiers on some rows; ``left`` is the share of the rates that is left."""
+    def _train_step(
+        self, net: CodeNet, phase: TrainingPhase, X: Csr, rows: Ints, lr_decay: float, rng: np.random.Generator
+    ) -> None:
+        """One step of the autoencoder and the classifiers, or of what is trained in the phase."""
         net.n_steps += 1
-        of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
-        rates = LearningRates(self.learning_rate * left, of_features * left, net.n_steps)
-        trace = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
-        by_code = np.zeros_like(trace.code)
+        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
+        rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
+        encoded = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
+        by_code = np.zeros_like(encoded.code)
         if phase.classify:
-            by_code += net.decide(trace.code, rows, self.node_learning_rate * left)
+            by_code += net.descend_classifiers(encoded.code, rows, self.node_learning_rate * lr_decay)
         if phase.alpha:
             target = batch_rows(X, rows, 0.0, rng)
-            by_code += net.decoder.descend(trace.code, target, phase.alpha / len(rows), rates, rng)
+            by_code += net.decoder.descend(encoded.code, target, phase.alpha / len(rows), rates, rng)
         if not phase.freeze_codes:
-            net.encoder.backward(trace, by_code, rates)
-
-    def _fit_features(self, X: Csr, Y: Csr, tree: Nodes, context: FitContext) -> None:
-        """Classifiers on the features; Y has a column for each label of the tree."""
-        if tree.n_labels == 1:
-            return  # nothing to decide
-        bounds = spans(tree.first_child, tree.last_child)
-        order = np.empty(tree.n_labels, np.int32)
-        leaves = np.flatnonzero(tree.label >= 0)
-        order[bounds[leaves, 0]] = tree.label[leaves]
-        below, inner = Y[:, order].tocsc(), np.flatnonzero(tree.label < 0)
-        first = tree.first_child[inner]
-        cuts = np.stack([bounds[first, 0], bounds[first + 1, 0], bounds[first + 1, 1]], axis=1)
-        blocks = node_blocks(len(inner))
-        kept: list[tuple[Ints, Floats, Longs, Floats]] = [NO_NODES] * len(blocks)
-
-        def train(start: int, stop: int) -> None:
-            for at in range(start, stop):
-                part = slice(*blocks[at])
-                kept[at] = train_nodes(
-                    X.data, X.indices, X.indptr, X.shape[1], below.indices, below.indptr, cuts[part], inner[part] == 0,
-                    True, BIAS, float(self.C), TOLERANCE, MAX_PASSES, float(self.threshold), self.random_state + blocks[at][0],
-                )  # fmt: skip
-
-        run_blocks(train, len(blocks), 1, partial(context.progress, "nodes"))
-        # Children are numbered in the order of their parents, so block after block gives all nodes but the root.
-        sizes = np.concatenate([[0], *(np.diff(stops) for _, _, stops, _ in kept)])
-        W = feature_major([(features, weights) for features, weights, _, _ in kept], X.shape[1], sizes)
-        self.values_, self.nodes_, self.starts_ = W.data, compact_ids(W.indices, len(sizes)), W.indptr
-        self.bias_ = np.concatenate([np.zeros(1, np.float32), *(biases for _, _, _, biases in kept)])
-
-    @property
-    def _tree(self) -> Nodes:
-        return Nodes(self.first_child_, self.last_child_, self.label_, self.similarity_)
+            net.encoder.backward(encoded, by_code, rates)
 
     def label_trees(self) -> list[Nodes]:
         """The tree; a label without training documents is not in it."""
         self.check_fitted()
-        return [self._tree]
+        return [self.tree_]
 
     def report(self) -> dict[str, Any]:
-        """How the tree is built, and how well a document can be told from its code."""
+        """The shape of the tree, and how well documents are reconstructed from their codes."""
         self.check_fitted()
-        tree = self._tree
+        tree = self.tree_
         depth = float(tree.level[tree.label >= 0].mean())
         return {
             "tree_height": tree.height,
             "tree_balance": round(tree.balance, 4),
             "tree_mean_depth": round(depth, 2),
             "tree_is_a_chain": tree.is_chain,
-            "reconstruction_error": self.error_,
+            "reconstruction_error": self.reconstruction_error_,
         }
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int) -> TopK:  # step 5
         X = normalize_rows(X)
         out = TopK.empty(X.shape[0], k)
-        least = (
-            float(np.float32(np.log(self.follow_threshold))) if self.follow_threshold else -np.inf
-        )  # as steps are rounded
-        tree = (self.first_child_, self.last_child_, self.label_)
-        if self.input == "features":
+        threshold = self.follow_threshold
+        min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
+        tree = (self.tree_.first_child, self.tree_.last_child, self.tree_.label)
+        linear, encoder, classifiers = self.linear_classifiers_, self.encoder_, self.code_classifiers_
 
-            def search(start: int, stop: int) -> None:
+        def search(start: int, stop: int) -> None:
+            if linear is not None:
                 beam_search(
-                    X.data, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                    *tree, ROOT, self.beam_size, LOGISTIC, least, out.labels, out.scores,
+                    X.data, X.indices, X.indptr, start, stop, *linear, *tree, ROOT, self.beam_size, LOGISTIC, min_log,
+                    out.labels, out.scores,
                 )  # fmt: skip
-
-        else:
-            chain = layer_chain(parse_layer_sizes(self.input_layers), self.activation, self.input_code)
-            encode = QuantizedEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
-
-            def search(start: int, stop: int) -> None:
+            else:
+                assert encoder is not None
+                assert classifiers is not None
                 dense_beam_search(
-                    encode(X, start, stop), self.node_weights_, self.node_scales_, self.bias_, *tree, self.beam_size,
-                    LOGISTIC, least, out.labels[start:stop], out.scores[start:stop],
+                    encoder(X, start, stop), *classifiers, *tree, self.beam_size, LOGISTIC, min_log,
+                    out.labels[start:stop], out.scores[start:stop],
                 )  # fmt: skip
 
-        run_blocks(search, X.shape[0], ROW_BLOCK)  # step 5
+        run_blocks(search, X.shape[0], ROW_BLOCK)
         return out
-
-
-def node_blocks(n: int) -> list[tuple[int, int]]:
-    """Nodes to train in one pass: one, one, two, four, and so on, since the first ones are reached by most documents.
-
-    >>> node_blocks(5)
-    [(0, 1), (1, 2), (2, 4), (4, 5)]
-    """
-    doubling = [0, *(2**i for i in range(NODE_BLOCK.bit_length() - 1))]
-    starts = [start for start in doubling if start < n] + list(range(NODE_BLOCK, n, NODE_BLOCK))
-    return list(zip(starts, [*starts[1:], n], strict=True))
-
-
-@dataclass
-class NodeTargets:
-    """What the classifiers of a tree have to learn from the rows of Y."""
-
-    tree: Nodes
-    Y: Csr
-    off_path: int  # steps that a row is followed off its ways, and one more
-    leaf_of: Ints  # (n_labels,) -1 for a label that is not in the tree
-    mark: Ints  # (n_nodes,) scratch
-
-    @classmethod
-    def of(cls, tree: Nodes, Y: Csr, off_path: int) -> NodeTargets:
-        """The labels of the tree are columns of Y."""
-        leaf_of = np.full(Y.shape[1], -1, np.int32)
-        leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
-        leaf_of[tree.label[leaves]] = leaves
-        return cls(tree, Y, off_path + 1, leaf_of, np.full(len(tree), -1, np.int32))
-
-    def of_rows(self, rows: Ints) -> Batch:
-        """The children of all nodes that each row reaches, with 1 for those that it reaches too."""
-        found: Batch = decisions(
-            self.Y.indices, self.Y.indptr, rows, self.leaf_of, self.tree.parent, self.tree.first_child,
-            self.tree.last_child, self.off_path, self.mark,
-        )  # fmt: skip
-        return found
-
-    def log_odds(self) -> Floats:
-        """Of reaching each node for a document that reaches its parent. Shape (n_nodes,)."""
-        reached, asked = np.zeros(len(self.tree)), np.zeros(len(self.tree))
-        for start in range(0, self.Y.shape[0], COUNTED):
-            rows = np.arange(start, min(start + COUNTED, self.Y.shape[0]), dtype=np.int32)
-            targets, nodes, _ = self.of_rows(rows)
-            asked += np.bincount(nodes, minlength=len(asked))
-            reached += np.bincount(nodes, targets, minlength=len(asked))
-        odds: Floats = np.log((reached + 0.5) / (asked - reached + 0.5)).astype(np.float32)
-        return odds
-
-
-@dataclass
-class Net:
-    """The autoencoder and the classifiers while they learn."""
-
-    encoder: SparseEncoder
-    decoder: SparseDecoder
-    nodes: SparseLayer  # (n_nodes, code + 1)
-    ways: NodeTargets
-    n_steps: int = 0  # steps begun
-
-    def decide(self, code: Floats, rows: Ints, rate: float) -> Floats:
-        """Move the classifiers on cross-entropy, summed over the ways of a row; the gradient by the code."""
-        targets, nodes, ends = self.ways.of_rows(rows)
-        hidden = append_ones(code)
-        errors = sigmoid(self.nodes.at((targets, nodes, ends), hidden)) - targets
-        errors /= np.float32(len(rows))
-        batch: Batch = (errors, nodes, ends)
-        gradient = self.nodes.embed(batch, np.zeros(hidden.shape[1], np.float32))[:, :-1]
-        self.nodes.descend(batch, hidden, rate)
-        return gradient

@@ -1,40 +1,42 @@
-"""NeuralXC: documents and label sets as codes of autoencoders, with a regressor from the one code to the other.
+"""NeuralXC: autoencoders of documents and of label sets, with a regressor from the one code to the other.
 
 Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 3). With the encoders phi_i and phi_o,
 the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1) is
 
     alpha |psi_i(phi_i(x)) - x|^2 + beta |psi_o(phi_o(y)) - y|^2 + BCE(psi_o(f(phi_i(x))), y)
 
-1. Begin with random weights, and the bias of each label at the log-odds of its frequency.
-2. ``training="staged"``: first minimize the two reconstruction terms alone, then move f alone by the third;
-   ``"pretrained"``: the same beginning, then all terms and all weights; ``"joint"``: all from the start.
-3. For each batch of documents x and label sets y, leave some features out (``input_dropout``) and drop some units of
-   phi_i's first layer (``dropout``).
-4. The code f(phi_i(x)) and the code phi_o(y) go through psi_o together; the errors of both move its weights.
-5. The code phi_i(x) goes through psi_i, whose error is counted at the features that a row has and at ``n_sampled_features`` others.
-6. Dense weights move by Adam at ``learning_rate``, an encoder's vectors of features by row-wise Adagrad at ``feature_learning_rate``, or
-   at ``learning_rate`` while there is nothing but codes to learn, those of psi_i at a tenth of ``learning_rate``. All rates fall to 0.
-7. Of what was learned only phi_i, f and psi_o are kept, the two largest tables in 8 bits; labels are ranked by their
-   score psi_o(f(phi_i(x))).
+1. Initialize weights at random, and the bias of each label with the log-odds of its frequency.
+2. ``training="staged"``: first minimize the two reconstruction terms alone, then update f alone by the third;
+   ``"pretrained"``: the same first phase, then all terms and all weights; ``"joint"``: all from the start.
+3. For each batch of documents x and label sets y, drop some features (``input_dropout``) and some units of the first
+   layer of phi_i (``dropout``).
+4. The codes f(phi_i(x)) and phi_o(y) go through psi_o together; the errors of both update its weights.
+5. The code phi_i(x) goes through psi_i. The squared error counts at the features of the document and at
+   ``n_sampled_features`` others.
+6. Dense weights are updated by Adam at ``learning_rate``, the feature embeddings of an encoder by row-wise Adagrad at
+   ``feature_learning_rate`` (``learning_rate`` while only codes are learned), those of psi_i at a tenth of
+   ``learning_rate``. All learning rates fall linearly to 0.
+7. Only phi_i, f and psi_o are stored, the two largest tables in 8 bits. Labels are ranked by psi_o(f(phi_i(x))).
 
 | paper | here |
 |---|---|
 | d_x, d_y | n_features, n_labels |
-| phi_i, ld_x | ``input_layers``: widths from the features to the code, the last of which is ld_x |
-| phi_o, ld_y | ``output_layers``: widths from the labels to the code, the last of which is ld_y |
-| psi_i, psi_o | the same widths backwards |
-| f | ``regressor``: widths between the two codes |
+| phi_i, ld_x | ``input_layers``: units from the features to the code; the last number is ld_x |
+| phi_o, ld_y | ``output_layers``: units from the labels to the code; the last number is ld_y |
+| psi_i, psi_o | the same layers in reverse order |
+| f | ``regressor``: units between the two codes |
 | alpha, beta | ``alpha``, ``beta`` |
 
 Where we differ, and why: losses are summed over features and labels, as eq. 1 has them; the authors' programs take the
-mean. Biases at the labels' frequency and codes that do not saturate are what keeps it from collapsing to the labels'
-frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch learns on its own and ``n_negatives`` drawn
-ones; above ``n_sampled_features`` features the reconstruction is sampled: both estimate the same sums without a table of all.
+mean. Biases at the label frequencies and codes that do not saturate keep the model from collapsing to the label
+frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch is trained on its own labels and
+``n_negatives`` sampled ones; above ``n_sampled_features`` features the reconstruction loss is sampled. Both estimate
+the same sums without a table of all labels or features.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -44,13 +46,13 @@ from threadpoolctl import threadpool_limits
 from labelspace.constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.losses import subtract_at
 from labelspace.kernels.quantize import Bytes, quantize_int8
-from labelspace.kernels.sparse_layers import output_topk, subtract_labels
+from labelspace.kernels.sparse_layers import output_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
+from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
 from labelspace.training.autoencoder import (
     LearningRates,
     QuantizedEncoder,
@@ -59,18 +61,18 @@ from labelspace.training.autoencoder import (
     TrainingPhase,
     phases,
 )
-from labelspace.training.dense_layers import ACTIVATIONS, Chain, Stack, flatten_layers, layer_chain
+from labelspace.training.dense_layers import ACTIVATIONS, Stack, flatten_layers, layer_chain
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import log_odds, sigmoid, sigmoid_inplace, squared_error_gradient
-from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
+from labelspace.training.losses import log_odds, sigmoid
+from labelspace.training.negative_sampling import ALL_LABELS, choose, seen_labels
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
-EPOCHS = (6, 15)  # fewest and most that are chosen
-ROW_BLOCK = 64  # documents a task
-MANY_DOCUMENTS = 30_000  # above, fewer units need be dropped: there is less to overfit
+EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
+ROW_BLOCK = 64  # documents per task
+MANY_DOCUMENTS = 30_000  # above, less dropout is needed: there is less to overfit
 DROPOUT = (0.5, 0.1)  # up to so many documents, and above
 
 
@@ -89,6 +91,7 @@ class NeuralXC(Model):
     name = "neuralxc"
     title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
     choose_when = "you compare with the paper, or need codes of documents beside their labels"
+
     input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
     output_layers: int | str = param(
         512, layer_sizes(), "Units from the labels to their code, the last being the code."
@@ -124,196 +127,118 @@ class NeuralXC(Model):
     )
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    vectors_: Bytes = learned()  # (n_features, width)
-    vector_scales_: Floats = learned()  # (n_features,)
-    offset_: Floats = learned()  # (width,)
-    dense_: Floats = (
-        learned()
-    )  # the dense layers of phi_i, f and psi_o, one after another: for each its weights (inputs, units)
-    weights_: Bytes = learned()  # (last width, n_labels)
-    weight_scales_: Floats = learned()  # (n_labels,)
-    bias_: Floats = learned()  # (n_labels,)
-    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
-    error_: float | None = learned()  # of the reconstruction of a document, whose length is 1; None with alpha at 0
+    encoder_: QuantizedEncoder = learned(QuantizedEncoder)  # phi_i, f and psi_o without its output layer
+    output_weights_: Bytes = learned()  # (units, n_labels)
+    output_scales_: Floats = learned()  # (n_labels,)
+    output_bias_: Floats = learned()  # (n_labels,)
+    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label has a training document
+    reconstruction_error_: float | None = learned()  # of a document, which has length 1; None with alpha at 0
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
         rng = np.random.default_rng(self.random_state)
-        net = self._begin(X, Y, rng)  # step 1
-        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
+        net = self._init_net(X, Y, rng)  # step 1
+        batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         plan, seen = phases(self.training, self.alpha, self.beta), seen_labels(Y)  # step 2
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
-                for rows, left in batches(X.shape[0], batch, epochs, rng, context.progress, number, len(plan)):
-                    self._step(net, phase, X, Y, rows, seen, left, rng)
-        self._keep(net, Y)  # step 7
+                for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
+                    self._train_step(net, phase, X, Y, rows, seen, lr_decay, rng)
+        self._store(net, Y)  # step 7
 
-    def _begin(self, X: Csr, Y: Csr, rng: np.random.Generator) -> Net:
-        inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
+    def _init_net(self, X: Csr, Y: Csr, rng: np.random.Generator) -> NeuralXCNet:
+        inputs, regressor, outputs = self._layer_sizes()
         hidden = self.activation
         bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        last = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutputLayer).random(bias, outputs[0], rng)
-        return Net(
+        output = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutputLayer).random(bias, outputs[0], rng)
+        return NeuralXCNet(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
             psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
-            f=Stack.random(
-                [inputs[-1], *parse_layer_sizes(self.regressor), outputs[-1]], hidden, self.output_code, rng
-            ),
+            f=Stack.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
             phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
             psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
-            output=last,
+            output=output,
         )
 
-    def _step(
-        self,
-        net: Net,
-        phase: TrainingPhase,
-        X: Csr,
-        Y: Csr,
-        rows: Ints,
-        seen: Ints,
-        left: float,
+    def _layer_sizes(self) -> tuple[list[int], list[int], list[int]]:
+        """The layer sizes of phi_i, f and phi_o."""
+        inputs, regressor, outputs = map(parse_layer_sizes, (self.input_layers, self.regressor, self.output_layers))
+        return inputs, regressor, outputs
+
+    def _train_step(
+        self, net: NeuralXCNet, phase: TrainingPhase, X: Csr, Y: Csr, rows: Ints, seen: Ints, lr_decay: float,
         rng: np.random.Generator,
-    ) -> None:
-        """Eq. 1 on some rows; ``left`` is the share of the rates that is left."""
+    ) -> None:  # fmt: skip
+        """One step on eq. 1, or the terms of it that count in the phase."""
         net.n_steps += 1
-        net.classified += phase.classify
-        of_features = self.feature_learning_rate if phase.classify else self.learning_rate  # a code alone needs no more
-        own = LearningRates(self.learning_rate * left, of_features * left, net.n_steps)
-        others = own.none() if phase.freeze_codes else own
-        trace = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
-        by_code = np.zeros_like(trace.code)
+        net.n_classifier_steps += phase.classify
+        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
+        rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
+        autoencoder_rates = rates.none() if phase.freeze_codes else rates
+        encoded = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
+        by_code = np.zeros_like(encoded.code)
         true = Y[rows]
-        regressed = net.f.forward(trace.code) if phase.classify else []
-        of_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
-        codes = [*regressed[-1:], *([] if of_labels is None else [of_labels.code])]
-        if codes:
-            chosen = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
-            gradients = self._decode(
-                net, np.concatenate(codes), Objective(Y, rows, true, chosen, phase), others
-            )  # step 4
-            if of_labels is not None:
-                net.phi_o.backward(of_labels, gradients[-len(rows) :], others)
+        regressed = net.f.forward(encoded.code) if phase.classify else []
+        encoded_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
+        codes = [*regressed[-1:], *([] if encoded_labels is None else [encoded_labels.code])]
+        if codes:  # step 4
+            sampled = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
+            loss = OutputLoss(Y, rows, sampled, phase, self.reduction == "mean")
+            gradients = net.descend_psi_o(np.concatenate(codes), loss, autoencoder_rates)
+            if encoded_labels is not None:
+                net.phi_o.backward(encoded_labels, gradients[-len(rows) :], autoencoder_rates)
             if regressed:
-                by_code += net.f.backward(regressed, gradients[: len(rows)], own.dense, net.classified)
-        if phase.alpha:
+                by_code += net.f.backward(regressed, gradients[: len(rows)], rates.dense, net.n_classifier_steps)
+        if phase.alpha:  # step 5
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
             target = batch_rows(X, rows, 0.0, rng)
-            by_code += net.psi_i.descend(trace.code, target, weight, others, rng)  # step 5
+            by_code += net.psi_i.descend(encoded.code, target, weight, autoencoder_rates, rng)
         if not phase.freeze_codes:
-            net.phi_i.backward(trace, by_code, others)
+            net.phi_i.backward(encoded, by_code, rates)
 
     def _dropout(self, X: Csr) -> float:
         return self.dropout if self.dropout is not None else DROPOUT[X.shape[0] > MANY_DOCUMENTS]
 
-    def _decode(self, net: Net, codes: Floats, lesson: Objective, rates: LearningRates) -> Floats:
-        """Move psi_o on the codes of documents and of label sets, in this order; the gradient by them is returned."""
-        values = net.psi_o.forward(codes)
-        scale = 1 / len(lesson.rows) / (lesson.Y.shape[1] if self.reduction == "mean" else 1)
-
-        def to_errors(scores: Floats, start: int) -> None:
-            lesson.to_errors(scores, start)
-            scores *= np.float32(scale)
-
-        if isinstance(net.output, SampledOutputLayer):
-            ids = np.zeros(0, np.int32) if lesson.chosen is None else lesson.chosen.ids
-            gradient = net.output.descend(values[-1], ids, to_errors, rates.sparse)
-        else:
-            gradient = net.output.descend(values[-1], to_errors, rates.dense, rates.n_steps)
-        return net.psi_o.backward(values, gradient, rates.dense, rates.n_steps)
-
-    def _keep(self, net: Net, Y: Csr) -> None:
-        self.vectors_, self.vector_scales_ = quantize_int8(net.phi_i.features.vectors)
-        self.offset_ = net.phi_i.offset.value
-        self.dense_ = flatten_layers([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
-        self.weights_, self.weight_scales_ = net.output.by_units()
-        self.bias_ = net.output.bias_values
+    def _store(self, net: NeuralXCNet, Y: Csr) -> None:
+        inputs, regressor, outputs = self._layer_sizes()
+        chain = [
+            *layer_chain(inputs, self.activation, self.input_code),
+            *layer_chain([*regressor, outputs[-1]], self.activation, self.output_code),
+            *((units, self.activation) for units in outputs[-2::-1]),
+        ]
+        layers = flatten_layers([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
+        embeddings = quantize_int8(net.phi_i.features.vectors)
+        self.encoder_ = QuantizedEncoder(*embeddings, net.phi_i.offset.value, layers, chain)
+        self.output_weights_, self.output_scales_ = net.output.by_units()
+        self.output_bias_ = net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
-        self.error_ = net.psi_i.error()
+        self.reconstruction_error_ = net.psi_i.error()
 
     def report(self) -> dict[str, Any]:
-        """How well a document can be told from its code."""
+        """How well documents are reconstructed from their codes."""
         self.check_fitted()
-        return {"reconstruction_error": self.error_}
-
-    def _chain(self) -> Chain:
-        """Every layer from the features' sum to psi_o's last but one."""
-        inputs, outputs = parse_layer_sizes(self.input_layers), parse_layer_sizes(self.output_layers)
-        return [
-            *layer_chain(inputs, self.activation, self.input_code),
-            *layer_chain([*parse_layer_sizes(self.regressor), outputs[-1]], self.activation, self.output_code),
-            *((width, self.activation) for width in outputs[-2::-1]),
-        ]
-
-    def _stored(self, chain: Chain) -> QuantizedEncoder:
-        return QuantizedEncoder(self.vectors_, self.vector_scales_, self.offset_, self.dense_, chain)
+        return {"reconstruction_error": self.reconstruction_error_}
 
     def encode(self, X: Inputs) -> Floats:
         """The codes phi_i(x) of documents: (n, code)."""
         self.check_fitted()
         views = check_inputs(X)
         check_widths(views, self.widths_)
-        inputs = parse_layer_sizes(self.input_layers)
-        return self._stored(layer_chain(inputs, self.activation, self.input_code)).rows(
-            normalize_rows(self.read(views))
-        )
+        n_layers = len(parse_layer_sizes(self.input_layers))
+        phi_i = replace(self.encoder_, chain=self.encoder_.chain[:n_layers])
+        return phi_i.rows(normalize_rows(self.read(views)))
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X)
         out = TopK.empty(X.shape[0], k)
-        encode = self._stored(self._chain())
 
         def score(start: int, stop: int) -> None:
             output_topk(
-                encode(X, start, stop), 0, stop - start, self.weights_, self.weight_scales_, self.bias_, self.seen_,
-                out.labels[start:stop], out.scores[start:stop],
+                self.encoder_(X, start, stop), 0, stop - start, self.output_weights_, self.output_scales_,
+                self.output_bias_, self.seen_, out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         listed = out.labels >= 0
         out.scores[listed] = sigmoid(out.scores[listed])
         return out
-
-
-@dataclass
-class Net:
-    """The parts of eq. 1 while they learn."""
-
-    phi_i: SparseEncoder
-    psi_i: SparseDecoder
-    f: Stack
-    phi_o: SparseEncoder
-    psi_o: Stack  # up to the last layer
-    output: OutputLayer | SampledOutputLayer
-    n_steps: int = 0  # steps begun
-    classified: int = 0  # of these, those that move f: Adam counts the steps of what it moves
-
-
-@dataclass(frozen=True)
-class Objective:
-    """The labels of a batch, for the errors of psi_o."""
-
-    Y: Csr
-    rows: Ints
-    true: Csr  # Y[rows]
-    chosen: SampledLabels | None  # the labels to learn on; None for all
-    phase: TrainingPhase
-
-    def to_errors(self, scores: Floats, start: int) -> None:
-        """The gradient of eq. 1's last two terms by scores, in place: documents first, then label sets."""
-        first = len(self.rows) if self.phase.classify else 0
-        sigmoid_inplace(scores)
-        chances = scores[first:].copy()
-        for part in (scores[:first], scores[first:]):
-            if len(part):
-                self._subtract_truth(part, start)
-        squared_error_gradient(chances, scores[first:])
-        scores[first:] *= np.float32(2 * self.phase.beta)
-        if self.chosen is not None and self.chosen.weights is not None:
-            scores *= self.chosen.weights
-
-    def _subtract_truth(self, part: Floats, start: int) -> None:
-        if self.chosen is None:
-            subtract_labels(self.Y.indices, self.Y.indptr, self.rows, start, part)
-        else:
-            subtract_at(self.chosen.columns, self.chosen.ends, 0, False, part)

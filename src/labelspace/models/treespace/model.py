@@ -1,36 +1,38 @@
-"""The tree-embedded label space: labels as vectors, level by level, searched from the root down.
+"""The tree-embedded label space: labels as embeddings, level by level, searched from the root down.
 
-Proposed, and never built, in Pathak, "Hierarchical Label Embedding for Xtreme Multi-Label Classification" (2024).
+Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Multi-Label Classification" (2024).
 
-1. The tree: the ``hierarchy`` that is given, or clusters of clusters of labels that are learned from their documents.
-   A DAG is read as a tree by one parent a label; answers are made to agree with all parents in the end.
-2. A document's features become ``hidden_dim`` units, and these a vector for each level, ``root_dim`` long at the top
-   and ``embedding_dim`` at the bottom: what is general needs few coordinates. Each node has a vector of its level's length.
-3. Prediction loss: of a document that reaches a node, which of its children does it reach? A child's margin is the
-   product of its vector and the document's, plus a bias; with ``space=poincare`` both are points of the Poincaré ball
-   and their distance takes the place of the angle. The logistic losses of all levels are summed, each level counting
-   ``level_weight`` times what the one above does.
-4. Consistency loss: a child is pulled with ``consistency_weight`` to where its parent's projection takes the parent: one
-   matrix for all parents of a level, and one of low ``projection_rank`` for each parent.
-5. Regularizer: ``weight_decay`` of vectors, and of what projections do beyond keeping the coordinates.
-6. Names: where documents are texts, the name of each label is learned from too, as a document that counts
-   ``label_text``.
-7. To tag, go down from the root by the ``beam_size`` best nodes of each level. The score of a label is the product of the
-   chances on its way, so no label outranks one above it; the mean of the ``n_estimators``, which begin differently. With
-   ``rare_boost`` above 0 that order is given up for one in which labels of few documents go first: what PSP@k asks for.
+1. The tree: the ``hierarchy`` that is given, or clusters of clusters of labels, learned from their documents. A DAG is
+   read as a tree with one parent per label; predictions are made consistent with all parents at the end (tree.py).
+2. Encoder: the features of a document become ``hidden_dim`` units, and these a vector for each level, of dimension
+   ``root_dim`` at the top and ``embedding_dim`` at the bottom: general labels need few coordinates. Each node has an
+   embedding with the dimension of its level (network.py, layout.py).
+3. Prediction loss: for each node on a document's paths, which of its children are on them too? The margin of a child is
+   the product of its embedding and the document's vector, plus a bias; with ``space=poincare`` both are points of the
+   Poincaré ball, and their distance replaces the angle (ball.py). The logistic losses of all levels are summed, each
+   level with ``level_weight`` times the weight of the level above.
+4. Consistency loss: the squared distance of a child from the projection of its parent, with ``consistency_weight``. The
+   projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent
+   (projections.py).
+5. Regularizer: ``weight_decay`` of embeddings, and of the projections' difference from the identity.
+6. Label texts: where documents are texts, the name of each label is a further training document with weight
+   ``label_text`` (training.py).
+7. Prediction is a beam search from the root with ``beam_size`` nodes per level. The score of a label is the product of
+   the probabilities on its path, so no label outranks an ancestor, averaged over ``n_estimators`` networks with
+   different initializations. A ``rare_boost`` above 0 gives up that order, and ranks labels with few documents higher,
+   as PSP@k rewards.
 
-Where documents do not carry the labels above theirs (what is filed under rye is not filed under bread), each label that
-has others below gets a leaf of its own, and leaves are ranked alone.
+Where documents do not carry the ancestors of their labels (what is filed under rye is not filed under bread), each
+label with descendants gets an extra leaf, and only leaves are ranked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace.constraints import integer, one_of, optional, real
@@ -39,34 +41,33 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.code_search import mean_of_lists
-from labelspace.kernels.level_embeddings import TINY, map_units, search_levels
-from labelspace.kernels.quantize import Bytes, quantize_int8
-from labelspace.kernels.sparse_layers import embed_rows
+from labelspace.kernels.level_embeddings import search_levels
 from labelspace.kernels.threads import run_blocks, side_by_side
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import consistent
 from labelspace.labels.tree import Nodes
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.treespace.network import LevelNet, Pace, Shape, level_widths, nodes_in_bytes, placed
-from labelspace.models.treespace.tree import hierarchy_nodes, is_closed, learned_nodes, node_rows
+from labelspace.models.treespace.ball import bound_norms
+from labelspace.models.treespace.layout import LevelLayout, level_dims
+from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
+from labelspace.models.treespace.training import TrainingSet
+from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Floats, Ints, Longs, TopK
+from labelspace.types import Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
-EPOCHS = (10, 15)  # fewest and most that are chosen
-LEAF = 100  # labels below one cluster of the lowest level
-LISTED = 50  # labels of each learner that take part in the mean
-ROW_BLOCK = 64  # documents a task
+EPOCHS = (10, 15)  # bounds of the number of epochs that is chosen
+MAX_LEAF = 100  # labels per cluster of the lowest level
+AVERAGED_LABELS = 50  # labels per learner that are averaged
+ROW_BLOCK = 64  # documents per task
 SPACES = ("euclidean", "poincare")
-
-Tick = Callable[[int], None]
 
 
 class Treespace(Model):
-    """Labels as vectors that grow longer level by level, searched from the root down.
+    """Labels as embeddings, with more dimensions on each level, searched from the root down.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -81,6 +82,7 @@ class Treespace(Model):
     title = "Tree-embedded label space (proposed by Pathak, 2024)"
     choose_when = "labels live in a hierarchy and answers must agree with it"
     view = BIGRAMS
+
     hierarchy: str = param(
         "auto", one_of("auto", "given", "learned"), "Use the hierarchy given, or learn one; auto prefers the one given."
     )
@@ -110,48 +112,32 @@ class Treespace(Model):
     beam_size: int = param(20, integer(1), "Nodes or prefixes kept at each level of the search.")
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    first_child_: Ints = learned()  # (n_nodes,) see labels/tree.py
-    last_child_: Ints = learned()
-    label_: Ints = learned()  # (n_nodes,) -1 for a node that is no label
+    tree_: Nodes = learned(Nodes)
     level_dims_: Ints = learned()  # (levels,)
-    is_closed_: bool = learned()  # every node is a label, and documents carry those above theirs
-    is_given_: bool = learned()  # the hierarchy was
-    features_: Bytes = learned()  # (learners, n_features, hidden)
-    feature_scales_: Floats = learned()  # (learners, n_features)
-    offset_: Floats = learned()  # (learners, hidden)
-    maps_: Floats = learned()  # (learners, hidden, sum of widths)
-    vectors_: Bytes = learned()  # (learners, sum of the nodes' widths)
-    vector_scales_: Floats = learned()  # (learners, n_nodes)
-    bias_: Floats = learned()  # (learners, n_nodes)
-    counts_: Ints = learned()  # (n_labels,) training documents of each label
-
-    _derived: _Ready | None = None
+    is_closed_: bool = learned()  # whether documents carry the ancestors of their labels: then every node is a label
+    uses_given_hierarchy_: bool = learned()
+    estimators_: list[QuantizedLevelNet] = learned(QuantizedLevelNet)
+    label_counts_: Ints = learned()  # (n_labels,) training documents of each label
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
         context.progress("tree", 0, 1)
-        nodes = self._grow(X, Y, context)  # step 1
+        self.tree_ = self._build_tree(X, Y, context)  # step 1
         context.progress("tree", 1, 1)
-        self.first_child_, self.last_child_, self.label_ = nodes.first_child, nodes.last_child, nodes.label
-        self.counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
-        self.level_dims_ = level_widths(self.root_dim, self.embedding_dim, max(nodes.height, 1))
-        task = self._task(X, Y, nodes, context)
-        steps = task.epochs * self.n_estimators
+        self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
+        self.level_dims_ = level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
+        level_weights = np.float32(self.level_weight) ** np.arange(len(self.level_dims_), dtype=np.float32)
+        data = TrainingSet.build(X, Y, self.tree_, level_weights, context.label_features, self.label_text)  # step 6
+        batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
+        total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
-            nets = side_by_side(
-                lambda learner, tick: self._learn(task, learner, tick),
+            self.estimators_ = side_by_side(
+                lambda number, tick: self._train_learner(data, number, batch_size, epochs, tick),
                 self.n_estimators,
-                lambda done: context.progress("epochs", min(done, steps), steps),
+                lambda done: context.progress("epochs", min(done, total), total),
             )
-        self.features_ = np.stack([net.features[0] for net in nets])
-        self.feature_scales_ = np.stack([net.features[1] for net in nets])
-        self.offset_ = np.stack([net.offset for net in nets])
-        self.maps_ = np.stack([net.maps for net in nets])
-        self.vectors_ = np.stack([net.vectors[0] for net in nets])
-        self.vector_scales_ = np.stack([net.vectors[1] for net in nets])
-        self.bias_ = np.stack([net.bias for net in nets])
 
-    def _grow(self, X: Csr, Y: Csr, context: FitContext) -> Nodes:
+    def _build_tree(self, X: Csr, Y: Csr, context: FitContext) -> Nodes:
         seen = seen_labels(Y)
         given = None if context.labels is None or self.hierarchy == "learned" else context.labels.hierarchy
         if given is None and self.hierarchy == "given":
@@ -159,169 +145,97 @@ class Treespace(Model):
                 "hierarchy='given' needs a hierarchy of the labels, but there is none; put a hierarchy.tsv beside the "
                 "data, give labels=LabelSpace(..., hierarchy=...), or set hierarchy='learned'"
             )
-        self.is_given_ = given is not None
+        self.uses_given_hierarchy_ = given is not None
         self.is_closed_ = given is not None and is_closed(Y, given)
         if given is not None:
             return hierarchy_nodes(given, seen, self.is_closed_)
-        return learned_nodes(pifa_embeddings(X, Y[:, seen]), seen, self.branching_factor, LEAF, self.random_state)
+        return clustered_nodes(pifa_embeddings(X, Y[:, seen]), seen, self.branching_factor, MAX_LEAF, self.random_state)
 
-    def _task(self, X: Csr, Y: Csr, nodes: Nodes, context: FitContext) -> _Task:
-        """What every learner learns from: the documents, and behind them the names of the labels that have any."""
-        weights = np.ones(X.shape[0], np.float32)
-        if self.label_text and context.label_features is not None:
-            named = nodes.label[nodes.label >= 0]
-            texts = context.label_features[named]
-            named, texts = named[np.diff(texts.indptr) > 0], texts[np.diff(texts.indptr) > 0]
-            own = sp.csr_matrix(
-                (np.ones(len(named), np.float32), named, np.arange(len(named) + 1)), (len(named), Y.shape[1])
-            )
-            X, Y = sp.vstack([X, normalize_rows(texts)]).tocsr(), sp.vstack([Y, own]).tocsr()
-            weights = np.append(weights, np.full(len(named), self.label_text, np.float32))
-        starts, reached = node_rows(Y, nodes)
-        counts = np.bincount(reached, minlength=len(nodes)).astype(np.float32)
-        chances = (counts + 0.5) / (counts[np.maximum(nodes.parent, 0)] + 1)
-        batch, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
-        of_levels = np.float32(self.level_weight) ** np.arange(len(self.level_dims_), dtype=np.float32)
-        return _Task(
-            X, starts, reached, weights[:, None] * of_levels, chances, Shape(nodes, self.level_dims_), batch, epochs
-        )
-
-    def _learn(self, task: _Task, learner: int, tick: Tick) -> _Learned:
-        """Steps 2 to 6."""
-        rng = np.random.default_rng([self.random_state, learner])
+    def _train_learner(
+        self, data: TrainingSet, number: int, batch_size: int, epochs: int, tick: Callable[[int], None]
+    ) -> QuantizedLevelNet:
+        """Steps 2 to 5."""
+        rng = np.random.default_rng([self.random_state, number])
         net = LevelNet(
-            task.X, task.shape, self.hidden_dim, self.projection_rank if self.consistency_weight else None, task.chances,
-            self.space == "poincare", rng,
+            data.X, self._layout, self.hidden_dim, data.probabilities, self.space == "poincare", rng,
+            self.consistency_weight, self.projection_rank, self.weight_decay,
         )  # fmt: skip
-        steps = batches(task.X.shape[0], task.batch, task.epochs, rng, lambda *_: tick(1))
-        for rows, left in steps:
-            pace = Pace(
-                self.learning_rate * left,
-                self.dense_learning_rate * left,
-                self.feature_learning_rate * left,
-                2 * self.consistency_weight,
-                self.weight_decay,
+        for rows, lr_decay in batches(data.X.shape[0], batch_size, epochs, rng, lambda *_: tick(1)):
+            rates = LearningRates(
+                nodes=self.learning_rate * lr_decay,
+                dense=self.dense_learning_rate * lr_decay,
+                features=self.feature_learning_rate * lr_decay,
             )
-            batch = batch_rows(task.X, rows, self.input_dropout, rng)
-            net.learn(batch, rows, task.starts, task.reached, task.weights[rows], self.dropout, pace, rng)
-        return _Learned(
-            quantize_int8(net.features.vectors), net.offset.value, net.maps.value.T.copy(),
-            nodes_in_bytes(task.shape, net.vectors), net.bias,
-        )  # fmt: skip
+            batch = batch_rows(data.X, rows, self.input_dropout, rng)
+            net.train_step(batch, rows, data.starts, data.on_path, data.weights[rows], self.dropout, rates, rng)
+        return QuantizedLevelNet.from_net(net)
 
-    @property
-    def _nodes(self) -> Nodes:
-        return Nodes(self.first_child_, self.last_child_, self.label_)
+    @cached_property
+    def _layout(self) -> LevelLayout:
+        return LevelLayout(self.tree_, self.level_dims_)
+
+    @cached_property
+    def _node_norms(self) -> list[Floats]:
+        """The norms of the node embeddings of each learner, for the ball."""
+        if self.space != "poincare":  # not used
+            return [np.ones_like(net.node_scales) for net in self.estimators_]
+        return [net.node_norms(self._layout) for net in self.estimators_]
 
     def label_trees(self) -> list[Nodes]:
         """The tree; a label without training documents is not in it."""
         self.check_fitted()
-        return [self._nodes]
+        return [self.tree_]
 
     def report(self) -> dict[str, Any]:
-        """The shape of the tree and of the space."""
+        """The shape of the tree and of the embeddings."""
         self.check_fitted()
         return {
             "levels": len(self.level_dims_),
-            "nodes": len(self.label_) - 1,
-            "hierarchy_is_given": self.is_given_,
+            "nodes": len(self.tree_) - 1,
+            "hierarchy_is_given": self.uses_given_hierarchy_,
             "documents_carry_labels_above": self.is_closed_,
             "dimensions": self.level_dims_.tolist(),
-            "parameters": int(self.features_.size + self.maps_.size + self.vectors_.size + self.bias_.size),
+            "parameters": sum(net.n_parameters for net in self.estimators_),
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X, n, ready = normalize_rows(X), X.shape[0], self._ready()
-        shape, more = ready.shape, self.is_closed_ or self.n_estimators > 1 or self.rare_boost > 0
-        listed = max(k, min(LISTED, self.n_labels_)) if more else k
-        labels = np.full((self.n_estimators, n, listed), -1, np.int32)
-        scores = np.full((self.n_estimators, n, listed), -np.inf, np.float32)
+        X, layout, node_norms = normalize_rows(X), self._layout, self._node_norms
+        reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
+        depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
+        shape = (len(self.estimators_), X.shape[0], depth)
+        labels, scores = np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32)
         ball = self.space == "poincare"
 
         def search(start: int, stop: int) -> None:
-            hidden = np.empty((stop - start, self.hidden_dim), np.float32)
-            documents = np.empty((stop - start, int(self.level_dims_.sum())), np.float32)
-            part = X[start:stop]
-            for learner in range(self.n_estimators):
-                embed_rows(
-                    part.data, part.indices, part.indptr, 0, stop - start, self.features_[learner],
-                    self.feature_scales_[learner], self.offset_[learner], hidden,
-                )  # fmt: skip
-                map_units(hidden, self.maps_[learner], documents)
-                used, lengths = placed(shape, documents, ball)
+            for at, net in enumerate(self.estimators_):
+                documents, norms = bound_norms(layout, net.document_vectors(X[start:stop]), ball)
                 search_levels(
-                    used, lengths, self.vectors_[learner], self.vector_scales_[learner], ready.lengths[learner],
-                    self.bias_[learner], *shape.tree, self.label_, shape.level, shape.offset, shape.width, shape.place,
-                    ball, self.beam_size, labels[learner, start:stop], scores[learner, start:stop],
+                    documents, norms, net.node_embeddings, net.node_scales, node_norms[at], net.node_bias, *layout.tree,
+                    self.tree_.label, layout.level, layout.offset, layout.width, layout.document_offset, ball,
+                    self.beam_size, labels[at, start:stop], scores[at, start:stop],
                 )  # fmt: skip
 
-        run_blocks(search, n, ROW_BLOCK)
-        return self._joined(labels, np.exp(scores), k)
+        run_blocks(search, X.shape[0], ROW_BLOCK)
+        return self._combine(labels, np.exp(scores), k)
 
-    def _joined(self, labels: Ints, chances: Floats, k: int) -> TopK:
-        """The mean of the learners' lists (learners, n, listed), in agreement with the hierarchy."""
+    def _combine(self, labels: Ints, probabilities: Floats, k: int) -> TopK:
+        """The mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
-        if self.n_estimators > 1:
-            mean_of_lists(labels, chances, top.labels, top.scores)
-        else:  # its order knows more digits than its chances: it is kept
-            top = TopK(labels[0], np.where(labels[0] >= 0, chances[0], -np.inf))
-        if self.rare_boost:  # labels of few documents go before those above them: nothing to agree with any more
-            return self._rare_first(top).padded(k)
+        if len(labels) > 1:
+            mean_of_lists(labels, probabilities, top.labels, top.scores)
+        else:  # in the order of the search, whose log-probabilities have more digits
+            top = TopK(labels[0], np.where(labels[0] >= 0, probabilities[0], -np.inf))
+        if self.rare_boost:  # rare labels may outrank their ancestors: consistency is given up
+            return self._boost_rare(top).padded(k)
         if not self.is_closed_:
             return top.padded(k)
         assert self.labels_ is not None  # the hierarchy came with them
         assert self.labels_.hierarchy is not None
         return consistent(top, self.labels_.hierarchy, k)
 
-    def _rare_first(self, top: TopK) -> TopK:
-        """Each score times (1 / documents of the label) ** rare, in that order."""
-        seldom = 1 / np.maximum(self.counts_, 1)
-        scores = np.where(top.labels >= 0, top.scores * seldom[top.labels] ** self.rare_boost, -np.inf)
+    def _boost_rare(self, top: TopK) -> TopK:
+        """Each score times (1 / documents of the label) ** rare_boost, in that order."""
+        inverse_counts = 1 / np.maximum(self.label_counts_, 1)
+        scores = np.where(top.labels >= 0, top.scores * inverse_counts[top.labels] ** self.rare_boost, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")
         return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
-
-    def _ready(self) -> _Ready:
-        """What is derived from the state, on first use and again after a new ``fit``."""
-        if self._derived is None or self._derived.of is not self.vectors_:
-            shape = Shape(self._nodes, self.level_dims_)
-            lengths = np.ones_like(self.vector_scales_)
-            if self.space == "poincare":
-                squares = np.square(self.vectors_, dtype=np.float32)
-                sums = np.add.reduceat(squares, shape.offset[1:], axis=1)
-                lengths[:, 1:] = np.sqrt(sums) * self.vector_scales_[:, 1:] + TINY
-            self._derived = _Ready(self.vectors_, shape, lengths)
-        return self._derived
-
-
-@dataclass(frozen=True)
-class _Ready:
-    """What a search needs beside the state."""
-
-    of: Bytes
-    shape: Shape
-    lengths: Floats  # (learners, n_nodes) of the nodes' vectors, in the ball
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What every learner learns from."""
-
-    X: Csr
-    starts: Longs  # document i reaches the nodes reached[starts[i] : starts[i + 1]]
-    reached: Ints
-    weights: Floats  # (n, levels) what an error of a document on a level counts
-    chances: Floats  # (n_nodes,) to be reached from the parent
-    shape: Shape
-    batch: int
-    epochs: int
-
-
-@dataclass(frozen=True)
-class _Learned:
-    """What is kept of a learner."""
-
-    features: tuple[Bytes, Floats]
-    offset: Floats
-    maps: Floats
-    vectors: tuple[Bytes, Floats]
-    bias: Floats

@@ -1,4 +1,4 @@
-"""Labels level by level: the tree that a search goes down, made of a hierarchy that is given or of clusters."""
+"""The label tree of treespace: a given hierarchy or clusters as nodes by level, and the nodes on documents' paths."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from labelspace.labels.clustering import balanced_levels
 from labelspace.labels.tree import Nodes, Tree
 from labelspace.types import Csr, Hierarchy, Ints, Longs
 
-CLOSED = 0.9  # of the documents with labels must carry the labels above theirs too, for data to count as closed
+CLOSED_SHARE = 0.9  # of the documents with labels must carry all ancestors, for data to count as closed
 
 
 def is_closed(Y: Csr, hierarchy: Hierarchy) -> bool:
-    """Whether documents carry the labels above their labels too, nearly all of them.
+    """Whether documents, nearly all of them, also carry the ancestors of their labels.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0]], n_labels=2)
     >>> is_closed(sp.csr_matrix([[1, 1], [1, 0]]), tree), is_closed(sp.csr_matrix([[0, 1]]), tree)
     (True, False)
     """
-    own = np.diff(Y.indptr)
-    whole = np.diff(hierarchy.closed(Y).indptr) == own
-    return bool(whole[own > 0].mean() >= CLOSED)
+    n_labels = np.diff(Y.indptr)
+    closed = np.diff(hierarchy.closed(Y).indptr) == n_labels
+    return bool(closed[n_labels > 0].mean() >= CLOSED_SHARE)
 
 
 def main_parents(hierarchy: Hierarchy) -> Ints:
-    """One parent a label: of several the deepest, and the first of those; -1 for a root. Shape (n_labels,).
+    """One parent per label: the deepest, and the first of those; -1 for a root. Shape (n_labels,).
 
-    So a label stays on its level when a DAG is read as a tree.
+    So a label keeps its level when a DAG is read as a tree.
 
     >>> main_parents(Hierarchy.from_edges([[1, 0], [2, 1], [2, 0]], n_labels=3)).tolist()
     [-1, 0, 1]
@@ -40,35 +40,35 @@ def main_parents(hierarchy: Hierarchy) -> Ints:
     return parents
 
 
-def numbered_by_level(parents: Ints | Longs, label: Ints | Longs) -> Nodes:
-    """A forest below one root, its nodes numbered level by level; ``parents`` is -1 for the children of the root.
+def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> Nodes:
+    """A forest below one root, with node ids level by level; ``parents`` is -1 for the children of the root.
 
-    >>> nodes = numbered_by_level(np.array([-1, 0, -1, 0]), np.arange(4))
+    >>> nodes = breadth_first_nodes(np.array([-1, 0, -1, 0]), np.arange(4))
     >>> nodes.label.tolist(), nodes.parent.tolist()
     ([-1, 0, 2, 1, 3], [-1, 0, 0, 1, 1])
     """
     n = len(parents)
     by_parent = np.argsort(parents, kind="stable")
     starts = np.searchsorted(parents[by_parent], np.arange(-1, n + 1))  # of the children of node i at i + 1
-    width = np.diff(starts)
-    order, now = [np.full(1, -1)], np.full(1, -1)
-    while len(now):  # the children of one level are the next
-        counts = width[now + 1]
+    n_children = np.diff(starts)
+    order, level = [np.full(1, -1)], np.full(1, -1)
+    while len(level):  # the children of one level are the next
+        counts = n_children[level + 1]
         before = np.cumsum(counts) - counts
-        now = by_parent[np.arange(counts.sum()) + np.repeat(starts[now + 1] - before, counts)]
-        order.append(now)
+        level = by_parent[np.arange(counts.sum()) + np.repeat(starts[level + 1] - before, counts)]
+        order.append(level)
     nodes = np.concatenate(order)
-    counts = width[nodes + 1]
+    counts = n_children[nodes + 1]
     ends = 1 + np.cumsum(counts)
     first, last = np.where(counts > 0, [ends - counts, ends], 0).astype(np.int32)
     return Nodes(first, last, np.append(label, -1)[nodes].astype(np.int32))
 
 
-def hierarchy_nodes(hierarchy: Hierarchy, used: Ints, closed: bool) -> Nodes:
-    """The labels ``used`` and those above them as nodes.
+def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> Nodes:
+    """The given labels and their ancestors as nodes.
 
-    With ``closed`` every node stands for its label. Otherwise a document that carries a label need not carry those
-    above it, so a label that is used and has others below gets a leaf of its own beside them.
+    With ``closed`` every node is its label. Otherwise a document with a label need not carry its ancestors, so
+    a given label with descendants gets an extra leaf below its node.
 
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=4)
     >>> hierarchy_nodes(tree, np.array([0, 1]), closed=True).label.tolist()
@@ -77,53 +77,54 @@ def hierarchy_nodes(hierarchy: Hierarchy, used: Ints, closed: bool) -> Nodes:
     [-1, -1, 1, 0]
     """
     parents, n = main_parents(hierarchy), len(hierarchy.levels)
-    there = np.zeros(n, bool)
-    above = used
-    while len(above):
-        there[above] = True
-        above = np.unique(parents[above])
-        above = above[(above >= 0) & ~there[above]]
-    kept = np.flatnonzero(there)
-    place = np.full(n + 1, -1)
-    place[kept] = np.arange(len(kept))
-    own = place[parents[kept]]  # -1 stays -1: it is the last place
+    is_node, frontier = np.zeros(n, bool), labels
+    while len(frontier):  # up to the roots
+        is_node[frontier] = True
+        frontier = np.unique(parents[frontier])
+        frontier = frontier[(frontier >= 0) & ~is_node[frontier]]
+    nodes = np.flatnonzero(is_node)
+    node_of = np.full(n + 1, -1)  # the last entry is for the parent -1 of a root
+    node_of[nodes] = np.arange(len(nodes))
+    node_parents = node_of[parents[nodes]]
     if closed:
-        return numbered_by_level(own, kept)
-    inner = np.zeros(n, bool)
-    inner[kept[own[own >= 0]]] = True
-    doubled = used[inner[used]]
-    wanted = np.zeros(n, bool)
-    wanted[used] = True
-    label = np.where(inner[kept] | ~wanted[kept], -1, kept)
-    return numbered_by_level(np.append(own, place[doubled]), np.append(label, doubled))
+        return breadth_first_nodes(node_parents, nodes)
+    is_inner, is_given = np.zeros(n, bool), np.zeros(n, bool)
+    is_inner[nodes[node_parents[node_parents >= 0]]] = True
+    is_given[labels] = True
+    extra = labels[is_inner[labels]]
+    label = np.where(is_inner[nodes] | ~is_given[nodes], -1, nodes)
+    return breadth_first_nodes(np.append(node_parents, node_of[extra]), np.append(label, extra))
 
 
-def learned_nodes(Z: Csr, used: Ints, branching: int, max_leaf: int, seed: int) -> Nodes:
-    """The labels ``used``, described by the rows of Z, as leaves below clusters of clusters."""
-    tree = Tree(*balanced_levels(Z, branching, max_leaf, seed))
-    label = np.where(tree.label < 0, -1, used[tree.label])
+def clustered_nodes(Z: Csr, labels: Ints, branching_factor: int, max_leaf: int, seed: int) -> Nodes:
+    """The given labels, whose embeddings are the rows of Z, as leaves below clusters of clusters."""
+    tree = Tree(*balanced_levels(Z, branching_factor, max_leaf, seed))
+    label = np.where(tree.label < 0, -1, labels[tree.label])
     return Nodes(tree.first_child, tree.last_child, label.astype(np.int32))
 
 
-def node_rows(Y: Csr, nodes: Nodes) -> tuple[Longs, Ints]:
-    """The nodes that each document reaches, in order: the root, those of its labels and all above them.
+def on_path_nodes(Y: Csr, tree: Nodes) -> tuple[Longs, Ints]:
+    """The nodes on the paths of each document, sorted: the root, the nodes of its labels and their ancestors.
+
+    Document i has ``on_path[starts[i] : starts[i + 1]]``.
 
     >>> import scipy.sparse as sp
-    >>> nodes = numbered_by_level(np.array([-1, 0, -1]), np.arange(3))
-    >>> [array.tolist() for array in node_rows(sp.csr_matrix([[0, 1, 0], [0, 0, 1]]), nodes)]
+    >>> tree = breadth_first_nodes(np.array([-1, 0, -1]), np.arange(3))
+    >>> [array.tolist() for array in on_path_nodes(sp.csr_matrix([[0, 1, 0], [0, 0, 1]]), tree)]
     [[0, 3, 5], [0, 1, 3, 0, 2]]
     """
+    n, n_nodes = Y.shape[0], len(tree)
     node_of = np.full(Y.shape[1], -1, np.int64)
-    labeled = np.flatnonzero(nodes.label >= 0)
-    node_of[nodes.label[labeled]] = labeled
-    at = node_of[Y.indices]
-    rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[at >= 0]
-    at = at[at >= 0]
-    parts = [np.arange(Y.shape[0]) * len(nodes)]  # the root of each
-    while len(at):
-        parts.append(np.unique(rows * len(nodes) + at))
-        rows, at = parts[-1] // len(nodes), nodes.parent[parts[-1] % len(nodes)]
-        rows, at = rows[at > 0], at[at > 0]
-    reached = np.unique(np.concatenate(parts))
-    starts = np.searchsorted(reached, np.arange(Y.shape[0] + 1) * len(nodes))
-    return starts, (reached % len(nodes)).astype(np.int32)
+    labeled = np.flatnonzero(tree.label >= 0)
+    node_of[tree.label[labeled]] = labeled
+    nodes = node_of[Y.indices]
+    rows = np.repeat(np.arange(n), np.diff(Y.indptr))[nodes >= 0]
+    nodes = nodes[nodes >= 0]
+    keys = [np.arange(n) * n_nodes]  # a key is row * n_nodes + node; these are the roots
+    while len(nodes):  # up to the root
+        keys.append(np.unique(rows * n_nodes + nodes))
+        rows, nodes = keys[-1] // n_nodes, tree.parent[keys[-1] % n_nodes]
+        rows, nodes = rows[nodes > 0], nodes[nodes > 0]
+    all_keys = np.unique(np.concatenate(keys))
+    starts = np.searchsorted(all_keys, np.arange(n + 1) * n_nodes)
+    return starts, (all_keys % n_nodes).astype(np.int32)

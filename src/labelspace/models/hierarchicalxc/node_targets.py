@@ -1,0 +1,52 @@
+"""Targets of the node classifiers: for each document, the nodes it is a training example of, and whether a positive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelspace.kernels.tree_classifiers import decisions
+from labelspace.labels.tree import Nodes
+from labelspace.training.sparse_layers import Batch
+from labelspace.types import Csr, Floats, Ints
+
+COUNTED_AT_ONCE = 4096  # documents whose targets are counted at once
+
+
+@dataclass
+class NodeTargets:
+    """What the classifiers of a tree learn from the rows of Y."""
+
+    tree: Nodes
+    Y: Csr
+    max_distance: int  # steps down from a node on the path to the farthest node that is trained
+    leaf_of: Ints  # (n_labels,) -1 for a label that is not in the tree
+    mark: Ints  # (n_nodes,) scratch
+
+    @classmethod
+    def build(cls, tree: Nodes, Y: Csr, off_path: int) -> NodeTargets:
+        """The targets of a tree over columns of Y; documents are followed ``off_path`` steps off their paths."""
+        leaf_of = np.full(Y.shape[1], -1, np.int32)
+        leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
+        leaf_of[tree.label[leaves]] = leaves
+        return cls(tree, Y, off_path + 1, leaf_of, np.full(len(tree), -1, np.int32))
+
+    def of_rows(self, rows: Ints) -> Batch:
+        """A csr matrix (rows, n_nodes): for each row the nodes to train, with 1 for those on its paths, else 0."""
+        targets: Batch = decisions(
+            self.Y.indices, self.Y.indptr, rows, self.leaf_of, self.tree.parent, self.tree.first_child,
+            self.tree.last_child, self.max_distance, self.mark,
+        )  # fmt: skip
+        return targets
+
+    def log_odds(self) -> Floats:
+        """The log-odds that a node is on the path of a document it is trained on. Shape (n_nodes,)."""
+        positives, examples = np.zeros(len(self.tree)), np.zeros(len(self.tree))
+        for start in range(0, self.Y.shape[0], COUNTED_AT_ONCE):
+            rows = np.arange(start, min(start + COUNTED_AT_ONCE, self.Y.shape[0]), dtype=np.int32)
+            targets, nodes, _ = self.of_rows(rows)
+            examples += np.bincount(nodes, minlength=len(examples))
+            positives += np.bincount(nodes, targets, minlength=len(examples))
+        odds: Floats = np.log((positives + 0.5) / (examples - positives + 0.5)).astype(np.float32)
+        return odds

@@ -1,0 +1,87 @@
+"""Projections of parents into the space of their children, for the consistency loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labelspace.models.treespace.layout import LevelLayout
+from labelspace.training.optimizers import AdamParameter, RowAdagrad
+from labelspace.types import Floats, Ints, Longs
+
+INIT_STD = 0.05
+
+
+@dataclass
+class Projections:
+    """A matrix per level, shared by all its parents, plus a matrix of low rank per parent.
+
+    The target of the children of a parent p on a level with matrix P is (P' + sum of u v') p.
+    """
+
+    layout: LevelLayout
+    shared: list[AdamParameter]  # P: (width of the level, width of the next) each
+    ups: Floats  # u: (n_nodes, rank, largest width)
+    downs: Floats  # v: (n_nodes, rank, largest width)
+    optimizers: tuple[RowAdagrad, RowAdagrad]  # of ups and downs
+
+    @classmethod
+    def init(cls, layout: LevelLayout, rank: int, rng: np.random.Generator) -> Projections:
+        """P keeps the coordinates that both levels have; u is 0."""
+        pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
+        n, widest = len(layout.nodes), int(layout.widths.max())
+        downs = rng.standard_normal((n, rank, widest), np.float32) * np.float32(INIT_STD)
+        shared = [AdamParameter(np.eye(*pair, dtype=np.float32)) for pair in pairs]
+        return cls(layout, shared, np.zeros((n, rank, widest), np.float32), downs, (RowAdagrad(n), RowAdagrad(n)))
+
+    def targets(self, parents: Ints, embeddings: Floats) -> Floats:
+        """The target of the children of each parent; 0 for those of the root. Shape (n_parents, largest width)."""
+        out = np.zeros((len(parents), self.ups.shape[2]), np.float32)
+        for level, at, nodes, vectors in self._by_level(parents, embeddings):
+            width = self.layout.widths[level + 1]
+            out[at, :width] = vectors @ self.shared[level].value
+            low_rank = np.einsum("nrw,nw->nr", self.downs[nodes, :, : vectors.shape[1]], vectors)
+            out[at] += np.einsum("nr,nrw->nw", low_rank, self.ups[nodes])
+        return out
+
+    def descend(
+        self, parents: Ints, embeddings: Floats, residuals: Floats, squares: Floats, consistency_weight: float,
+        weight_decay: float, learning_rate: float, n_steps: int,
+    ) -> None:  # fmt: skip
+        """A step of the projections and the parents on the consistency loss.
+
+        ``residuals`` (n_parents, width) are the sums over children of embedding minus target; ``squares`` (n_nodes,) is
+        the Adagrad state of the embeddings.
+        """
+        for level, at, nodes, vectors in self._by_level(parents, embeddings):
+            width = self.layout.widths[level + 1]
+            error = np.float32(-2 * consistency_weight) * residuals[at, :width]
+            ups, downs = self.ups[nodes, :, :width], self.downs[nodes, :, : vectors.shape[1]]
+            by_low_rank = np.einsum("nrw,nw->nr", ups, error)
+            shared = self.shared[level]
+            by_vectors = error @ shared.value.T + np.einsum("nr,nrw->nw", by_low_rank, downs)
+            excess = shared.value - np.eye(*shared.value.shape, dtype=np.float32)
+            by_shared = vectors.T @ error + np.float32(weight_decay) * excess
+            shared.step(by_shared, learning_rate / 10, n_steps)
+            low_rank = np.einsum("nrw,nw->nr", downs, vectors)
+            by_ups = low_rank[:, :, None] * error[:, None, :] + np.float32(weight_decay) * ups
+            by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + np.float32(weight_decay) * downs
+            parts = ((self.ups, by_ups), (self.downs, by_downs))
+            for (table, gradient), optimizer in zip(parts, self.optimizers, strict=True):
+                padded = np.zeros_like(table[nodes])
+                padded[:, :, : gradient.shape[2]] = gradient
+                steps = optimizer.steps(nodes, padded.reshape(len(nodes), -1), learning_rate)
+                table[nodes] += steps.reshape(padded.shape)
+            squares[nodes] += np.einsum("ij,ij->i", by_vectors, by_vectors) / vectors.shape[1]
+            step = np.float32(learning_rate) / (np.sqrt(squares[nodes]) + np.float32(1e-10))
+            embeddings[self.layout.indices(nodes)] -= step[:, None] * by_vectors
+
+    def _by_level(self, parents: Ints, embeddings: Floats) -> list[tuple[int, Longs, Ints, Floats]]:
+        """For each level with parents: the level, their positions in ``parents``, their nodes, their embeddings."""
+        out = []
+        for level in range(self.layout.levels - 1):
+            at = np.flatnonzero((self.layout.level[parents] == level) & (parents > 0))
+            if len(at):
+                out.append((level, at, parents[at], embeddings[self.layout.indices(parents[at])]))
+        return out
