@@ -56,9 +56,9 @@ def test_an_id_can_come_back_with_another_vector(clustered, kind):
 def test_batch_threads_and_seed_decide_nothing_they_should_not(clustered, kind, monkeypatch):
     vectors, ids, queries = clustered
     index = Approximate(vectors, ids, kind, effort=8)
-    monkeypatch.setenv(threads.VARIABLE, "1")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "1")
     together = index.search(queries, 5)
-    monkeypatch.setenv(threads.VARIABLE, "3")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "3")
     again = index.search(queries, 5)
     assert np.array_equal(again.labels, together.labels)
     assert np.array_equal(again.scores, together.scores)

@@ -49,9 +49,9 @@ def test_there_is_padding_where_labels_end(storage):
 def test_batch_and_threads_change_nothing(clustered, storage, monkeypatch):
     vectors, ids, queries = clustered
     index = Exact(vectors, ids, storage)
-    monkeypatch.setenv(threads.VARIABLE, "1")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "1")
     together = index.search(queries, 5)
-    monkeypatch.setenv(threads.VARIABLE, "3")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "3")
     assert same(index.search(queries, 5), together)
     for row in (0, 31, 99):
         assert same(index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values())))

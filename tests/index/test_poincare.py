@@ -152,10 +152,10 @@ def test_equal_distances_go_to_the_smaller_id_and_there_is_padding_where_points_
 @pytest.mark.parametrize("clusters", [None, "auto", 20])
 def test_batch_and_threads_change_nothing(topics, geometry, clusters, monkeypatch):
     points, ids, queries = topics
-    monkeypatch.setenv(threads.VARIABLE, "1")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "1")
     index = Ball(points, ids, geometry, clusters)
     together = index.search(queries, 5)
-    monkeypatch.setenv(threads.VARIABLE, "2")
+    monkeypatch.setenv(threads.THREADS_VARIABLE, "2")
     assert same(Ball(points, ids, geometry, clusters).search(queries, 5), together)
     for row in (0, 31, 99):
         alone = index.search(queries[row : row + 1], 5)

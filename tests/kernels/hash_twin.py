@@ -4,7 +4,7 @@ SEED, PRIME, MIX, COMBINE = 0xCBF29CE484222325, 0x100000001B3, 0xFF51AFD7ED558CC
 MASK = 2**64 - 1
 
 
-def mixed(h):
+def mix_bits(h):
     h ^= h >> 33
     h = h * MIX & MASK
     return h ^ h >> 33
@@ -14,11 +14,11 @@ def hash_word(word):
     h = SEED
     for byte in word.encode("utf-8", "surrogatepass"):
         h = (h ^ byte) * PRIME & MASK
-    return mixed(h)
+    return mix_bits(h)
 
 
 def hash_ngram(hashes):
     h = hashes[0]
     for other in hashes[1:]:
-        h = mixed((h * COMBINE + other) & MASK)
+        h = mix_bits((h * COMBINE + other) & MASK)
     return h

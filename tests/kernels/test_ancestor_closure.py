@@ -1,21 +1,21 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestor_closure import include_ancestors, insert
+from labelspace.kernels.ancestor_closure import include_ancestors, insert_label
 from labelspace.types import Hierarchy
 
 
-def random_graph(rng, n_labels, parents):
-    """A DAG: every label has up to so many parents among those of smaller ids."""
+def random_hierarchy(rng, n_labels, parents):
+    """A DAG: every label has up to ``parents`` parents of smaller ids."""
     edges = [
         (child, rng.integers(0, child)) for child in range(1, n_labels) for _ in range(rng.integers(0, parents + 1))
     ]
     return Hierarchy.from_edges(np.array(edges, np.int64).reshape(-1, 2), n_labels)
 
 
-def twin(labels, scores, graph, k):
-    """The same with a dense table: the best score at or below each label, then a sort by four keys."""
-    reach = graph.ancestors.toarray() > 0
+def twin(labels, scores, hierarchy, k):
+    """NumPy twin with a dense table: the best score at or below each label, then a sort by four keys."""
+    reach = hierarchy.ancestors.toarray() > 0
     np.fill_diagonal(reach, True)
     out = np.full((len(labels), k), -1), np.full((len(labels), k), -np.inf)
     for row, (listed, given) in enumerate(zip(labels, scores, strict=True)):
@@ -23,9 +23,9 @@ def twin(labels, scores, graph, k):
         for label, score in zip(listed[listed >= 0], given[listed >= 0], strict=True):
             table[label, reach[label]] = score
         best = table.max(axis=0)
-        own = np.full(len(best), len(listed))
-        own[listed[listed >= 0]] = np.flatnonzero(listed >= 0)
-        order = np.lexsort((np.arange(len(best)), own, graph.levels, -best))[:k]
+        rank = np.full(len(best), len(listed))
+        rank[listed[listed >= 0]] = np.flatnonzero(listed >= 0)
+        order = np.lexsort((np.arange(len(best)), rank, hierarchy.levels, -best))[:k]
         order = order[best[order] > -np.inf]
         out[0][row, : len(order)], out[1][row, : len(order)] = order, best[order]
     return out
@@ -33,28 +33,28 @@ def twin(labels, scores, graph, k):
 
 @pytest.mark.parametrize("parents", [1, 3])
 @pytest.mark.parametrize("k", [1, 4, 40])
-def test_rows_are_closed_as_by_a_dense_table(parents, k):
+def test_rows_are_closed_like_a_dense_table(parents, k):
     rng = np.random.default_rng(parents + k)
-    graph = random_graph(rng, 30, parents)
-    n, places = 60, 8
-    labels = np.stack([rng.permutation(30)[:places] for _ in range(n)]).astype(np.int32)
+    hierarchy = random_hierarchy(rng, 30, parents)
+    n, n_ranks = 60, 8
+    labels = np.stack([rng.permutation(30)[:n_ranks] for _ in range(n)]).astype(np.int32)
     labels[rng.random(labels.shape) < 0.2] = -1
     scores = -np.sort(-rng.integers(-3, 4, labels.shape), axis=1).astype(np.float32)  # many are equal
     out_labels, out_scores = np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32)
-    above = graph.ancestors
+    ancestors = hierarchy.ancestors
     for start, stop in ((0, 17), (17, n)):
         include_ancestors(
-            labels, scores, above.indptr, above.indices, graph.levels, start, stop, out_labels, out_scores
+            labels, scores, ancestors.indptr, ancestors.indices, hierarchy.levels, start, stop, out_labels, out_scores
         )
-    wanted = twin(labels, scores, graph, k)
-    assert np.array_equal(out_labels, wanted[0])
-    assert np.array_equal(out_scores, wanted[1])
+    expected = twin(labels, scores, hierarchy, k)
+    assert np.array_equal(out_labels, expected[0])
+    assert np.array_equal(out_scores, expected[1])
 
 
-@pytest.mark.parametrize(("ranked", "wanted"), [([], [1, 2, 0, 3]), ([3, -1, 2], [2, 1, 3, 0])])
-def test_a_label_goes_in_once_by_score_then_level_then_rank_then_id(ranked, wanted):
+@pytest.mark.parametrize(("ranking", "expected"), [([], [1, 2, 0, 3]), ([3, -1, 2], [2, 1, 3, 0])])
+def test_a_label_is_inserted_once_by_score_then_level_then_rank_then_id(ranking, expected):
     labels, scores = np.empty(5, np.int32), np.empty(5, np.float32)
     levels, size = np.array([1, 0, 0, 1], np.int32), 0
     for label, score in ((0, 2), (3, 2), (2, 2), (1, 2), (0, 1)):
-        size = insert(labels, scores, size, label, np.float32(score), levels, np.array(ranked, np.int32))
-    assert labels[:size].tolist() == wanted
+        size = insert_label(labels, scores, size, label, np.float32(score), levels, np.array(ranking, np.int32))
+    assert labels[:size].tolist() == expected

@@ -3,25 +3,25 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.beam_search import (
-    advance,
+    advance_beams,
     beam_search,
     dense_beam_search,
-    first_at_least,
-    log_step,
-    log_step_at_best,
+    log_activation,
+    log_activation_bound,
+    lower_bound,
     sort_by_node,
 )
 from labelspace.types import TopK
 
 
-def test_first_at_least_is_searchsorted():
+def test_lower_bound_is_searchsorted():
     values = np.array([1, 3, 3, 8], np.int32)
-    assert [first_at_least(values, 0, 4, goal) for goal in range(10)] == np.searchsorted(values, range(10)).tolist()
+    assert [lower_bound(values, 0, 4, target) for target in range(10)] == np.searchsorted(values, range(10)).tolist()
 
 
-def test_a_larger_margin_is_always_a_better_step():
+def test_a_larger_margin_always_has_a_higher_activation():
     margins = np.linspace(-30, 8, 400)
-    steps = [log_step(np.float32(m), 3.0) for m in margins]
+    steps = [log_activation(np.float32(m), 3.0) for m in margins]
     assert (np.diff(steps) > 0).all()
     assert steps == pytest.approx(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3), rel=1e-5)
 
@@ -87,8 +87,8 @@ def test_a_narrow_beam_follows_the_best_node_only():
     margins = X.toarray() @ W.toarray() + bias
     best = 1 + margins[:, 1:5].argmax(axis=1)
     for row in range(20):
-        below = label[first[best[row]] : last[best[row]]]
-        assert set(out.labels[row]) <= set(below)
+        children = label[first[best[row]] : last[best[row]]]
+        assert set(out.labels[row]) <= set(children)
 
 
 def test_leaves_may_lie_at_any_depth():
@@ -112,31 +112,31 @@ def test_leaves_may_lie_at_any_depth():
         assert (np.diff(out.scores) <= 0).all()
 
 
-def test_the_cheap_bound_of_a_step_is_one():
+def test_the_activation_bound_is_an_upper_bound():
     for power in (0.0, 1.0, 3.0):
         for margin in np.linspace(-25, 5, 121):
-            assert log_step_at_best(np.float32(margin), power) >= log_step(np.float32(margin), power) - 1e-6
+            assert log_activation_bound(np.float32(margin), power) >= log_activation(np.float32(margin), power) - 1e-6
 
 
-def test_advance_moves_every_beam_one_level_down():
+def test_advance_beams_moves_every_beam_one_level_down():
     rng = np.random.default_rng(7)
     X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
     W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
     beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
     beams[:, 0], scores[:, 0] = roots[1], 0.0
     rest = (W.data, W.indices, W.indptr, bias, first, last, label, 3.0, beams, scores)
-    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
+    advance_beams(X.data, X.indices, X.indptr, 0, 20, *rest)
     margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
     best = np.argsort(-margins, axis=1)[:, :3]
     assert np.array_equal(beams, best + first[roots[1]])
-    advance(X.data, X.indices, X.indptr, 0, 20, *rest)
+    advance_beams(X.data, X.indices, X.indptr, 0, 20, *rest)
     assert (beams == -1).all(), "below are leaves only"
 
 
 def binary(rng, n, width):
-    """A random binary tree over n labels with leaves at all depths, and a row of weights a node."""
+    """A random binary tree over n labels with leaves at all depths, and a row of weights per node."""
     sizes, first, last = [n], [], []
-    for size in sizes:  # grows on the way: breadth first
+    for size in sizes:  # grows during the loop: breadth first
         inner = size > 1
         first.append(len(sizes) if inner else 0)
         if inner:
@@ -150,22 +150,22 @@ def binary(rng, n, width):
 
 
 def paths(first, last, label):
-    """Label -> the nodes on the way to its leaf, without the root."""
+    """Label -> the nodes on the path to its leaf, without the root."""
     out, stack = {}, [(0, ())]
     while stack:
-        node, way = stack.pop()
+        node, path = stack.pop()
         if label[node] >= 0:
-            out[int(label[node])] = list(way)
-        stack += [(child, (*way, child)) for child in range(first[node], last[node])]
+            out[int(label[node])] = list(path)
+        stack += [(child, (*path, child)) for child in range(first[node], last[node])]
     return out
 
 
-def products(codes, weights, first, last, label, follow=0.0):
-    """The NumPy twin: the product of chances along every path; 0 where a step has a chance below ``follow``."""
-    chances = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
-    chances[chances < follow] = 0
-    ways = paths(first, last, label)
-    return np.stack([chances[:, ways[name]].prod(axis=1) for name in sorted(ways)], axis=1)
+def products(codes, weights, first, last, label, min_probability=0.0):
+    """The NumPy twin: products of probabilities along every path; steps below ``min_probability`` are 0."""
+    probabilities = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
+    probabilities[probabilities < min_probability] = 0
+    node_paths = paths(first, last, label)
+    return np.stack([probabilities[:, node_paths[i]].prod(axis=1) for i in sorted(node_paths)], axis=1)
 
 
 @pytest.fixture(name="planted_tree")
@@ -176,19 +176,19 @@ def a_tree():
     return codes, *binary(rng, 14, 6)
 
 
-def dense_search(codes, weights, first, last, label, k, beam, least=-np.inf):
+def dense_search(codes, weights, first, last, label, k, beam, min_log_activation=-np.inf):
     out = TopK.empty(len(codes), k)
     scales = np.full(len(weights), 0.5, np.float32)
     dense_beam_search(
         codes[:, :-1].copy(), 2 * weights[:, :-1], scales, weights[:, -1] * codes[0, -1], first, last, label, beam, 0.0,
-        least, out.labels, out.scores,
+        min_log_activation, out.labels, out.scores,
     )  # fmt: skip
     return out
 
 
 @pytest.mark.parametrize("k", [3, 14, 20])
 def test_a_beam_as_wide_as_the_tree_finds_every_product(planted_tree, k):
-    assert len({len(way) for way in paths(*planted_tree[2:]).values()}) > 2, "leaves at all depths"
+    assert len({len(path) for path in paths(*planted_tree[2:]).values()}) > 2, "leaves at all depths"
     out, expected = dense_search(*planted_tree, k, beam=14), products(*planted_tree)
     best = TopK.from_scores(expected, min(k, 14))
     assert np.array_equal(out.labels[:, :14], best.labels)
@@ -197,10 +197,10 @@ def test_a_beam_as_wide_as_the_tree_finds_every_product(planted_tree, k):
     assert np.isneginf(out.scores[:, 14:]).all()
 
 
-@pytest.mark.parametrize("follow", [0.3, 0.5, 0.9])
-def test_steps_of_too_small_a_chance_are_not_taken(planted_tree, follow):
-    out = dense_search(*planted_tree, 14, beam=14, least=float(np.log(follow)))
-    expected = products(*planted_tree, follow)
+@pytest.mark.parametrize("min_probability", [0.3, 0.5, 0.9])
+def test_children_of_low_probability_are_pruned(planted_tree, min_probability):
+    out = dense_search(*planted_tree, 14, beam=14, min_log_activation=float(np.log(min_probability)))
+    expected = products(*planted_tree, min_probability)
     for row in range(25):
         found = out.labels[row][out.labels[row] >= 0]
         assert sorted(found) == np.flatnonzero(expected[row] > 0).tolist()
@@ -212,13 +212,15 @@ def test_steps_of_too_small_a_chance_are_not_taken(planted_tree, follow):
 def test_a_narrow_beam_keeps_the_best_nodes_of_each_level(planted_tree, beam):
     codes, weights, first, last, label = planted_tree
     out = dense_search(*planted_tree, 14, beam)
-    chances = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
+    probabilities = 1 / (1 + np.exp(-(codes @ weights.T).astype(np.float64)))
     for row in range(25):
-        now, found = [(1.0, 0)], {}
-        while now:
-            below = [(score * chances[row, c], c) for score, node in now for c in range(first[node], last[node])]
-            found.update({int(label[c]): score for score, c in below if label[c] >= 0})
-            now = sorted(((score, c) for score, c in below if label[c] < 0), reverse=True)[:beam]
+        beam_nodes, found = [(1.0, 0)], {}
+        while beam_nodes:
+            children = [
+                (score * probabilities[row, c], c) for score, node in beam_nodes for c in range(first[node], last[node])
+            ]
+            found.update({int(label[c]): score for score, c in children if label[c] >= 0})
+            beam_nodes = sorted(((score, c) for score, c in children if label[c] < 0), reverse=True)[:beam]
         listed = out.labels[row] >= 0
         assert set(out.labels[row][listed]) == found.keys()
         assert np.allclose([found[name] for name in out.labels[row][listed]], out.scores[row][listed], rtol=1e-5)
@@ -228,20 +230,20 @@ def test_a_narrow_beam_keeps_the_best_nodes_of_each_level(planted_tree, beam):
 def test_dense_rows_are_searched_as_sparse_ones(planted_tree):
     codes, weights, first, last, label = planted_tree
     X, W = sp.csr_matrix(codes), sp.csr_matrix(weights.T)
-    for beam, least in ((3, -np.inf), (14, float(np.log(0.4)))):
+    for beam, min_log_activation in ((3, -np.inf), (14, float(np.log(0.4)))):
         out = TopK.empty(25, 8)
         beam_search(
             X.data, X.indices, X.indptr, 0, 25, W.data, W.indices, W.indptr, np.zeros(len(label), np.float32),
-            first, last, label, np.zeros(1, np.int32), beam, 0.0, least, out.labels, out.scores,
+            first, last, label, np.zeros(1, np.int32), beam, 0.0, min_log_activation, out.labels, out.scores,
         )  # fmt: skip
-        dense = dense_search(*planted_tree, 8, beam, least)
+        dense = dense_search(*planted_tree, 8, beam, min_log_activation)
         assert np.array_equal(dense.labels, out.labels)
         assert np.allclose(dense.scores, out.scores, rtol=1e-5)
-    single = dense_search(codes[7:8], *planted_tree[1:], 8, 14, least)
+    single = dense_search(codes[7:8], *planted_tree[1:], 8, 14, min_log_activation)
     assert np.array_equal(single.scores[0], dense.scores[7]), "a row does not depend on the others"
 
 
-def test_a_node_of_many_children_needs_more_room_than_was_foreseen():
+def test_a_node_with_many_children_enlarges_the_buffer():
     rng = np.random.default_rng(11)
     n = 1500
     first, last, label = np.zeros((3, n + 1), np.int32)
@@ -254,28 +256,28 @@ def test_a_node_of_many_children_needs_more_room_than_was_foreseen():
 
 
 @pytest.mark.parametrize("size", [1e-7, 60.0])
-def test_fewer_labels_are_the_first_of_more_even_where_scores_round_to_the_same(size):
+def test_a_smaller_k_is_a_prefix_of_a_larger_one_even_if_scores_round_to_the_same(size):
     """Scores near 1, or too small for a float, must not lose the order that their logarithms have."""
     rng = np.random.default_rng(12)
     weights, first, last, label = binary(rng, 40, 1)
     weights[:, 0] = (12 if size < 1 else -size) + size * rng.random(len(label))
     W, ones = sp.csr_matrix(weights.T), sp.csr_matrix(np.ones((1, 1), np.float32))
     for k in range(1, 40):
-        whole, cut = (dense_search(np.ones((1, 1), np.float32), weights, first, last, label, n, 40) for n in (40, k))
-        assert np.array_equal(whole.labels[:, :k], cut.labels)
-        found = []
-        for places in (40, k):
-            out = TopK.empty(1, places)
+        full, cut = (dense_search(np.ones((1, 1), np.float32), weights, first, last, label, n, 40) for n in (40, k))
+        assert np.array_equal(full.labels[:, :k], cut.labels)
+        results = []
+        for k_out in (40, k):
+            out = TopK.empty(1, k_out)
             beam_search(
                 ones.data, ones.indices, ones.indptr, 0, 1, W.data, W.indices, W.indptr,
                 np.zeros(len(label), np.float32), first, last, label, np.zeros(1, np.int32), 40, 0.0, -np.inf,
                 out.labels, out.scores,
             )  # fmt: skip
-            found.append(out)
-        assert np.array_equal(found[0].labels[:, :k], found[1].labels)
+            results.append(out)
+        assert np.array_equal(results[0].labels[:, :k], results[1].labels)
 
 
-def test_the_logistic_step_is_the_logarithm_of_a_chance():
+def test_power_0_is_the_log_sigmoid():
     margins = np.linspace(-40, 40, 321).astype(np.float32)
-    steps = [log_step(margin, 0.0) for margin in margins]
+    steps = [log_activation(margin, 0.0) for margin in margins]
     assert np.allclose(steps, -np.logaddexp(0, -margins.astype(np.float64)), rtol=1e-6, atol=1e-12)

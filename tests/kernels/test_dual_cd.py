@@ -4,15 +4,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.dual_cd import descend, descend_logistic, squared_norms
+from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
 
 
-def fit(X, positive, C, tolerance=1e-6, passes=1000, seed=0, solve=descend):
+def fit(X, positive, C, tolerance=1e-6, max_iter=1000, seed=0, solve=solve_squared_hinge):
     w = np.zeros(X.shape[1] + 1, np.float32)
     norms = squared_norms(X.data, X.indptr, 1.0)
     alpha, order = np.empty(X.shape[0], np.float32), np.empty(X.shape[0], np.int32)
-    made = solve(X.data, X.indices, X.indptr, norms, positive, 1.0, C, tolerance, passes, seed, w, alpha, order)
-    return w, made
+    n_iter = solve(X.data, X.indices, X.indptr, norms, positive, 1.0, C, tolerance, max_iter, seed, w, alpha, order)
+    return w, n_iter
 
 
 def objective(w, X, positive, C):
@@ -33,10 +33,10 @@ def test_it_reaches_the_optimum_of_liblinear(C):
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
-def test_the_logistic_one_reaches_the_optimum_of_scikit_learn(C):
+def test_the_logistic_solver_reaches_the_optimum_of_scikit_learn(C):
     data = planted(n=400, d=200, l=8, seed=2)
     positive = data.Y[:, 2].toarray().ravel() > 0
-    w, _ = fit(data.X, positive, C, solve=descend_logistic)
+    w, _ = fit(data.X, positive, C, solve=solve_logistic)
     with_bias = np.hstack([data.X.toarray(), np.ones((400, 1))])
     best = LogisticRegression(C=C, tol=1e-8, max_iter=5000, fit_intercept=False).fit(with_bias, positive).coef_.ravel()
 
@@ -48,23 +48,23 @@ def test_the_logistic_one_reaches_the_optimum_of_scikit_learn(C):
     assert np.allclose(w, best, atol=1e-2 * np.abs(best).max())
 
 
-def test_no_small_step_leads_lower():
+def test_no_small_step_lowers_the_objective():
     data = planted(n=200, d=100, l=5, seed=4)
     positive = data.Y[:, 1].toarray().ravel() > 0
     w, _ = fit(data.X, positive, 1.0)
-    here = objective(w, data.X, positive, 1.0)
+    best = objective(w, data.X, positive, 1.0)
     rng = np.random.default_rng(0)
     for _ in range(50):
-        assert objective(w + 0.01 * rng.standard_normal(len(w)), data.X, positive, 1.0) >= here - 1e-3
+        assert objective(w + 0.01 * rng.standard_normal(len(w)), data.X, positive, 1.0) >= best - 1e-3
 
 
-def test_the_seed_decides_and_the_passes_are_bounded():
+def test_the_seed_decides_and_iterations_are_bounded():
     data = planted(n=200, d=100, l=5, seed=4)
     positive = data.Y[:, 0].toarray().ravel() > 0
-    one, made = fit(data.X, positive, 1.0, tolerance=1e-9, passes=3)
-    two, _ = fit(data.X, positive, 1.0, tolerance=1e-9, passes=3)
-    other, _ = fit(data.X, positive, 1.0, tolerance=1e-9, passes=3, seed=1)
-    assert made == 3
+    one, n_iter = fit(data.X, positive, 1.0, tolerance=1e-9, max_iter=3)
+    two, _ = fit(data.X, positive, 1.0, tolerance=1e-9, max_iter=3)
+    other, _ = fit(data.X, positive, 1.0, tolerance=1e-9, max_iter=3, seed=1)
+    assert n_iter == 3
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
 

@@ -1,22 +1,22 @@
 import numpy as np
 
-from labelspace.kernels.gbdt import BINS, best_split, forest_scores, grow
+from labelspace.kernels.gbdt import N_BINS, best_split, forest_scores, grow_tree
 
 
-def slow_best(binned, g, h, least_rows, l2):
+def brute_force_split(binned, g, h, min_samples_leaf, l2):
     best = (1e-6, -1, 0)
-    whole = g.sum() ** 2 / (h.sum() + l2)
+    parent_score = g.sum() ** 2 / (h.sum() + l2)
     for column in range(binned.shape[1]):
         for cut in np.unique(binned[:, column])[:-1]:
             left = binned[:, column] <= cut
-            if least_rows <= left.sum() <= len(g) - least_rows:
-                parts = sum(g[side].sum() ** 2 / (h[side].sum() + l2) for side in (left, ~left))
-                if parts - whole > best[0] + 1e-9:
-                    best = (parts - whole, column, int(cut))
+            if min_samples_leaf <= left.sum() <= len(g) - min_samples_leaf:
+                child_scores = sum(g[side].sum() ** 2 / (h[side].sum() + l2) for side in (left, ~left))
+                if child_scores - parent_score > best[0] + 1e-9:
+                    best = (child_scores - parent_score, column, int(cut))
     return best
 
 
-def slow_leaf(binned, row, column, bins, left):
+def find_leaf(binned, row, column, bins, left):
     node = 0
     while column[node] >= 0:
         node = left[node] if binned[row, column[node]] <= bins[node] else left[node] + 1
@@ -32,37 +32,37 @@ def table(seed, n=300, columns=4):
 def test_the_best_split_is_the_best_of_all():
     for seed in range(5):
         binned, g, h = table(seed)
-        histogram = np.zeros((4, BINS, 3))
+        histogram = np.zeros((4, N_BINS, 3))
         for row in range(len(g)):
             for column in range(4):
                 histogram[column, binned[row, column]] += (g[row], h[row], 1)
-        gain, column, at = best_split(histogram, 20, 1.0)
-        expected = slow_best(binned, g.astype(float), h.astype(float), 20, 1.0)
-        assert (column, at) == expected[1:]
+        gain, column, last_left = best_split(histogram, 20, 1.0)
+        expected = brute_force_split(binned, g.astype(float), h.astype(float), 20, 1.0)
+        assert (column, last_left) == expected[1:]
         np.testing.assert_allclose(gain, expected[0], rtol=1e-6)
 
 
 def test_a_tree_gives_each_row_the_value_of_its_leaf():
     binned, g, h = table(7)
     margin = np.zeros(len(g), np.float32)
-    column, bins, left, value = grow(binned, g, h, 8, 20, 1.0, 0.5, margin)
+    column, bins, left, value = grow_tree(binned, g, h, 8, 20, 1.0, 0.5, margin)
     assert (column < 0).sum() == 8
-    leaves = np.array([slow_leaf(binned, row, column, bins, left) for row in range(len(g))])
+    leaves = np.array([find_leaf(binned, row, column, bins, left) for row in range(len(g))])
     assert np.bincount(leaves).max() >= np.bincount(leaves)[np.unique(leaves)].min() >= 20
     for leaf in np.unique(leaves):
-        mine = leaves == leaf
-        np.testing.assert_allclose(value[leaf], -0.5 * g[mine].sum() / (h[mine].sum() + 1.0), rtol=1e-4)
+        in_leaf = leaves == leaf
+        np.testing.assert_allclose(value[leaf], -0.5 * g[in_leaf].sum() / (h[in_leaf].sum() + 1.0), rtol=1e-4)
     np.testing.assert_allclose(margin, value[leaves], rtol=1e-6)
 
 
 def test_a_forest_is_the_sum_of_its_trees():
     binned, g, h = table(3)
-    trees = [grow(binned, g * sign, h, 5, 20, 1.0, 1.0, np.zeros(len(g), np.float32)) for sign in (1, -2)]
+    trees = [grow_tree(binned, g * sign, h, 5, 20, 1.0, 1.0, np.zeros(len(g), np.float32)) for sign in (1, -2)]
     size = len(trees[0][0])
-    column, upto, value = (np.concatenate([tree[i] for tree in trees]) for i in (0, 1, 3))
+    column, threshold, value = (np.concatenate([tree[i] for tree in trees]) for i in (0, 1, 3))
     left = np.concatenate([trees[0][2], trees[1][2] + size]).astype(np.int32)
     out = np.zeros(len(g), np.float32)
     roots = np.array([0, size], np.int32)
-    forest_scores(binned.astype(np.float32), 0, len(g), roots, column, upto.astype(np.float32), left, value, out)
-    expected = [sum(t[3][slow_leaf(binned, row, t[0], t[1], t[2])] for t in trees) for row in range(len(g))]
+    forest_scores(binned.astype(np.float32), 0, len(g), roots, column, threshold.astype(np.float32), left, value, out)
+    expected = [sum(t[3][find_leaf(binned, row, t[0], t[1], t[2])] for t in trees) for row in range(len(g))]
     np.testing.assert_allclose(out, expected, rtol=1e-5)

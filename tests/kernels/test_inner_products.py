@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again, whole_product
+from labelspace.kernels.inner_products import int_product, rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.types import TopK
 
@@ -18,67 +18,67 @@ def twin(queries, vectors, ids, k):
     return out
 
 
-def floats(queries, vectors, ids, k):
+def search_float(queries, vectors, ids, k):
     out = TopK.empty(len(queries), k)
-    best_products(queries, vectors, ids, out.labels, out.scores)
+    topk_products(queries, vectors, ids, out.labels, out.scores)
     return out
 
 
-def wholes(queries, vectors, ids, k):
+def search_int(queries, vectors, ids, k):
     out = TopK.empty(len(queries), k)
-    best_whole_products(*quantize_int16(queries), *quantize_int8(vectors), ids, out.labels, out.scores)
+    topk_int_products(*quantize_int16(queries), *quantize_int8(vectors), ids, out.labels, out.scores)
     return out
 
 
 @given(st.integers(0, 150), st.integers(1, 9), st.integers(1, 12), st.integers(0, 999))
-def test_the_best_products_are_those_of_numpy_ties_to_the_smaller_id(n, d, k, seed):
+def test_topk_products_equal_numpy_ties_to_the_smaller_id(n, d, k, seed):
     rng = np.random.default_rng(seed)
     vectors = rng.integers(-2, 3, (n, d)).astype(np.float32)  # few values: many ties, and sums without rounding
     queries = rng.integers(-2, 3, (3, d)).astype(np.float32)
     ids = rng.permutation(2 * n)[:n].astype(np.int32)
-    found, expected = floats(queries, vectors, ids, k), twin(queries, vectors, ids, k)
-    assert np.array_equal(found.labels, expected.labels)
-    assert np.array_equal(found.scores, expected.scores)
+    result, expected = search_float(queries, vectors, ids, k), twin(queries, vectors, ids, k)
+    assert np.array_equal(result.labels, expected.labels)
+    assert np.array_equal(result.scores, expected.scores)
 
 
-def test_whole_products_are_exact():
+def test_integer_products_are_exact():
     rng = np.random.default_rng(1)
-    words, bytes_ = rng.integers(-4000, 4000, 500).astype(np.int16), rng.integers(-127, 128, 500).astype(np.int8)
-    assert whole_product(words, bytes_) == words.astype(np.int64) @ bytes_.astype(np.int64)
+    int16s, int8s = rng.integers(-4000, 4000, 500).astype(np.int16), rng.integers(-127, 128, 500).astype(np.int8)
+    assert int_product(int16s, int8s) == int16s.astype(np.int64) @ int8s.astype(np.int64)
 
 
-def test_whole_products_rank_as_the_rounded_tables_do():
+def test_integer_products_rank_like_dequantized_tables():
     rng = np.random.default_rng(1)
     queries, vectors = (rng.standard_normal((m, 40)).astype(np.float32) for m in (9, 300))
     ids = rng.permutation(300).astype(np.int32)
-    found = wholes(queries, vectors, ids, 6)
+    result = search_int(queries, vectors, ids, 6)
     (q, q_scales), (v, v_scales) = quantize_int16(queries), quantize_int8(vectors)
     expected = twin(q * q_scales[:, None], v * v_scales[:, None], ids, 6)
-    assert np.array_equal(found.labels, expected.labels)
-    assert np.allclose(found.scores, expected.scores, rtol=1e-5)
+    assert np.array_equal(result.labels, expected.labels)
+    assert np.allclose(result.scores, expected.scores, rtol=1e-5)
 
 
-def test_a_shortlist_is_ranked_as_if_nothing_else_was_there():
+def test_reranking_equals_a_search_in_the_candidates_only():
     rng = np.random.default_rng(1)
     queries, vectors = (rng.standard_normal((m, 8)).astype(np.float32) for m in (4, 50))
     ids = rng.permutation(90)[:50].astype(np.int32)
-    places, out = np.stack([rng.permutation(50)[:9] for _ in range(4)]), TopK.empty(4, 6)
-    places[:, 7] = -1
-    rank_again(queries, vectors, ids, places, out.labels, out.scores)
+    candidates, out = np.stack([rng.permutation(50)[:9] for _ in range(4)]), TopK.empty(4, 6)
+    candidates[:, 7] = -1
+    rerank(queries, vectors, ids, candidates, out.labels, out.scores)
     for i in range(4):
-        listed = places[i][places[i] >= 0]
-        expected = twin(queries[i : i + 1], vectors[listed], ids[listed], 6)
+        rows = candidates[i][candidates[i] >= 0]
+        expected = twin(queries[i : i + 1], vectors[rows], ids[rows], 6)
         assert np.array_equal(out.labels[i], expected.labels[0])
         assert np.allclose(out.scores[i], expected.scores[0], rtol=1e-4)
 
 
-@pytest.mark.parametrize("best", [floats, wholes])
-def test_a_query_alone_gets_the_answer_it_gets_among_others(best):
+@pytest.mark.parametrize("search", [search_float, search_int])
+def test_a_single_query_gets_the_same_result_as_in_a_batch(search):
     rng = np.random.default_rng(2)
     queries, vectors = (rng.standard_normal((m, 37)).astype(np.float32) for m in (20, 500))
     ids = np.arange(500, dtype=np.int32)
-    together = best(queries, vectors, ids, 5)
+    batch = search(queries, vectors, ids, 5)
     for i in range(20):
-        alone = best(queries[i : i + 1], vectors, ids, 5)
-        assert np.array_equal(alone.labels[0], together.labels[i])
-        assert np.array_equal(alone.scores[0], together.scores[i])
+        single = search(queries[i : i + 1], vectors, ids, 5)
+        assert np.array_equal(single.labels[0], batch.labels[i])
+        assert np.array_equal(single.scores[0], batch.scores[i])

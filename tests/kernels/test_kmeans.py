@@ -3,23 +3,23 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.kmeans import bisect, bisect_dense, kmeans
+from labelspace.kernels.kmeans import balanced_2means, balanced_2means_dense, kmeans
 
 
 def rows(rng, n, d=60, density=0.15):
     return normalize_rows(sp.random(n, d, density, "csr", np.float32, rng=rng))
 
 
-def halves(Z, members, first_half, seed, rounds=50):
+def split(Z, members, first_half, seed, max_iter=50):
     members = np.array(members, np.int32)
     sums = np.zeros((2, Z.shape[1]), np.float32)
-    bisect(Z.data, Z.indices, Z.indptr, members, first_half, rounds, seed, sums)
+    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, seed, sums)
     assert not sums.any(), "the scratch is left clean"
     return members[:first_half], members[first_half:]
 
 
-def settled(Z, one, other):
-    """The NumPy twin of the last round: ranking by the centers of a result gives that result again."""
+def is_fixed_point(Z, one, other):
+    """The NumPy twin of the last iteration: ranking by the centers of a result reproduces it."""
     dense = Z.toarray().astype(np.float64)
     centers = [dense[part].sum(axis=0) for part in (one, other)]
     first, second = (dense @ (center / np.linalg.norm(center)) for center in centers)
@@ -30,28 +30,28 @@ def settled(Z, one, other):
 @pytest.mark.parametrize("seed", range(5))
 def test_the_result_is_a_fixed_point_of_balanced_2_means(seed):
     Z = rows(np.random.default_rng(seed), 41)
-    one, other = halves(Z, range(41), 21, seed)
+    one, other = split(Z, range(41), 21, seed)
     assert sorted([*one, *other]) == list(range(41))
     assert len(one) == 21
-    assert settled(Z, one, other)
+    assert is_fixed_point(Z, one, other)
 
 
 def test_planted_clusters_are_found_whatever_the_seed():
     rng = np.random.default_rng(0)
     base = np.kron(np.eye(2), np.ones((20, 30))) * rng.random((40, 60))
     Z = normalize_rows(sp.csr_matrix(base.astype(np.float32)))
-    mixed = rng.permutation(40)
+    shuffled = rng.permutation(40)
     for seed in range(10):
-        one, _ = halves(Z, mixed, 20, seed)
+        one, _ = split(Z, shuffled, 20, seed)
         assert set(one) in ({*range(20)}, {*range(20, 40)})
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_dense_rows_are_halved_as_sparse_ones_are(seed):
+def test_dense_rows_are_split_like_sparse_ones(seed):
     Z = rows(np.random.default_rng(seed), 41)
-    one, _ = halves(Z, range(1, 41), 17, seed)
+    one, _ = split(Z, range(1, 41), 17, seed)
     members = np.arange(1, 41, dtype=np.int32)
-    bisect_dense(Z.toarray(), members, 17, 50, seed)
+    balanced_2means_dense(Z.toarray(), members, 17, 50, seed)
     assert members[:17].tolist() == one.tolist()
     assert sorted(members) == list(range(1, 41))
 
@@ -59,19 +59,19 @@ def test_dense_rows_are_halved_as_sparse_ones_are(seed):
 def test_dense_rows_that_are_equal_keep_their_order():
     members = np.arange(9, -1, -1, dtype=np.int32)
     for table in (np.zeros((10, 3), np.float32), np.ones((10, 3), np.float32) / np.float32(3**0.5)):
-        bisect_dense(table, members, 6, 50, 1)
+        balanced_2means_dense(table, members, 6, 50, 1)
         assert members.tolist() == list(range(9, -1, -1))
 
 
-def test_two_rows_and_empty_rows_are_no_trouble():
+def test_two_rows_and_empty_rows_can_be_split():
     Z = sp.csr_matrix((4, 5), dtype=np.float32)
-    one, other = halves(Z, [0, 1, 2, 3], 2, 1)
+    one, other = split(Z, [0, 1, 2, 3], 2, 1)
     assert sorted([*one, *other]) == [0, 1, 2, 3]
-    assert len(halves(Z, [2, 3], 1, 1)[0]) == 1
+    assert len(split(Z, [2, 3], 1, 1)[0]) == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_kmeans_ends_where_every_row_is_with_its_nearest_center(seed):
+def test_kmeans_converges_to_nearest_centers(seed):
     Z = rows(np.random.default_rng(seed), 80)
     members = np.arange(10, 80, dtype=np.int32)
     sizes = kmeans(Z.data, Z.indices, Z.indptr, members, 6, 200, seed, Z.shape[1])

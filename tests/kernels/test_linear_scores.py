@@ -21,7 +21,7 @@ def test_it_equals_a_dense_product():
     assert np.allclose(out.scores, expected.scores, atol=1e-5)
 
 
-def test_only_the_asked_rows_are_written():
+def test_only_rows_start_to_stop_are_written():
     X = sp.csr_matrix(np.ones((4, 3), np.float32))
     W = sp.csr_matrix(np.eye(3, dtype=np.float32))
     out = TopK.empty(4, 2)

@@ -8,23 +8,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.kernels.phrase_matching import (
-    LEAST_SHARE,
+    FULL_GRADES,
+    MIN_SHARE,
     N_BUCKETS,
+    N_FULL_BUCKETS,
     N_LEVELS,
-    N_SOME,
-    N_WHOLE,
-    ONE,
-    SOME,
-    WHOLE,
-    best_matches,
+    N_PARTIAL_BUCKETS,
+    PARTIAL_GRADES,
+    PROBABILITY_SCALE,
+    bucket_grades,
     count_matches,
-    find_stems,
+    empty_scratch,
     form_stop,
-    grades,
-    scratch,
+    lookup_stems,
     stem_stop,
+    topk_matches,
 )
-from labelspace.models.lexical.phrases import MOST_SHARING, index_phrases, phrases_of, read_stems
+from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of, read_stems
 from labelspace.types import LabelSpace
 
 ENDINGS = [
@@ -59,19 +59,19 @@ def test_endings_are_cut(word, form, stem):
 
 
 def test_buckets_are_the_products_of_their_grades():
-    assert np.prod(WHOLE) == N_WHOLE
-    assert np.prod(SOME) == N_SOME
-    assert grades(np.array([0, N_SOME - 1]), SOME).tolist() == [[0] * 5, [3, 1, 1, 3, 3]]
+    assert np.prod(FULL_GRADES) == N_FULL_BUCKETS
+    assert np.prod(PARTIAL_GRADES) == N_PARTIAL_BUCKETS
+    assert bucket_grades(np.array([0, N_PARTIAL_BUCKETS - 1]), PARTIAL_GRADES).tolist() == [[0] * 5, [3, 1, 1, 3, 3]]
 
 
 def forms_of(text):
     """Words of a text without their plural, and their stems."""
-    found = []
+    buckets = []
     for word in re.findall(r"\w+", text.lower()):
         raw = np.frombuffer(bytearray(word.encode()), np.uint8)
         stop = form_stop(raw, 0, raw.size)
-        found.append((raw[:stop].tobytes(), raw[: stem_stop(raw, 0, stop)].tobytes()))
-    return [form for form, _ in found], [stem for _, stem in found]
+        buckets.append((raw[:stop].tobytes(), raw[: stem_stop(raw, 0, stop)].tobytes()))
+    return [form for form, _ in buckets], [stem for _, stem in buckets]
 
 
 def plain_phrases(labels):
@@ -85,19 +85,19 @@ def plain_phrases(labels):
     return [
         (label, list(stems), forms, kind)
         for (label, stems), (kind, forms) in best.items()
-        if shared.count(stems) <= MOST_SHARING
+        if shared.count(stems) <= MAX_LABELS_PER_PHRASE
     ]
 
 
-def times_grade(times):
-    return int(np.searchsorted([2, 3, 6], times, side="right"))
+def count_grade(count):
+    return int(np.searchsorted([2, 3, 6], count, side="right"))
 
 
-def place_grade(place):
-    return int(np.searchsorted([4, 12, 32], place, side="right"))
+def position_grade(position):
+    return int(np.searchsorted([4, 12, 32], position, side="right"))
 
 
-def inside_longer(at, stop, spots):
+def is_inside_longer(at, stop, spots):
     return any(a <= at and stop <= b and b - a > stop - at for _, a, b, _, _ in spots)
 
 
@@ -111,32 +111,31 @@ def plain_buckets(text, labels, weights, words):
         for at in range(len(stems))
         if stems[at : at + len(phrase)] == phrase
     ]
-    found = {}
+    buckets = {}
     for label in {spot[0] for spot in spots}:
-        own = [spot for spot in spots if spot[0] == label]
-        inside = [
-            any(a <= at and stop <= b and b - a > stop - at for _, a, b, _, _ in spots) for _, at, stop, _, _ in own
-        ]
+        matches = [spot for spot in spots if spot[0] == label]
+        inside = [is_inside_longer(at, stop, spots) for _, at, stop, _, _ in matches]
         grade = (
-            min(kind for *_, kind, _ in own), min(max(stop - at for _, at, stop, _, _ in own), 3) - 1, not all(inside),
-            any(exact for *_, exact in own), times_grade(len(own)), place_grade(min(at for _, at, *_ in own)),
+            min(kind for *_, kind, _ in matches), min(max(stop - at for _, at, stop, _, _ in matches), 3) - 1,
+            not all(inside), any(exact for *_, exact in matches), count_grade(len(matches)),
+            position_grade(min(at for _, at, *_ in matches)),
         )  # fmt: skip
-        found[label] = int(np.ravel_multi_index(tuple(map(int, grade)), WHOLE))
-    some = {}
+        buckets[label] = int(np.ravel_multi_index(tuple(map(int, grade)), FULL_GRADES))
+    partial = {}
     for label, phrase, _, _ in phrases:
         weight = [weights[words[stem]] for stem in phrase]
-        hits = [stem in stems for stem in phrase]
+        matched = [stem in stems for stem in phrase]
         once = sum(weights[words[stem]] for stem in set(phrase) & set(stems))
-        share = 1000 * int(np.dot(weight, hits)) // sum(weight)
-        if label not in found and len(phrase) > 1 and once >= LEAST_SHARE * sum(weight):
+        share = 1000 * int(np.dot(weight, matched)) // sum(weight)
+        if label not in buckets and len(phrase) > 1 and once >= MIN_SHARE * sum(weight):
             heaviest = max((stem for stem in phrase if stem in stems), key=lambda stem: weights[words[stem]])
             grade = (
-                np.searchsorted([450, 600, 800], share, side="right"), hits[-1], sum(hits) > 1,
-                times_grade(stems.count(heaviest)), place_grade(stems.index(heaviest)),
+                np.searchsorted([450, 600, 800], share, side="right"), matched[-1], sum(matched) > 1,
+                count_grade(stems.count(heaviest)), position_grade(stems.index(heaviest)),
             )  # fmt: skip
-            bucket = N_WHOLE + int(np.ravel_multi_index(tuple(map(int, grade)), SOME))
-            some.setdefault(label, []).append((share, bucket))
-    return found, some
+            bucket = N_FULL_BUCKETS + int(np.ravel_multi_index(tuple(map(int, grade)), PARTIAL_GRADES))
+            partial.setdefault(label, []).append((share, bucket))
+    return buckets, partial
 
 
 WORDS = ["bread", "breads", "bake", "baking", "olive", "oil", "oils", "free", "gluten", "a", "x1"]
@@ -152,32 +151,32 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
     phrases = index_phrases(labels, True)
     stems, forms, ends = read_stems(texts, True)
     every = " ".join(text for text, _, _ in phrases_of(labels))
-    words = dict(zip(forms_of(every)[1], find_stems(read_stems([every], True)[0], phrases), strict=True))
-    room = scratch(phrases, len(labels))
+    words = dict(zip(forms_of(every)[1], lookup_stems(read_stems([every], True)[0], phrases), strict=True))
+    scratch = empty_scratch(phrases, len(labels))
     for row, text in enumerate(texts):
-        here = slice(ends[row - 1] if row else 0, ends[row])
-        whole, some = plain_buckets(text, labels, phrases.weights, words)
+        tokens = slice(ends[row - 1] if row else 0, ends[row])
+        full, partial = plain_buckets(text, labels, phrases.weights, words)
         for label in range(len(labels)):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
-                find_stems(stems[here], phrases), forms[here], np.array([ends[row] - here.start]),
-                np.array([label], np.int32), np.array([0, 1]), phrases, room, np.full(N_BUCKETS, ONE),
+                lookup_stems(stems[tokens], phrases), forms[tokens], np.array([ends[row] - tokens.start]),
+                np.array([label], np.int32), np.array([0, 1]), phrases, scratch, np.full(N_BUCKETS, PROBABILITY_SCALE),
                 by_bucket, by_label,
             )  # fmt: skip
-            right = np.flatnonzero(by_bucket[:, 1]).tolist()
-            if label in whole:
-                assert right == [whole[label]]
-            elif label in some:
-                most = max(share for share, _ in some[label])
-                assert right[0] in [bucket for share, bucket in some[label] if share == most]
+            correct = np.flatnonzero(by_bucket[:, 1]).tolist()
+            if label in full:
+                assert correct == [full[label]]
+            elif label in partial:
+                best_share = max(share for share, _ in partial[label])
+                assert correct[0] in [bucket for share, bucket in partial[label] if share == best_share]
             else:
-                assert right == []
-            assert by_label[label, :, 1].sum() == len(right)
-            assert (by_label[:, :, 2] == ONE * by_label[:, :, 0]).all()
-            assert by_label[:, :, 0].sum() == by_bucket[:, 0].sum() == len({*whole, *some})
-        assert not room.label_slot.any()
-        assert not room.word_slot.any()
-        assert not room.shared.any()
+                assert correct == []
+            assert by_label[label, :, 1].sum() == len(correct)
+            assert (by_label[:, :, 2] == PROBABILITY_SCALE * by_label[:, :, 0]).all()
+            assert by_label[:, :, 0].sum() == by_bucket[:, 0].sum() == len({*full, *partial})
+        assert not scratch.label_slot.any()
+        assert not scratch.word_slot.any()
+        assert not scratch.shared.any()
 
 
 def test_the_best_come_first_and_the_rest_is_padding():
@@ -187,9 +186,9 @@ def test_the_best_come_first_and_the_rest_is_padding():
     shift = np.zeros((3, N_LEVELS), np.float32)
     shift[1] = 1
     top, scores = np.full((2, 3), 7, np.int32), np.zeros((2, 3), np.float32)
-    room = scratch(phrases, 3)
+    scratch = empty_scratch(phrases, 3)
     log_odds = np.zeros(N_BUCKETS, np.float32)
-    best_matches(find_stems(stems, phrases), forms, ends, phrases, room, log_odds, shift, top, scores)
+    topk_matches(lookup_stems(stems, phrases), forms, ends, phrases, scratch, log_odds, shift, top, scores)
     assert top.tolist() == [[1, 0, -1], [-1, -1, -1]]
     np.testing.assert_allclose(scores[0, :2], [1 / (1 + np.exp(-1)), 0.5], rtol=1e-6)
     assert np.isneginf(scores[1]).all()

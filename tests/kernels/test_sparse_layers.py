@@ -3,21 +3,21 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.sparse_layers import (
-    adam,
-    add_units,
-    block_of,
-    by_feature,
-    dense_rows,
-    descend_features,
-    descend_unit_rows,
-    drawn_errors,
+    adagrad_features,
+    adagrad_unit_rows,
+    adam_step,
+    add_active_units,
+    dense_forward,
+    dense_submatrix,
+    dropout_rows,
     embed_rows,
-    entry_products,
     feature_gradients,
+    group_by_feature,
     network_topk,
     output_topk,
-    subtract_labels,
-    take_rows,
+    sampled_products,
+    sampled_squared_errors,
+    subtract_label_block,
 )
 from labelspace.types import TopK
 
@@ -42,29 +42,29 @@ def normal(rng, *shape):
     return rng.standard_normal(shape).astype(np.float32)
 
 
-def test_taken_rows_lose_the_values_that_chance_takes(X, rng):
+def test_dropout_removes_values_at_random_and_scales_the_others(X, rng):
     rows = rng.permutation(30)[:11].astype(np.int32)
     expected = X[rows]
-    chance = rng.random(expected.nnz).astype(np.float32)
-    data, indices, indptr = take_rows(*parts(X), rows, chance, 0.25)
-    expected.data *= (chance >= 0.25) / np.float32(0.75)
-    taken = sp.csr_matrix((data, indices, indptr), shape=expected.shape)
-    assert np.allclose(taken.toarray(), expected.toarray())
-    assert len(data) == (chance >= 0.25).sum()
+    draws = rng.random(expected.nnz).astype(np.float32)
+    data, indices, indptr = dropout_rows(*parts(X), rows, draws, 0.25)
+    expected.data *= (draws >= 0.25) / np.float32(0.75)
+    result = sp.csr_matrix((data, indices, indptr), shape=expected.shape)
+    assert np.allclose(result.toarray(), expected.toarray())
+    assert len(data) == (draws >= 0.25).sum()
 
 
-def test_by_feature_is_the_batch_by_columns(X):
-    workspace = np.zeros(50, np.int32)
-    features, ends, rows, values = by_feature(*parts(X), workspace)
+def test_group_by_feature_is_the_batch_by_columns(X):
+    offsets = np.zeros(50, np.int32)
+    features, ends, rows, values = group_by_feature(*parts(X), offsets)
     assert sorted(features) == sorted(set(X.indices))
     dense = np.zeros(X.shape, np.float32)
     dense[rows, np.repeat(features, np.diff(ends))] = values
     assert np.array_equal(dense, X.toarray())
-    assert not workspace.any(), "left as it was found"
+    assert not offsets.any(), "scratch is reset"
 
 
 def test_a_batch_without_features_has_none():
-    features, ends, rows, _ = by_feature(*parts(sp.csr_matrix((3, 5), dtype=np.float32)), np.zeros(5, np.int32))
+    features, ends, rows, _ = group_by_feature(*parts(sp.csr_matrix((3, 5), dtype=np.float32)), np.zeros(5, np.int32))
     assert len(features) == len(rows) == 0
     assert ends.tolist() == [0]
 
@@ -81,57 +81,57 @@ def test_embedding_equals_a_dense_product(X, rng, dtype):
     assert (out[20:] == 7).all()
 
 
-def test_labels_are_subtracted_where_they_stand(rng):
+def test_labels_are_subtracted_in_their_columns(rng):
     Y = sp.random(20, 12, 0.3, "csr", np.float32, rng=rng)
     rows = np.array([3, 0, 19], np.int32)
     out = np.zeros((3, 5), np.float32)
-    subtract_labels(Y.indices, Y.indptr, rows, 4, out)
+    subtract_label_block(Y.indices, Y.indptr, rows, 4, out)
     assert np.array_equal(out, -(Y[rows].toarray()[:, 4:9] != 0).astype(np.float32))
 
 
-def test_features_descend_by_row_wise_adagrad(X, rng):
+def test_features_are_updated_by_row_wise_adagrad(X, rng):
     gradient, vectors = normal(rng, 30, 8), normal(rng, 50, 8)
     squares = rng.random(50).astype(np.float32)
-    own = X.T.toarray() @ gradient
-    summed = squares + np.square(own).mean(axis=1)
-    expected = vectors - 0.1 * own / np.sqrt(summed)[:, None]
-    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    gradients = X.T.toarray() @ gradient
+    summed = squares + np.square(gradients).mean(axis=1)
+    expected = vectors - 0.1 * gradients / np.sqrt(summed)[:, None]
+    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
     change, before = np.zeros(8), np.square(vectors, dtype=float).sum(axis=0)
     for start in range(0, len(features), 7):
         stop = min(start + 7, len(features))
-        descend_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares, change)
+        adagrad_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares, change)
     assert np.allclose(change, np.square(vectors, dtype=float).sum(axis=0) - before, atol=1e-5)
     assert np.allclose(vectors, expected, atol=1e-5)
     assert np.allclose(squares, summed, atol=1e-5)
 
 
-def test_features_without_a_gradient_stay(X, rng):
+def test_features_without_a_gradient_do_not_change(X, rng):
     vectors, squares = normal(rng, 50, 8), np.zeros(50, np.float32)
     before = vectors.copy()
-    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
     zeros = np.zeros((30, 8), np.float32)
-    descend_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares, np.zeros(0))
+    adagrad_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares, np.zeros(0))
     assert np.array_equal(vectors, before)
 
 
-def test_adam_is_the_paper_s(rng):
+def test_adam_follows_the_paper(rng):
     weights, mean, square = normal(rng, 9), np.zeros(9, np.float32), np.zeros(9, np.float32)
     w, m, v = (array.astype(np.float64) for array in (weights, mean, square))
     for step in range(1, 6):
         g = normal(rng, 9)
-        adam(weights, g, mean, square, 0.01, step)
+        adam_step(weights, g, mean, square, 0.01, step)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g.astype(np.float64) ** 2
         w -= 0.01 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     assert np.allclose(weights, w, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
-def test_units_are_added_times_their_activity(rng, dtype):
+def test_adding_active_units_equals_a_dense_product(rng, dtype):
     activity, weights = normal(rng, 6), (normal(rng, 6, 9) * 20).astype(dtype)
     activity[2] = 0
     out = normal(rng, 9)
     expected = out + activity @ weights.astype(np.float32)
-    add_units(activity, weights, out)
+    add_active_units(activity, weights, out)
     assert np.allclose(out, expected, atol=1e-4)
 
 
@@ -149,7 +149,7 @@ def test_the_best_labels_are_those_of_dense_layers(X, rng):
     expected = TopK.from_scores(scores, 6)
     assert np.array_equal(out.labels[:25], expected.labels[:25])
     assert np.allclose(out.scores[:25], expected.scores[:25], rtol=1e-4, atol=1e-3)
-    assert (out.labels[25:] == -1).all(), "only the asked rows are written"
+    assert (out.labels[25:] == -1).all(), "only rows start to stop are written"
 
 
 def test_equal_scores_go_to_the_smaller_label():
@@ -162,57 +162,57 @@ def test_equal_scores_go_to_the_smaller_label():
     assert out.labels.tolist() == [[0, 1, 2]]
 
 
-def test_unit_rows_descend_along_the_sphere_by_row_wise_adagrad(rng):
+def test_unit_rows_are_updated_on_the_sphere_by_row_wise_adagrad(rng):
     vectors, squares = normal(rng, 12, 9), rng.random(12).astype(np.float32)
     vectors[:, :-1] /= np.linalg.norm(vectors[:, :-1], axis=1, keepdims=True)
     ids, gradient = np.array([7, 2, 11, 0, 5], np.int32), normal(rng, 3, 8)
-    gradient[2] = 2 * vectors[0, :-1]  # along its vector alone: almost nothing is left of it
+    gradient[2] = 2 * vectors[0, :-1]  # along its vector alone: its tangent is almost 0
     expected, summed = vectors.astype(np.float64), squares.astype(np.float64)
-    for i, own in zip(ids[1:4], gradient.astype(np.float64), strict=True):
+    for i, gradients in zip(ids[1:4], gradient.astype(np.float64), strict=True):
         unit = expected[i, :-1]
-        across = own - (own @ unit) * unit
+        across = gradients - (gradients @ unit) * unit
         summed[i] += np.square(across).mean()
         moved = unit - 0.3 * across / np.sqrt(summed[i])
         expected[i, :-1] = moved / np.linalg.norm(moved)
-    descend_unit_rows(gradient, ids, 1, 4, 0.3, vectors, squares)
+    adagrad_unit_rows(gradient, ids, 1, 4, 0.3, vectors, squares)
     assert np.allclose(vectors, expected, atol=1e-5)
     assert np.allclose(squares, summed, atol=1e-5)
-    assert not np.allclose(vectors[2], expected[7]), "rows are moved by their own gradient"
+    assert not np.allclose(vectors[2], expected[7]), "each row is updated by its gradient"
 
 
-def test_unit_rows_without_a_gradient_keep_their_bytes(rng):
+def test_unit_rows_without_a_gradient_do_not_change(rng):
     vectors, squares = normal(rng, 4, 9), np.zeros(4, np.float32)
     before = vectors.copy()
-    descend_unit_rows(np.zeros((4, 8), np.float32), np.arange(4, dtype=np.int32), 0, 4, 0.3, vectors, squares)
+    adagrad_unit_rows(np.zeros((4, 8), np.float32), np.arange(4, dtype=np.int32), 0, 4, 0.3, vectors, squares)
     assert np.array_equal(vectors, before)
     assert not squares.any()
 
 
-def test_a_dense_layer_is_a_product_of_inputs_of_either_sign(rng):
+def test_a_dense_layer_equals_a_dense_product(rng):
     activity, weights, bias = normal(rng, 7, 6), normal(rng, 6, 9), normal(rng, 9)
     activity[2], activity[:, 3] = 0, 0
     out = np.full((7, 9), 5, np.float32)
-    dense_rows(activity, weights, bias, out)
+    dense_forward(activity, weights, bias, out)
     assert np.allclose(out, activity @ weights + bias, atol=1e-5)
     single = np.empty((1, 9), np.float32)
-    dense_rows(activity[4:5], weights, bias, single)
+    dense_forward(activity[4:5], weights, bias, single)
     assert np.array_equal(single[0], out[4]), "a row does not depend on the others"
 
 
-def test_a_block_of_a_matrix_is_its_rows_and_columns(rng):
+def test_a_dense_submatrix_is_its_rows_and_columns(rng):
     U = sp.random(20, 20, 0.3, "csr", np.float32, rng=rng)
-    place = np.full(20, -1, np.int32)
-    for chosen in ([4, 17, 0, 9], [], list(range(20))):
-        rows = np.array(chosen, np.int32)
+    positions = np.full(20, -1, np.int32)
+    for ids in ([4, 17, 0, 9], [], list(range(20))):
+        rows = np.array(ids, np.int32)
         out = np.full((len(rows), len(rows)), 7, np.float32)
-        block_of(*parts(U), rows, place, out)
-        assert np.array_equal(out, U.toarray()[np.ix_(chosen, chosen)])
-        assert (place == -1).all(), "left as it was found"
+        dense_submatrix(*parts(U), rows, positions, out)
+        assert np.array_equal(out, U.toarray()[np.ix_(ids, ids)])
+        assert (positions == -1).all(), "scratch is reset"
 
 
 def test_gradients_by_features_equal_a_dense_product(X, rng):
     gradient = normal(rng, 30, 8)
-    features, ends, rows, values = by_feature(*parts(X), np.zeros(50, np.int32))
+    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
     out = np.full((len(features), 8), np.nan, np.float32)
     feature_gradients(values, rows, ends, gradient, out)
     assert np.allclose(out, (X.toarray().T @ gradient)[features], atol=1e-5)
@@ -220,41 +220,41 @@ def test_gradients_by_features_equal_a_dense_product(X, rng):
 
 
 @pytest.mark.parametrize("share", [None, 0.0, 0.4, 1.0])
-def test_entries_get_the_product_of_their_row_and_column(X, rng, share):
+def test_sampled_products_are_those_of_row_and_column(X, rng, share):
     hidden, vectors = normal(rng, 30, 8), normal(rng, 50, 8)
     skipped = np.zeros(0, np.int32)
     if share is not None:
         skipped = np.where(rng.random(50) < share, np.arange(50), -1).astype(np.int32)
     out = np.full(X.nnz, 7, np.float32)
-    entry_products(X.indices, X.indptr, 4, 21, hidden, vectors, skipped, out)
+    sampled_products(X.indices, X.indptr, 4, 21, hidden, vectors, skipped, out)
     rows = np.repeat(np.arange(30), np.diff(X.indptr))
-    asked = (rows >= 4) & (rows < 21)
+    computed = (rows >= 4) & (rows < 21)
     if share is not None:
-        asked &= skipped[X.indices] < 0
-    assert asked.any() == (share != 1.0)
-    assert np.allclose(out[asked], (hidden @ vectors.T)[rows, X.indices][asked], atol=1e-5)
-    assert (out[~asked] == 7).all(), "the others are left as they were"
+        computed &= skipped[X.indices] < 0
+    assert computed.any() == (share != 1.0)
+    assert np.allclose(out[computed], (hidden @ vectors.T)[rows, X.indices][computed], atol=1e-5)
+    assert (out[~computed] == 7).all(), "the others are left as they were"
 
 
 @pytest.mark.parametrize("n_drawn", [0, 12, 50])
-def test_errors_at_drawn_columns_and_at_a_row_s_own(X, rng, n_drawn):
+def test_squared_errors_at_sampled_columns_and_at_positives(X, rng, n_drawn):
     ids, weight = np.sort(rng.permutation(50)[:n_drawn]), 2.5
-    place = np.full(50, -1, np.int32)
-    place[ids] = np.arange(n_drawn)
-    guesses, given = normal(rng, 30, 50), X.toarray()
+    positions = np.full(50, -1, np.int32)
+    positions[ids] = np.arange(n_drawn)
+    predictions, dense = normal(rng, 30, 50), X.toarray()
     rows = np.repeat(np.arange(30), np.diff(X.indptr))
-    own, out = guesses[rows, X.indices], guesses[:, ids].copy()
-    error = drawn_errors(*parts(X), place, weight, own, out)
-    has, drawn = given != 0, np.isin(np.arange(50), ids)
+    gradients, out = predictions[rows, X.indices], predictions[:, ids].copy()
+    error = sampled_squared_errors(*parts(X), positions, weight, gradients, out)
+    has, drawn = dense != 0, np.isin(np.arange(50), ids)
     weights = np.where(has, 1, np.where(drawn, weight, 0))
-    errors = weights * (guesses - given)
-    assert np.isclose(error, (errors * (guesses - given)).sum(), rtol=1e-4)
+    errors = weights * (predictions - dense)
+    assert np.isclose(error, (errors * (predictions - dense)).sum(), rtol=1e-4)
     assert np.allclose(out, errors[:, ids], atol=1e-5)
-    assert np.allclose(own, np.where(drawn, 0, errors)[rows, X.indices], atol=1e-6)
-    apart = np.zeros((30, 50))
-    apart[rows, X.indices] = own
-    apart[:, ids] += out
-    assert np.allclose(apart, errors, atol=1e-5), "each entry stands in one of the two"
+    assert np.allclose(gradients, np.where(drawn, 0, errors)[rows, X.indices], atol=1e-6)
+    combined = np.zeros((30, 50))
+    combined[rows, X.indices] = gradients
+    combined[:, ids] += out
+    assert np.allclose(combined, errors, atol=1e-5), "each entry is in one of the two"
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
@@ -270,4 +270,4 @@ def test_the_best_outputs_are_those_of_a_dense_layer(rng, dtype, k):
     assert np.array_equal(out.labels[2:25][listed], expected.labels[2:25][listed])
     assert np.allclose(out.scores[2:25][listed], expected.scores[2:25][listed], rtol=1e-4, atol=1e-3)
     assert (out.labels[2:25][~listed] == -1).all()
-    assert (np.delete(out.labels, np.s_[2:25], axis=0) == -1).all(), "only the asked rows are written"
+    assert (np.delete(out.labels, np.s_[2:25], axis=0) == -1).all(), "only rows start to stop are written"

@@ -10,7 +10,7 @@ from labelspace.kernels.tfidf import count_rows, tfidf_values
 ONCE = np.empty(0, np.int32)
 
 
-def parted(values, ends):
+def by_document(values, ends):
     return [values[a:b] for a, b in pairwise([0, *ends])]
 
 
@@ -25,9 +25,9 @@ def test_rows_are_sorted_and_merged(n_columns, counted):
     columns[rng.random(ends[-1]) < 0.2] = -1
     counts = rng.integers(1, 1000, ends[-1], dtype=np.int32) if counted else ONCE
     out, out_counts, out_ends = count_rows(columns, counts, ends, n_columns)
-    weights = parted(counts if counted else np.ones(ends[-1], np.int32), ends)
+    weights = by_document(counts if counted else np.ones(ends[-1], np.int32), ends)
     for row, weight, got, got_counts in zip(
-        parted(columns, ends), weights, parted(out, out_ends), parted(out_counts, out_ends), strict=True
+        by_document(columns, ends), weights, by_document(out, out_ends), by_document(out_counts, out_ends), strict=True
     ):
         expected = np.unique(row[row >= 0])
         np.testing.assert_array_equal(got, expected)
@@ -40,12 +40,12 @@ def test_no_rows_at_all():
 
 
 @pytest.mark.parametrize("sublinear", [True, False])
-def test_rows_are_weighed_to_length_one(sublinear):
+def test_rows_are_weighted_and_normalized(sublinear):
     rng = np.random.default_rng(1)
     ends = np.array([0, 3, 40, 40])
     columns, counts = rng.integers(0, 50, 40, dtype=np.int32), rng.integers(1, 200, 40, dtype=np.int32)
     idf = rng.random(50).astype(np.float32) + 1
-    got = parted(tfidf_values(columns, counts, ends, idf, sublinear), ends)
-    for row, times, values in zip(parted(columns, ends), parted(counts, ends), got, strict=True):
-        raw = (1 + np.log(times) if sublinear else times) * idf[row].astype(float)
+    got = by_document(tfidf_values(columns, counts, ends, idf, sublinear), ends)
+    for row, count, values in zip(by_document(columns, ends), by_document(counts, ends), got, strict=True):
+        raw = (1 + np.log(count) if sublinear else count) * idf[row].astype(float)
         np.testing.assert_allclose(values, raw / max(np.linalg.norm(raw), 1e-300), rtol=2e-7)

@@ -9,7 +9,7 @@ import pytest
 
 from labelspace.errors import ParameterError
 from labelspace.kernels import threads as kernel_threads
-from labelspace.kernels.threads import n_threads, run_blocks, side_by_side
+from labelspace.kernels.threads import n_threads, run_blocks, run_parallel
 
 
 def test_the_environment_sets_the_number_of_threads(monkeypatch):
@@ -19,10 +19,10 @@ def test_the_environment_sets_the_number_of_threads(monkeypatch):
     assert 1 <= n_threads() <= os.cpu_count()
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "two", "1.5"])
-def test_a_bad_number_of_threads_is_an_error(monkeypatch, given):
-    monkeypatch.setenv("LABELSPACE_THREADS", given)
-    with pytest.raises(ParameterError, match="LABELSPACE_THREADS must be a whole number"):
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5"])
+def test_a_bad_number_of_threads_is_an_error(monkeypatch, value):
+    monkeypatch.setenv("LABELSPACE_THREADS", value)
+    with pytest.raises(ParameterError, match="LABELSPACE_THREADS must be an integer"):
         n_threads()
 
 
@@ -30,15 +30,15 @@ def test_a_bad_number_of_threads_is_an_error(monkeypatch, given):
 @pytest.mark.parametrize(("n", "block"), [(0, 4), (3, 4), (4, 4), (103, 4)])
 def test_every_row_is_done_once(monkeypatch, threads, n, block):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
-    times = np.zeros(n, int)
+    n_calls = np.zeros(n, int)
     reports = []
 
     def work(start, stop):
         assert 0 < stop - start <= block
-        times[start:stop] += 1
+        n_calls[start:stop] += 1
 
     run_blocks(work, n, block, progress=lambda done, total: reports.append((done, total)))
-    assert (times == 1).all()
+    assert (n_calls == 1).all()
     assert len(reports) == -(-n // block)
     assert [done for done, _ in reports] == sorted(done for done, _ in reports)
     assert not reports or reports[-1] == (n, n)
@@ -53,25 +53,25 @@ def test_a_single_block_runs_in_the_callers_thread(monkeypatch):
 
 def test_several_blocks_run_at_the_same_time(monkeypatch):
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
-    meeting = threading.Barrier(2, timeout=5)
-    run_blocks(lambda start, stop: meeting.wait() and None, 2, 1)
-    assert not meeting.broken
+    barrier = threading.Barrier(2, timeout=5)
+    run_blocks(lambda start, stop: barrier.wait() and None, 2, 1)
+    assert not barrier.broken
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_an_exception_arrives_and_stops_the_rest(monkeypatch, threads):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
-    begun = []
+    started = []
 
     def work(start, stop):
-        begun.append(start)
+        started.append(start)
         if start == 0:
             raise KeyError("broken")
         time.sleep(0.002)
 
     with pytest.raises(KeyError, match="broken"):
         run_blocks(work, 500, 1)
-    assert len(begun) < 500
+    assert len(started) < 500
 
 
 def test_an_empty_block_is_an_error():
@@ -79,79 +79,79 @@ def test_an_empty_block_is_an_error():
         run_blocks(lambda start, stop: None, 3, 0)
 
 
-# ---- tasks side by side
+# ---- parallel tasks
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])
 @pytest.mark.parametrize("n", [0, 1, 3, 7])
-def test_tasks_give_their_results_in_order(monkeypatch, threads, n):
+def test_tasks_return_their_results_in_order(monkeypatch, threads, n):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
 
     def task(i, tick):
         time.sleep(0.002 * (n - i))  # the last is done first
         return i * i
 
-    assert side_by_side(task, n) == [i * i for i in range(n)]
+    assert run_parallel(task, n) == [i * i for i in range(n)]
 
 
 def test_tasks_run_at_the_same_time_each_on_one_thread(monkeypatch):
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
-    meeting = threading.Barrier(2, timeout=5)
+    barrier = threading.Barrier(2, timeout=5)
 
     def task(i, tick):
-        meeting.wait()
-        owners = set()
-        run_blocks(lambda start, stop: owners.add(threading.current_thread()), 20, 1)
-        return n_threads(), owners == {threading.current_thread()}
+        barrier.wait()
+        threads_used = set()
+        run_blocks(lambda start, stop: threads_used.add(threading.current_thread()), 20, 1)
+        return n_threads(), threads_used == {threading.current_thread()}
 
-    assert side_by_side(task, 2) == [(1, True)] * 2
+    assert run_parallel(task, 2) == [(1, True)] * 2
     assert n_threads() == 2, "only the tasks have one"
 
 
 def test_no_more_tasks_run_than_there_are_threads(monkeypatch):
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
-    running, most, lock = 0, [], threading.Lock()
+    running, concurrency, lock = 0, [], threading.Lock()
 
     def task(i, tick):
         nonlocal running
         with lock:
             running += 1
-            most.append(running)
+            concurrency.append(running)
         time.sleep(0.01)
         with lock:
             running -= 1
 
-    side_by_side(task, 6)
-    assert max(most) == 2
+    run_parallel(task, 6)
+    assert max(concurrency) == 2
 
 
 def test_one_task_has_all_threads_and_is_the_callers(monkeypatch):
     monkeypatch.setenv("LABELSPACE_THREADS", "3")
-    found = side_by_side(lambda i, tick: (n_threads(), threading.current_thread()), 1)
-    assert found == [(3, threading.current_thread())]
+    results = run_parallel(lambda i, tick: (n_threads(), threading.current_thread()), 1)
+    assert results == [(3, threading.current_thread())]
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "3"])
 def test_progress_sums_the_steps_of_all_tasks_in_the_callers_thread(monkeypatch, threads):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
-    monkeypatch.setattr(kernel_threads, "LOOK", 0.005)
-    told = []
+    monkeypatch.setattr(kernel_threads, "POLL_SECONDS", 0.005)
+    reports = []
 
     def task(i, tick):
         for _ in range(10):
             time.sleep(0.001)
             tick(2)
 
-    side_by_side(task, 3, lambda done: told.append((done, threading.current_thread())))
-    steps = [done for done, _ in told]
-    assert {thread for _, thread in told} == {threading.current_thread()}
+    run_parallel(task, 3, lambda done: reports.append((done, threading.current_thread())))
+    steps = [done for done, _ in reports]
+    assert {thread for _, thread in reports} == {threading.current_thread()}
     assert steps == sorted(steps)
     assert steps[-1] == 60
     assert len(set(steps)) > 2
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_a_failing_task_ends_the_others_at_their_next_tick(monkeypatch, threads):
+def test_a_failing_task_cancels_the_others_at_their_next_tick(monkeypatch, threads):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
     ticks = [0] * 5
 
@@ -165,17 +165,17 @@ def test_a_failing_task_ends_the_others_at_their_next_tick(monkeypatch, threads)
             ticks[i] += 1
 
     with pytest.raises(KeyError, match="broken"):
-        side_by_side(task, 5)
+        run_parallel(task, 5)
     assert sum(ticks) < 4000
     after = list(ticks)
     time.sleep(0.01)
-    assert ticks == after, "no task is left running"
+    assert ticks == after, "no task keeps running"
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-def test_an_interrupt_in_progress_ends_all_tasks(monkeypatch, threads):
+def test_an_interrupt_in_progress_cancels_all_tasks(monkeypatch, threads):
     monkeypatch.setenv("LABELSPACE_THREADS", threads)
-    monkeypatch.setattr(kernel_threads, "LOOK", 0.005)
+    monkeypatch.setattr(kernel_threads, "POLL_SECONDS", 0.005)
     ticks = [0] * 3
 
     def task(i, tick):
@@ -189,6 +189,6 @@ def test_an_interrupt_in_progress_ends_all_tasks(monkeypatch, threads):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        side_by_side(task, 3, progress)
+        run_parallel(task, 3, progress)
     assert sum(ticks) < 8000
-    assert side_by_side(lambda i, tick: n_threads(), 3) == [1] * 3, "and new ones can begin"
+    assert run_parallel(lambda i, tick: n_threads(), 3) == [1] * 3, "new ones can start"

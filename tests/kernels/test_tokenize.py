@@ -1,4 +1,4 @@
-"""Words in bytes against Python's own: ``re`` finds them, a dict numbers them."""
+"""Tokenization against Python: ``re`` finds words, a dict numbers them."""
 
 import re
 from itertools import pairwise
@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
-from labelspace.kernels.tokenize import find_words, first_words, index_words, number_words, scan_chars, scan_words
+from labelspace.kernels.tokenize import (
+    assign_word_ids,
+    build_word_slots,
+    first_words,
+    lookup_words,
+    scan_chars,
+    scan_words,
+)
 from tests.kernels.hash_twin import hash_word
 
 IS_WORD = np.array([bool(re.match(r"\w", chr(i))) for i in range(0x110000)])
@@ -25,8 +32,8 @@ def encoded(texts):
 
 
 def by_document(text, starts, stops, ends):
-    whole = text.tobytes()
-    words = [whole[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, stops, strict=True)]
+    raw = text.tobytes()
+    words = [raw[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, stops, strict=True)]
     return [words[a:b] for a, b in pairwise([0, *ends])]
 
 
@@ -46,9 +53,9 @@ def small_table():
 def test_words_are_those_of_the_regular_expression(texts):
     text, text_ends = encoded(texts)
     starts, stops, hashes, ends = scan_words(text, text_ends, IS_WORD, 2)
-    found = by_document(text, starts, stops, ends)
-    assert found == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
-    words = [word for words in found for word in words]
+    spans = by_document(text, starts, stops, ends)
+    assert spans == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
+    words = [word for words in spans for word in words]
     assert hashes.tolist() == [hash_word(word) for word in words]
 
 
@@ -72,40 +79,42 @@ def test_first_words_are_those_of_the_regular_expression(texts, length):
 
 @settings(deadline=None)
 @given(TEXTS, st.integers(1, 4), st.integers(0, 3))
-def test_characters_are_those_of_scikit_learn(texts, min_n, more):
+def test_characters_are_those_of_scikit_learn(texts, min_n, extra_n):
     texts = [re.sub(r"\s\s+", " ", text) for text in texts]
     text, text_ends = encoded(texts)
-    starts, stops, hashes, ends = scan_chars(text, text_ends, min_n, min_n + more, False)
-    found = by_document(text, starts, stops, ends)
-    analyze = CountVectorizer(analyzer="char", ngram_range=(min_n, min_n + more), lowercase=False).build_analyzer()
-    assert [sorted(grams) for grams in found] == [sorted(analyze(text)) for text in texts]
-    grams = [gram for grams in found for gram in grams]
+    starts, stops, hashes, ends = scan_chars(text, text_ends, min_n, min_n + extra_n, False)
+    spans = by_document(text, starts, stops, ends)
+    analyze = CountVectorizer(analyzer="char", ngram_range=(min_n, min_n + extra_n), lowercase=False).build_analyzer()
+    assert [sorted(grams) for grams in spans] == [sorted(analyze(text)) for text in texts]
+    grams = [gram for grams in spans for gram in grams]
     assert hashes.tolist() == [hash_word(gram) for gram in grams]
 
 
 @settings(deadline=None)
 @given(TEXTS, st.integers(1, 6), st.integers(0, 3))
-def test_characters_within_words_are_those_of_scikit_learn(texts, min_n, more):
+def test_characters_within_words_are_those_of_scikit_learn(texts, min_n, extra_n):
     padded = [" ".join(["", *text.split(), ""]) for text in texts]
     text, text_ends = encoded(padded)
-    starts, stops, _, ends = scan_chars(text, text_ends, min_n, min_n + more, True)
-    analyze = CountVectorizer(analyzer="char_wb", ngram_range=(min_n, min_n + more), lowercase=False).build_analyzer()
-    found = by_document(text, starts, stops, ends)
-    assert [sorted(grams) for grams in found] == [sorted(analyze(text)) for text in texts]
+    starts, stops, _, ends = scan_chars(text, text_ends, min_n, min_n + extra_n, True)
+    analyze = CountVectorizer(
+        analyzer="char_wb", ngram_range=(min_n, min_n + extra_n), lowercase=False
+    ).build_analyzer()
+    spans = by_document(text, starts, stops, ends)
+    assert [sorted(grams) for grams in spans] == [sorted(analyze(text)) for text in texts]
 
 
 @settings(deadline=None)
 @given(st.lists(ANY, max_size=40), st.lists(ANY, max_size=10))
-def test_words_are_numbered_as_they_come(words, more):
+def test_words_are_numbered_as_they_come(words, new_words):
     text, starts, stops, hashes = spans_of(words)
-    ids, table = number_words(text, starts, stops, hashes, small_table())
+    ids, table = assign_word_ids(text, starts, stops, hashes, small_table())
     known = {}
     assert ids.tolist() == [known.setdefault(word, len(known)) for word in words]
-    ids, table = number_words(*spans_of(more), table)
-    assert ids.tolist() == [known.setdefault(word, len(known)) for word in more]
+    ids, table = assign_word_ids(*spans_of(new_words), table)
+    assert ids.tolist() == [known.setdefault(word, len(known)) for word in new_words]
     _, _, word_bytes, offsets, n = table
-    listed = [word_bytes[offsets[i] : offsets[i + 1]].tobytes().decode("utf-8", "surrogatepass") for i in range(n)]
-    assert listed == list(known)
+    stored = [word_bytes[offsets[i] : offsets[i + 1]].tobytes().decode("utf-8", "surrogatepass") for i in range(n)]
+    assert stored == list(known)
 
 
 @settings(deadline=None)
@@ -113,26 +122,26 @@ def test_words_are_numbered_as_they_come(words, more):
 def test_words_are_found_again(words, others):
     text, _, stops, _ = spans_of(words)
     offsets = np.append(0, stops).astype(np.int64)
-    slots = index_words(text, offsets)
-    ids = find_words(*spans_of(words + others), slots, text, offsets)
-    place = {word: i for i, word in enumerate(words)}
-    assert ids.tolist() == [place.get(word, -1) for word in words + others]
+    slots = build_word_slots(text, offsets)
+    ids = lookup_words(*spans_of(words + others), slots, text, offsets)
+    id_of = {word: i for i, word in enumerate(words)}
+    assert ids.tolist() == [id_of.get(word, -1) for word in words + others]
 
 
 def test_the_table_grows():
     words = [f"word{i % 5000}" for i in range(12000)]
-    ids, table = number_words(*spans_of(words), small_table())
+    ids, table = assign_word_ids(*spans_of(words), small_table())
     assert ids.tolist() == [i % 5000 for i in range(12000)]
     assert table[4] == 5000
 
 
-@pytest.mark.parametrize("same", [0, 2**64 - 1, 5 << 32])
-def test_words_of_one_hash_are_told_apart(same):
+@pytest.mark.parametrize("shared_hash", [0, 2**64 - 1, 5 << 32])
+def test_words_of_equal_hash_are_distinguished(shared_hash):
     words = ["aa", "bb", "aaa", "aa", "bb", "ab"]
     text, starts, stops, hashes = spans_of(words)
-    hashes[:] = same
-    ids, table = number_words(text, starts, stops, hashes, small_table())
+    hashes[:] = shared_hash
+    ids, table = assign_word_ids(text, starts, stops, hashes, small_table())
     assert ids.tolist() == [0, 1, 2, 0, 1, 3]
     slots, _, word_bytes, offsets, n = table
-    found = find_words(text, starts, stops, hashes, slots, word_bytes, offsets[: n + 1])
-    assert found.tolist() == [0, 1, 2, 0, 1, 3]
+    ids = lookup_words(text, starts, stops, hashes, slots, word_bytes, offsets[: n + 1])
+    assert ids.tolist() == [0, 1, 2, 0, 1, 3]

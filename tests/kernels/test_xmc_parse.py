@@ -16,21 +16,21 @@ NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def parsed(text: bytes, n_rows: int | None = None):
-    """Outcome, place and rows (labels, indices, values) of the kernel."""
+    """Status, position and rows (labels, indices, values) of the kernel."""
     lines = text.count(b"\n")
     n_rows = lines if n_rows is None else n_rows
     x_ids, y_ids = np.empty(text.count(b":"), np.int32), np.empty(text.count(b",") + lines, np.int32)
     x_values = np.empty(len(x_ids), np.float32)
     counts = np.zeros((2, n_rows), np.int32)
-    code, rows, at, x, y = parse_rows(
+    code, rows, pos, x, y = parse_rows(
         np.frombuffer(text, np.uint8), n_rows, N_FEATURES, N_LABELS, counts[0], x_ids, x_values, counts[1], y_ids
     )
     if code != xmc_parse.PARSED:
-        return code, rows, at, []
+        return code, rows, pos, []
     assert (x, y) == (counts[0].sum(), counts[1].sum())
     x_ends, y_ends = np.cumsum(counts[0])[:-1], np.cumsum(counts[1])[:-1]
     parts = np.split(y_ids[:y], y_ends), np.split(x_ids[:x], x_ends), np.split(x_values[:x], x_ends)
-    return code, rows, at, [tuple(part.tolist() for part in row) for row in zip(*parts, strict=True)][:rows]
+    return code, rows, pos, [tuple(part.tolist() for part in row) for row in zip(*parts, strict=True)][:rows]
 
 
 def float32(text: str) -> np.float32:
@@ -80,22 +80,22 @@ noise = st.text("0123456789,,::.. \t\r-+eEx", max_size=15).map(lambda text: text
 
 @given(st.lists(st.one_of(rows, noise), max_size=6))
 @example(["1,1,0 3:1 2:2 3:.5\r\n", "\n", " 1:1\n"])
-def test_same_as_the_plain_twin(lines):
-    code, n_rows, at, got = parsed("".join(lines).encode())
+def test_equals_the_plain_twin(lines):
+    code, n_rows, pos, got = parsed("".join(lines).encode())
     expected = [twin(line) for line in lines]
     first_bad = expected.index(None) if None in expected else len(lines)
     assert n_rows == first_bad
     if None in expected:
         start = len("".join(lines[:first_bad]))
         assert code != xmc_parse.PARSED
-        assert start <= at < start + len(lines[first_bad])
+        assert start <= pos < start + len(lines[first_bad])
         return
-    assert (code, at) == (xmc_parse.PARSED, len("".join(lines)))
-    for mine, theirs in zip(got, expected, strict=True):
-        assert mine[0] == theirs[0]
-        assert mine[1] == theirs[1]
+    assert (code, pos) == (xmc_parse.PARSED, len("".join(lines)))
+    for got_row, expected_row in zip(got, expected, strict=True):
+        assert got_row[0] == expected_row[0]
+        assert got_row[1] == expected_row[1]
         # One float32 rounding for each of the eight values at most that may be summed.
-        np.testing.assert_allclose(mine[2], theirs[2], rtol=8 * 2.0**-23, atol=8 * 2.0**-149)
+        np.testing.assert_allclose(got_row[2], expected_row[2], rtol=8 * 2.0**-23, atol=8 * 2.0**-149)
 
 
 @given(
@@ -129,7 +129,7 @@ def test_values_are_within_one_ulp(values, digits):
         ("1e-45", 1e-45),
     ],
 )
-def test_ways_to_write_a_number(text, value):
+def test_number_formats(text, value):
     assert parsed(f" 7:{text}\n".encode())[3] == [([], [7], [float(np.float32(value))])]
 
 
@@ -139,7 +139,7 @@ def test_zeros_and_what_rounds_to_zero_are_dropped(text):
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "at"),
+    ("line", "code", "pos"),
     [
         ("20 1:1", xmc_parse.BAD_LABEL, 0),
         ("1,x 1:1", xmc_parse.BAD_LABEL, 2),
@@ -160,11 +160,11 @@ def test_zeros_and_what_rounds_to_zero_are_dropped(text):
         ("1 5:3e38 5:3e38", xmc_parse.BAD_SUM, 0),
     ],
 )
-def test_malformed_lines_are_pointed_at(line, code, at):
-    assert parsed(f" 1:1\n{line}\n".encode())[:3] == (code, 1, at + 5)
+def test_malformed_lines_are_pointed_at(line, code, pos):
+    assert parsed(f" 1:1\n{line}\n".encode())[:3] == (code, 1, pos + 5)
 
 
-def test_stops_after_the_rows_asked_for():
+def test_parsing_stops_after_n_rows():
     assert parsed(b"1 1:1\n2 2:1\nrubbish\n", n_rows=2)[:3] == (xmc_parse.PARSED, 2, 12)
 
 

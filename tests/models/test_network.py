@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.recorded_gradients import first_adagrad_step, record_adam
 from threadpoolctl import threadpool_limits
 
 from labelspace.models import network
@@ -10,6 +9,7 @@ from labelspace.training import output_layer, sparse_layers
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import SparseLayer
+from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 
 def case(seed=3):

@@ -8,7 +8,7 @@ import numpy as np
 
 from labelspace.errors import DataError
 from labelspace.features.vocabulary import Stream
-from labelspace.kernels.ngrams import extend, index_keys, ngram_columns, ngram_places
+from labelspace.kernels.ngrams import build_key_table, extend_ngrams, ngram_columns, ngram_ids
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Ints, Longs
 
@@ -61,8 +61,8 @@ def count_ngrams(stream: Stream, df: Longs, times: Longs, longest: int, min_df: 
     for length in range(2, longest + 1):
         shorter = levels[-1]
         if length > 2:
-            table = index_keys(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
-            prefixes = ngram_places(stream.words, stream.ends, length - 1, n_words, table)
+            table = build_key_table(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
+            prefixes = ngram_ids(stream.words, stream.ends, length - 1, n_words, table)
         levels.append(_lengthened(shorter, prefixes, stream, n_words, min_df))
     digits = [np.pad(level.digits, ((0, 0), (0, longest - level.digits.shape[1]))) for level in levels]
     return Ngrams(np.concatenate(digits), *(np.concatenate([level[i] for level in levels]) for i in (1, 2)))
@@ -79,7 +79,7 @@ def _lengthened(shorter: Ngrams, prefixes: Ints, stream: Stream, n_words: int, m
 
     def count(start: int, stop: int) -> None:
         for i in range(start, stop):
-            parts[i] = extend(prefixes, stream.words, stream.ends, gap, cuts[i], cuts[i + 1], n_words, min_df)
+            parts[i] = extend_ngrams(prefixes, stream.words, stream.ends, gap, cuts[i], cuts[i + 1], n_words, min_df)
 
     run_blocks(count, n_parts, 1)
     prefix, word, df, times = (np.concatenate([parts[i][j] for i in range(n_parts)]) for j in range(4))
@@ -96,7 +96,7 @@ class NgramIndex:
         single = rest == 0
         self._word_columns = np.full(n_words, -1, np.int32)
         self._word_columns[first[single] - 1] = columns[single]
-        self._table = index_keys(keys[~single], columns[~single])
+        self._table = build_key_table(keys[~single], columns[~single])
 
     def columns(self, words: Ints, ends: Longs) -> tuple[Ints, Longs]:
         """The columns of all n-grams in these words, and their number up to the end of each document."""

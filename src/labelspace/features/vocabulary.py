@@ -11,10 +11,10 @@ import numpy as np
 
 from labelspace.features.base import ONCE
 from labelspace.features.tokenizer import Analyzer, Spans, in_blocks
-from labelspace.kernels.ngrams import tally
+from labelspace.kernels.ngrams import count_frequencies
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tokenize import Bytes, Hashes, Table, find_words, index_words, number_words
+from labelspace.kernels.tokenize import Bytes, Hashes, Table, assign_word_ids, build_word_slots, lookup_words
 from labelspace.types import Bools, Ints, Longs
 
 
@@ -30,11 +30,11 @@ class Vocabulary:
 
     @cached_property
     def _slots(self) -> Hashes:
-        return index_words(self.word_bytes, self.offsets)
+        return build_word_slots(self.word_bytes, self.offsets)
 
     def ids(self, spans: Spans) -> Ints:
         """The id of each span, -1 for an unknown word."""
-        return find_words(
+        return lookup_words(
             spans.text, spans.starts, spans.stops, spans.hashes, self._slots, self.word_bytes, self.offsets
         )
 
@@ -117,12 +117,12 @@ def read_words(
 
 def _read_block(texts: Sequence[str], analyzer: Analyzer, in_order: bool) -> _Block:
     spans = analyzer.spans(texts)
-    ids, table = number_words(spans.text, spans.starts, spans.stops, spans.hashes, _empty_table())
+    ids, table = assign_word_ids(spans.text, spans.starts, spans.stops, spans.hashes, _empty_table())
     hashes, lexicon = _table_parts(table)
     stream = Stream(ids, ONCE, spans.ends)
     if not in_order:
         stream = Stream(*count_rows(ids, ONCE, spans.ends, len(lexicon)))
-    return _Block(stream, hashes, lexicon, *tally(*stream, len(lexicon)))
+    return _Block(stream, hashes, lexicon, *count_frequencies(*stream, len(lexicon)))
 
 
 def _merged(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]:
@@ -130,7 +130,7 @@ def _merged(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]
     table, ids = _empty_table(), []
     for block in blocks:
         offsets = block.lexicon.offsets
-        new, table = number_words(block.lexicon.word_bytes, offsets[:-1], offsets[1:], block.hashes, table)
+        new, table = assign_word_ids(block.lexicon.word_bytes, offsets[:-1], offsets[1:], block.hashes, table)
         ids.append(new)
     _, lexicon = _table_parts(table)
     df, times = np.zeros(len(lexicon), np.int64), np.zeros(len(lexicon), np.int64)

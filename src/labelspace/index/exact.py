@@ -8,7 +8,7 @@ import numpy.typing as npt
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
-from labelspace.kernels.inner_products import best_products, best_whole_products, rank_again
+from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays
@@ -72,16 +72,16 @@ class Exact(Index):
     def _find(self, queries: Floats, labels: Ints, scores: Floats) -> None:
         held = self.arrays_
         if self.storage == "float32":
-            best_products(queries, held["vectors"], held["ids"], labels, scores)
+            topk_products(queries, held["vectors"], held["ids"], labels, scores)
             return
         words, word_scales = quantize_int16(queries)
         if self.storage == "int8":
-            best_whole_products(words, word_scales, held["bytes"], held["scales"], held["ids"], labels, scores)
+            topk_int_products(words, word_scales, held["bytes"], held["scales"], held["ids"], labels, scores)
             return
         few = TopK.empty(len(queries), max(SHORTLIST * labels.shape[1], LEAST_SHORTLIST))
-        best_whole_products(words, word_scales, held["bytes"], held["scales"], held["ids"], few.labels, few.scores)
+        topk_int_products(words, word_scales, held["bytes"], held["scales"], held["ids"], few.labels, few.scores)
         places = np.where(few.labels >= 0, np.searchsorted(held["ids"], few.labels), -1)
-        rank_again(queries, held["vectors"], held["ids"], places, labels, scores)
+        rerank(queries, held["vectors"], held["ids"], places, labels, scores)
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._stored(vectors)}

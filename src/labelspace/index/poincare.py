@@ -21,13 +21,13 @@ from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, che
 from labelspace.index.choice import recall
 from labelspace.kernels.hyperbolic_search import (
     Points,
-    gaps_of,
-    in_blocks,
-    in_rows,
-    nearest,
-    nearest_in_parts,
-    room,
-    squares_of,
+    empty_results,
+    from_blocks,
+    nearest_in_clusters,
+    nearest_points,
+    one_minus_squared_norms,
+    squared_row_norms,
+    to_blocks,
 )  # fmt: skip
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
@@ -100,7 +100,7 @@ class Ball(Index):
     @property
     def points(self) -> Floats:
         """The points held, in the order of ``ids``. Shape (n, dimension)."""
-        return in_rows(self.points_.blocks, len(self))
+        return from_blocks(self.points_.blocks, len(self))
 
     @property
     def n_clusters(self) -> int:
@@ -127,18 +127,18 @@ class Ball(Index):
         self.starts_ = np.concatenate([[0], np.cumsum(sizes)])
 
     def _measured(self, rows: Floats, ids: Ints) -> Points:
-        return Points(in_blocks(rows), squares_of(rows), self._weights(rows, "points"), ids)
+        return Points(to_blocks(rows), squared_row_norms(rows), self._weights(rows, "points"), ids)
 
     def _weights(self, rows: Floats, name: str) -> Doubles:
         """The weight a = 1/(1-|y|^2) of each row, or 1 in flat space; a row where the geometry ends is refused."""
         if self.geometry == "euclidean":
-            norms = np.sqrt(squares_of(rows))
+            norms = np.sqrt(squared_row_norms(rows))
             if len(rows) and norms.max() > LARGEST_NORM:
                 raise DataError(
                     f"{name} must have norms of at most {LARGEST_NORM:g}, but one is {norms.max():g}; scale them down"
                 )
             return np.ones(len(rows))
-        gaps = gaps_of(rows)
+        gaps = one_minus_squared_norms(rows)
         if len(rows) and gaps.min() < LEAST_GAP:
             at = int(gaps.argmin())
             raise DataError(
@@ -149,14 +149,14 @@ class Ball(Index):
 
     def _nearest(self, queries: Floats, points: Points, k: int, parts: Ints | None = None) -> tuple[Ints, Doubles]:
         """Ids and keys below zero of the k nearest points, of those parts only where given."""
-        labels, scores = room(len(queries), k)
+        labels, scores = empty_results(len(queries), k)
 
         def find(start: int, stop: int) -> None:
             asked, out = queries[start:stop], (labels[start:stop], scores[start:stop])
             if parts is None:
-                nearest(asked, points, *out)
+                nearest_points(asked, points, *out)
             else:
-                nearest_in_parts(asked, points, self.starts_, parts[start:stop], *out)
+                nearest_in_clusters(asked, points, self.starts_, parts[start:stop], *out)
 
         run_blocks(find, len(queries), QUERY_BLOCK)
         return labels, scores

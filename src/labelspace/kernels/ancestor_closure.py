@@ -1,4 +1,4 @@
-"""Lists of labels closed upwards in a hierarchy: every ancestor of a listed label stands before it."""
+"""Close lists of labels under ancestors in a hierarchy: every ancestor of a listed label is ranked before it."""
 
 from __future__ import annotations
 
@@ -9,39 +9,41 @@ from numba import njit
 
 from labelspace.types import Floats, Ints, Longs
 
-Places: TypeAlias = Ints | Longs
+IntArray: TypeAlias = Ints | Longs
 
 
 @njit(cache=True, nogil=True)
-def place_of(ranked: Ints, label: int) -> int:
-    """Where a label stands in a list; behind its end where it does not."""
-    for place in range(len(ranked)):
-        if ranked[place] == label:
-            return place
-    return len(ranked)
+def rank_of(ranking: Ints, label: int) -> int:
+    """Rank of a label in a list; the length of the list if it is not there."""
+    for rank in range(len(ranking)):
+        if ranking[rank] == label:
+            return rank
+    return len(ranking)
 
 
 @njit(cache=True, nogil=True)
-def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float32, levels: Ints, ranked: Ints) -> int:
-    """Put a label into a list by score, level, place in ``ranked`` and id, unless it is there; return the new size.
+def insert_label(
+    labels: Ints, scores: Floats, size: int, label: int, score: np.float32, levels: Ints, ranking: Ints
+) -> int:
+    """Insert a label by score, level, rank in ``ranking`` and id, unless it is there already; return the new size.
 
-    Labels come best first, so the score it has already is the better one.
+    Labels arrive best first, so the score already stored is the better one.
     """
-    for at in range(size):
-        if labels[at] == label:
+    for pos in range(size):
+        if labels[pos] == label:
             return size
-    at = size
-    while at > 0 and scores[at - 1] == score:
-        before = labels[at - 1]
-        if levels[before] < levels[label]:
+    pos = size
+    while pos > 0 and scores[pos - 1] == score:
+        previous = labels[pos - 1]
+        if levels[previous] < levels[label]:
             break
-        if levels[before] == levels[label]:
-            places = place_of(ranked, before), place_of(ranked, label)
-            if places[0] < places[1] or (places[0] == places[1] and before < label):
+        if levels[previous] == levels[label]:
+            ranks = rank_of(ranking, previous), rank_of(ranking, label)
+            if ranks[0] < ranks[1] or (ranks[0] == ranks[1] and previous < label):
                 break
-        labels[at], scores[at] = before, score
-        at -= 1
-    labels[at], scores[at] = label, score
+        labels[pos], scores[pos] = previous, score
+        pos -= 1
+    labels[pos], scores[pos] = label, score
     return size + 1
 
 
@@ -49,34 +51,34 @@ def insert(labels: Ints, scores: Floats, size: int, label: int, score: np.float3
 def include_ancestors(
     labels: Ints,
     scores: Floats,
-    starts: Places,
-    ancestors: Places,
+    starts: IntArray,
+    ancestors: IntArray,
     levels: Ints,
     start: int,
     stop: int,
     out_labels: Ints,
     out_scores: Floats,
 ) -> None:
-    """Close rows start..stop of lists that are best first, and cut them at the places of the outputs.
+    """Close the lists of rows start..stop, which are sorted best first, and cut them to the width of the outputs.
 
-    The ancestors of label l stand at starts[l]..starts[l + 1]. Outputs are filled with -1 and -inf beforehand.
+    The ancestors of label l are ancestors[starts[l] : starts[l + 1]]. Outputs are filled with -1 and -inf beforehand.
     """
     k = out_labels.shape[1]
     for row in range(start, stop):
-        most = 0
+        capacity = 0
         for label in labels[row]:
             if label >= 0:
-                most += 1 + starts[label + 1] - starts[label]
-        found, worth = np.empty(most, np.int32), np.empty(most, np.float32)
+                capacity += 1 + starts[label + 1] - starts[label]
+        closed_labels, closed_scores = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         size = 0
-        for place in range(labels.shape[1]):
-            label, score = labels[row, place], scores[row, place]
+        for rank in range(labels.shape[1]):
+            label, score = labels[row, rank], scores[row, rank]
             if label < 0:
                 continue
-            if size >= k and score < worth[size - 1]:  # what follows stands behind the k found
+            if size >= k and score < closed_scores[size - 1]:  # all that follows ranks behind the first k
                 break
-            for at in range(starts[label], starts[label + 1]):
-                size = insert(found, worth, size, ancestors[at], score, levels, labels[row])
-            size = insert(found, worth, size, label, score, levels, labels[row])
-        kept = min(size, k)
-        out_labels[row, :kept], out_scores[row, :kept] = found[:kept], worth[:kept]
+            for j in range(starts[label], starts[label + 1]):
+                size = insert_label(closed_labels, closed_scores, size, ancestors[j], score, levels, labels[row])
+            size = insert_label(closed_labels, closed_scores, size, label, score, levels, labels[row])
+        n_out = min(size, k)
+        out_labels[row, :n_out], out_scores[row, :n_out] = closed_labels[:n_out], closed_scores[:n_out]

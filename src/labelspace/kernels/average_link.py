@@ -1,13 +1,14 @@
-"""Average-link clustering of a sparse graph by chains of nearest neighbors.
+"""Average-link clustering of a sparse graph by nearest-neighbor chains.
 
-Two clusters are as similar as their labels are on average: the sum of the similarities between them over the product
-of their sizes. A merged cluster is no closer to a third than the nearer of its two parts was, so two clusters that are
-nearest to each other may be merged at once, in any order: a chain from each cluster to its nearest ends at such two.
+The similarity of two clusters is the mean over pairs of their labels: the sum of similarities between them over the
+product of their sizes. A merged cluster is no closer to a third one than the nearer of its two parts was, so two
+clusters that are nearest to each other may be merged at once, in any order (a chain of nearest neighbors ends there).
 
-An edge e between clusters is two half-edges, 2e and 2e + 1. Each cluster holds its own in a pairing heap by sum / size
-of the other cluster, which its own growth leaves alone: a hub does not touch its edges when it takes in one label after
-another. The growth of the other lowers what is right; a key may be too high until it comes to the root. A hash table
-finds the edge of two clusters, so that merging costs only the edges of the one that has fewer.
+An edge e between clusters is two half-edges, 2e and 2e + 1. Each cluster stores its half-edges in a pairing heap with
+the key sum / size of the other cluster, which does not change when the cluster itself grows: a hub does not touch its
+edges when it absorbs one label after another. When the other cluster grows the correct key falls; a key may be too high
+until it reaches the root. A hash table maps two clusters to their edge, so a merge costs only the edges of the cluster
+that has fewer.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from numba import njit
 
 from labelspace.types import Doubles, Ints, Longs
 
-# Of a half-edge in its heap: the first child, the next sibling, the previous one or the parent; and where it leads to.
-# They are columns of one array because they are read together.
-CHILD, AFTER, BEFORE, TARGET = 0, 1, 2, 3
+# Columns of a half-edge: first child, next sibling, previous sibling or parent, and the cluster it leads to.
+# One array, because they are read together.
+CHILD, NEXT, PREVIOUS, TARGET = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
-def meld(x: int, y: int, keys: Doubles, links: Ints) -> int:
-    """Two heaps as one, given and returned by their roots; -1 is an empty heap."""
+def merge_heaps(x: int, y: int, keys: Doubles, links: Ints) -> int:
+    """Merge two heaps, given by their roots (-1 is an empty heap), and return the new root."""
     if x < 0:
         return y
     if y < 0:
@@ -32,185 +33,186 @@ def meld(x: int, y: int, keys: Doubles, links: Ints) -> int:
     if keys[x] < keys[y] or (keys[x] == keys[y] and y < x):
         x, y = y, x
     first = links[x, CHILD]
-    links[y, AFTER], links[y, BEFORE], links[x, CHILD] = first, x, y
+    links[y, NEXT], links[y, PREVIOUS], links[x, CHILD] = first, x, y
     if first >= 0:
-        links[first, BEFORE] = y
+        links[first, PREVIOUS] = y
     return x
 
 
 @njit(cache=True, nogil=True)
-def without_root(x: int, keys: Doubles, links: Ints) -> int:
-    """What is left of a heap below its root x: children are melded in twos, then from the last to the first."""
-    y, pairs = links[x, CHILD], -1
+def pop_root(x: int, keys: Doubles, links: Ints) -> int:
+    """Remove the root x and return the new root: children are merged in pairs, then from the last pair to the first."""
+    y, merged_pairs = links[x, CHILD], -1
     links[x, CHILD] = -1
     while y >= 0:
-        z = links[y, AFTER]
-        rest = links[z, AFTER] if z >= 0 else -1
-        links[y, AFTER] = -1
+        z = links[y, NEXT]
+        remaining = links[z, NEXT] if z >= 0 else -1
+        links[y, NEXT] = -1
         if z >= 0:
-            links[z, AFTER] = -1
-        winner = meld(y, z, keys, links)
-        links[winner, AFTER] = pairs
-        pairs, y = winner, rest
+            links[z, NEXT] = -1
+        winner = merge_heaps(y, z, keys, links)
+        links[winner, NEXT] = merged_pairs
+        merged_pairs, y = winner, remaining
     root = -1
-    while pairs >= 0:
-        rest = links[pairs, AFTER]
-        links[pairs, AFTER] = -1
-        root = meld(root, pairs, keys, links)
-        pairs = rest
+    while merged_pairs >= 0:
+        remaining = links[merged_pairs, NEXT]
+        links[merged_pairs, NEXT] = -1
+        root = merge_heaps(root, merged_pairs, keys, links)
+        merged_pairs = remaining
     if root >= 0:
-        links[root, BEFORE] = -1
+        links[root, PREVIOUS] = -1
     return root
 
 
 @njit(cache=True, nogil=True)
-def cut_out(x: int, links: Ints) -> None:
-    """Part a half-edge that is no root, with what is below it, from its heap."""
-    previous, following = links[x, BEFORE], links[x, AFTER]
+def cut(x: int, links: Ints) -> None:
+    """Detach a half-edge that is not the root, with its subtree, from its heap."""
+    previous, next_sibling = links[x, PREVIOUS], links[x, NEXT]
     if links[previous, CHILD] == x:
-        links[previous, CHILD] = following
+        links[previous, CHILD] = next_sibling
     else:
-        links[previous, AFTER] = following
-    if following >= 0:
-        links[following, BEFORE] = previous
-    links[x, AFTER], links[x, BEFORE] = -1, -1
+        links[previous, NEXT] = next_sibling
+    if next_sibling >= 0:
+        links[next_sibling, PREVIOUS] = previous
+    links[x, NEXT], links[x, PREVIOUS] = -1, -1
 
 
 @njit(cache=True, nogil=True)
-def removed(root: int, x: int, keys: Doubles, links: Ints) -> int:
-    """The heap without half-edge x."""
+def remove(root: int, x: int, keys: Doubles, links: Ints) -> int:
+    """Remove half-edge x and return the new root."""
     if x == root:
-        return without_root(x, keys, links)
-    cut_out(x, links)
-    return meld(root, without_root(x, keys, links), keys, links)
+        return pop_root(x, keys, links)
+    cut(x, links)
+    return merge_heaps(root, pop_root(x, keys, links), keys, links)
 
 
 @njit(cache=True, nogil=True)
-def raised(root: int, x: int, key: float, keys: Doubles, links: Ints) -> int:
-    """The heap after the key of x rose to at least ``key``."""
+def increase_key(root: int, x: int, key: float, keys: Doubles, links: Ints) -> int:
+    """Raise the key of x to at least ``key`` and return the new root."""
     if keys[x] >= key:
         return root
     keys[x] = key
     if x == root:
         return root
-    cut_out(x, links)
-    return meld(root, x, keys, links)
+    cut(x, links)
+    return merge_heaps(root, x, keys, links)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def home(a: int, b: int, table: Ints) -> int:
-    """Where the search for the edge of two clusters begins."""
+def hash_slot(a: int, b: int, table: Ints) -> int:
+    """Hash of the edge between two clusters: the first slot to probe."""
     pair = np.uint64(min(a, b)) << np.uint64(32) | np.uint64(max(a, b))
-    mixed = (pair ^ (pair >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    return int(np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) - 1)))
+    hashed = (pair ^ (pair >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+    return int(np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(len(table) - 1)))
 
 
 @njit(cache=True, nogil=True)
-def lookup(a: int, b: int, table: Ints, links: Ints) -> int:
-    """Where in the table the edge of two clusters stands, or the empty place where it would."""
-    at = home(a, b, table)
-    while table[at] >= 0:
-        one, other = links[2 * table[at], TARGET], links[2 * table[at] + 1, TARGET]
-        if (one == a and other == b) or (one == b and other == a):
+def find_slot(a: int, b: int, table: Ints, links: Ints) -> int:
+    """The slot of the edge between two clusters, or the empty slot where it would be stored."""
+    slot = hash_slot(a, b, table)
+    while table[slot] >= 0:
+        source, target = links[2 * table[slot], TARGET], links[2 * table[slot] + 1, TARGET]
+        if (source == a and target == b) or (source == b and target == a):
             break
-        at = (at + 1) & (len(table) - 1)
-    return at
+        slot = (slot + 1) & (len(table) - 1)
+    return slot
 
 
 @njit(cache=True, nogil=True)
-def erase(at: int, table: Ints, links: Ints) -> None:
-    """Empty a place of the table; those that were pushed past it move up."""
+def delete_slot(empty: int, table: Ints, links: Ints) -> None:
+    """Empty a slot; entries that were pushed past it by linear probing move back."""
     mask = len(table) - 1
-    table[at] = -1
-    place = (at + 1) & mask
-    while table[place] >= 0:
-        wanted = home(links[2 * table[place], TARGET], links[2 * table[place] + 1, TARGET], table)
-        if (place - wanted) & mask >= (place - at) & mask:
-            table[at], table[place] = table[place], -1
-            at = place
-        place = (place + 1) & mask
+    table[empty] = -1
+    slot = (empty + 1) & mask
+    while table[slot] >= 0:
+        home = hash_slot(links[2 * table[slot], TARGET], links[2 * table[slot] + 1, TARGET], table)
+        if (slot - home) & mask >= (slot - empty) & mask:
+            table[empty], table[slot] = table[slot], -1
+            empty = slot
+        slot = (slot + 1) & mask
 
 
 @njit(cache=True, nogil=True)
-def absorb(
+def merge_clusters(
     a: int, b: int, sizes: Longs, degrees: Longs, totals: Doubles,
     roots: Ints, keys: Doubles, links: Ints, table: Ints,
 ) -> None:  # fmt: skip
-    """Give the edges of cluster b to a, and add up those to the same cluster."""
+    """Merge cluster b into a: move the edges of b to a, and sum edges that lead to the same cluster."""
     sizes[a] += sizes[b]
     x, last = roots[b], roots[b]
     roots[b], degrees[b] = -1, 0
     while x >= 0:
-        if links[x, CHILD] >= 0:  # the heap is read out as one list: children go to its end
-            links[last, AFTER] = links[x, CHILD]
-            while links[last, AFTER] >= 0:
-                last = links[last, AFTER]
-        following, edge, k = links[x, AFTER], x >> 1, links[x, TARGET]
+        if links[x, CHILD] >= 0:  # traverse the heap as one list: append the children
+            links[last, NEXT] = links[x, CHILD]
+            while links[last, NEXT] >= 0:
+                last = links[last, NEXT]
+        next_sibling, edge, k = links[x, NEXT], x >> 1, links[x, TARGET]
         links[x, :TARGET] = -1
-        erase(lookup(b, k, table, links), table, links)
-        at = lookup(a, k, table, links)
+        delete_slot(find_slot(b, k, table, links), table, links)
+        slot = find_slot(a, k, table, links)
         if k == a:
-            roots[a] = removed(roots[a], x ^ 1, keys, links)
+            roots[a] = remove(roots[a], x ^ 1, keys, links)
             degrees[a] -= 1
-        elif table[at] < 0:
-            links[x ^ 1, TARGET], table[at] = a, edge
+        elif table[slot] < 0:
+            links[x ^ 1, TARGET], table[slot] = a, edge
             keys[x] = totals[edge] / sizes[k]
-            roots[a] = meld(roots[a], x, keys, links)
+            roots[a] = merge_heaps(roots[a], x, keys, links)
             degrees[a] += 1
         else:
-            same = table[at]
-            y = 2 * same if links[2 * same, TARGET] == k else 2 * same + 1
-            totals[same] += totals[edge]
-            roots[a] = raised(roots[a], y, totals[same] / sizes[k], keys, links)
-            roots[k] = removed(roots[k], x ^ 1, keys, links)
-            roots[k] = raised(roots[k], y ^ 1, totals[same] / sizes[a], keys, links)
+            kept = table[slot]
+            y = 2 * kept if links[2 * kept, TARGET] == k else 2 * kept + 1
+            totals[kept] += totals[edge]
+            roots[a] = increase_key(roots[a], y, totals[kept] / sizes[k], keys, links)
+            roots[k] = remove(roots[k], x ^ 1, keys, links)
+            roots[k] = increase_key(roots[k], y ^ 1, totals[kept] / sizes[a], keys, links)
             degrees[k] -= 1
-        x = following
+        x = next_sibling
 
 
 @njit(cache=True, nogil=True)
-def nearest(a: int, sizes: Longs, totals: Doubles, roots: Ints, keys: Doubles, links: Ints) -> int:
-    """The half-edge of a cluster to the one that is most similar on average; keys that are too high are put right."""
+def nearest_edge(a: int, sizes: Longs, totals: Doubles, roots: Ints, keys: Doubles, links: Ints) -> int:
+    """The half-edge to the cluster of highest mean similarity; keys that are too high are corrected on the way."""
     while True:
         x = int(roots[a])
         key = totals[x >> 1] / sizes[links[x, TARGET]]
         if keys[x] <= key:
             return x
-        rest = without_root(x, keys, links)
+        remaining = pop_root(x, keys, links)
         keys[x] = key
-        roots[a] = meld(rest, x, keys, links)
+        roots[a] = merge_heaps(remaining, x, keys, links)
 
 
 @njit(cache=True, nogil=True)
-def heaps(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Longs, Doubles, Ints, Ints]:
-    """The heap of each cluster and how many edges it has, the keys and links of half-edges, and the hash table."""
+def build_heaps(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Longs, Doubles, Ints, Ints]:
+    """Heap root and degree of each cluster, keys and links of the half-edges, and the hash table of edges."""
     m, n_edges, capacity = len(sizes), len(ends), 2
     while capacity < 2 * n_edges:
         capacity *= 2
-    roots, degrees, table = np.full(m, -1, np.int32), np.zeros(m, np.int64), np.full(capacity, -1, np.int32)
+    roots, degrees, table = (np.full(m, -1, np.int32), np.zeros(m, np.int64), np.full(capacity, -1, np.int32))
     keys, links = np.empty(2 * n_edges, np.float64), np.full((2 * n_edges, 4), -1, np.int32)
     for x in range(2 * n_edges):
-        own, other = ends[x >> 1, x & 1], ends[x >> 1, 1 - (x & 1)]
-        links[x, TARGET], keys[x] = other, totals[x >> 1] / sizes[other]
-        roots[own] = meld(roots[own], x, keys, links)
-        degrees[own] += 1
+        source, target = ends[x >> 1, x & 1], ends[x >> 1, 1 - (x & 1)]
+        links[x, TARGET], keys[x] = target, totals[x >> 1] / sizes[target]
+        roots[source] = merge_heaps(roots[source], x, keys, links)
+        degrees[source] += 1
     for edge in range(n_edges):
-        table[lookup(ends[edge, 0], ends[edge, 1], table, links)] = edge
+        table[find_slot(ends[edge, 0], ends[edge, 1], table, links)] = edge
     return roots, degrees, keys, links, table
 
 
 @njit(cache=True, nogil=True)
-def link_average(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubles]:
-    """The merges of average link until no edge is left, and the mean similarity of each, as they were found.
+def average_linkage(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubles]:
+    """The merges of average link until no edge remains, and the mean similarity of each, in the order of the chains.
 
-    ``ends`` (n_edges, 2) are the clusters of each edge, ``totals`` the sums of similarities, ``sizes`` the labels of
-    each cluster; the last two are used up. Merge j of m clusters makes node m + j. No mean is above one within.
+    ``ends`` (n_edges, 2) are the clusters of each edge, ``totals`` the sums of similarities, ``sizes`` the number of
+    labels per cluster; the last two are overwritten. Merge j of m clusters makes node m + j. No mean is above that of a
+    merge below it.
     """
     m = len(sizes)
-    roots, degrees, keys, links, table = heaps(ends, totals, sizes)
+    roots, degrees, keys, links, table = build_heaps(ends, totals, sizes)
     nodes, children = np.arange(m).astype(np.int32), np.empty((max(m - 1, 0), 2), np.int32)
-    means, done, start, depth = np.full(2 * m, np.inf), 0, 0, 0
-    chain, steps = np.empty(m, np.int32), np.empty(m, np.int32)  # steps: the half-edge that led to a cluster
+    means, n_merges, start, depth = np.full(2 * m, np.inf), 0, 0, 0
+    chain, edges_taken = (np.empty(m, np.int32), np.empty(m, np.int32))  # edges_taken: half-edge to each cluster
     while True:
         if depth == 0:
             while start < m and roots[start] < 0:
@@ -219,21 +221,21 @@ def link_average(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubl
                 break
             chain[0], depth = start, 1
         a = chain[depth - 1]
-        x = nearest(a, sizes, totals, roots, keys, links)
-        back = steps[depth - 1] ^ 1
+        x = nearest_edge(a, sizes, totals, roots, keys, links)
+        back = edges_taken[depth - 1] ^ 1
         if depth == 1 or totals[back >> 1] / sizes[links[back, TARGET]] < keys[x]:
-            chain[depth], steps[depth] = links[x, TARGET], x
+            chain[depth], edges_taken[depth] = links[x, TARGET], x
             depth += 1
             continue
         b = links[back, TARGET]
         depth -= 2
         mean = totals[back >> 1] / (sizes[a] * sizes[b])
-        # A sum rounded up must not lift a merge above those it is made of.
-        means[m + done] = min(mean, means[nodes[a]], means[nodes[b]])
-        children[done, 0], children[done, 1] = nodes[a], nodes[b]
+        # Rounding must not lift a merge above the merges below it.
+        means[m + n_merges] = min(mean, means[nodes[a]], means[nodes[b]])
+        children[n_merges, 0], children[n_merges, 1] = nodes[a], nodes[b]
         if degrees[a] < degrees[b]:
             a, b = b, a
-        absorb(a, b, sizes, degrees, totals, roots, keys, links, table)
-        nodes[a] = m + done
-        done += 1
-    return children[:done], means[m : m + done]
+        merge_clusters(a, b, sizes, degrees, totals, roots, keys, links, table)
+        nodes[a] = m + n_merges
+        n_merges += 1
+    return children[:n_merges], means[m : m + n_merges]

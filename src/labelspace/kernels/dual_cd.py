@@ -1,9 +1,9 @@
-"""Dual coordinate descent for linear machines, one label at a time, over all rows of a CSR matrix.
+"""Dual coordinate descent for linear classifiers, one label at a time, on all rows of a CSR matrix (as LIBLINEAR).
 
 Squared hinge:  min_w  |w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2     Hsieh et al., ICML 2008, Algorithm 3, shrinking
 Logistic:       min_w  |w|^2 / 2 + C sum_i log(1 + exp(-y_i w.x_i))    Yu, Huang and Lin, Machine Learning, 2011
 
-The bias is one more feature of value ``bias`` in every row, regularized like the others, in the last place of w.
+The bias is one more feature of value ``bias`` in every row, regularized like the others; its weight is the last of w.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.random_numbers import seeded, shuffle
+from labelspace.kernels.random_numbers import initial_state, shuffle
 from labelspace.types import Floats, Ints
 
 
 @njit(cache=True, nogil=True)
 def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
-    """|x_i|^2 of every row, the bias feature included. Shape (n,)."""
+    """|x_i|^2 of every row, including the bias feature. Shape (n,)."""
     out = np.empty(len(indptr) - 1, np.float32)
     for row in range(len(out)):
         total = bias * bias
@@ -29,7 +29,7 @@ def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def descend(
+def solve_squared_hinge(
     data: Floats,
     indices: Ints,
     indptr: Ints,
@@ -38,64 +38,64 @@ def descend(
     bias: float,
     C: float,
     tolerance: float,
-    max_passes: int,
+    max_iter: int,
     seed: int,
     w: Floats,
     alpha: Floats,
     order: Ints,
 ) -> int:
-    """Fit one label into ``w`` (D + 1, all zeros); ``alpha`` and ``order`` (n) are scratch. Returns the passes made."""
+    """Fit one label into ``w`` (D + 1, zeros); ``alpha`` and ``order`` (n) are scratch. Returns the iterations made."""
     n = len(norms)
     diagonal = np.float32(0.5 / C)
-    state = seeded(seed)
-    bias_at = len(w) - 1
+    state = initial_state(seed)
+    bias_index = len(w) - 1
     for i in range(n):
         alpha[i] = 0.0
         order[i] = i
-    active = n
+    n_active = n
     shrink_above = np.inf
-    passes = 0
-    while passes < max_passes:
-        passes += 1
-        largest, smallest = -np.inf, np.inf
-        state = shuffle(order, active, state)
-        at = 0
-        while at < active:
-            i = order[at]
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        max_gradient, min_gradient = -np.inf, np.inf
+        state = shuffle(order, n_active, state)
+        pos = 0
+        while pos < n_active:
+            i = order[pos]
             start, stop = indptr[i], indptr[i + 1]
-            margin = np.float32(bias) * w[bias_at]
+            margin = np.float32(bias) * w[bias_index]
             for j in range(start, stop):
                 margin += data[j] * w[indices[j]]
             gradient = (margin if positive[i] else -margin) - np.float32(1.0) + diagonal * alpha[i]
             if alpha[i] == 0.0 and gradient > 0.0:
                 if gradient > shrink_above:
-                    active -= 1
-                    order[at], order[active] = order[active], order[at]
+                    n_active -= 1
+                    order[pos], order[n_active] = order[n_active], order[pos]
                     continue
-                at += 1
-                largest, smallest = max(largest, 0.0), min(smallest, 0.0)
+                pos += 1
+                max_gradient, min_gradient = max(max_gradient, 0.0), min(min_gradient, 0.0)
                 continue
-            at += 1
-            largest, smallest = max(largest, gradient), min(smallest, gradient)
+            pos += 1
+            max_gradient, min_gradient = max(max_gradient, gradient), min(min_gradient, gradient)
             if abs(gradient) > 1e-12:
                 new = max(alpha[i] - gradient / (norms[i] + diagonal), np.float32(0.0))
                 step = new - alpha[i] if positive[i] else alpha[i] - new
                 alpha[i] = new
                 for j in range(start, stop):
                     w[indices[j]] += step * data[j]
-                w[bias_at] += step * np.float32(bias)
-        if largest - smallest <= tolerance:
-            if active == n:
+                w[bias_index] += step * np.float32(bias)
+        if max_gradient - min_gradient <= tolerance:
+            if n_active == n:
                 break
-            active = n  # the shrunk rows are looked at once more before we believe it
+            n_active = n  # check the shrunk rows before stopping
             shrink_above = np.inf
             continue
-        shrink_above = largest if largest > 0.0 else np.inf
-    return passes
+        shrink_above = max_gradient if max_gradient > 0.0 else np.inf
+    return n_iter
 
 
 @njit(cache=True, nogil=True)
-def descend_logistic(
+def solve_logistic(
     data: Floats,
     indices: Ints,
     indptr: Ints,
@@ -104,48 +104,48 @@ def descend_logistic(
     bias: float,
     C: float,
     tolerance: float,
-    max_passes: int,
+    max_iter: int,
     seed: int,
     w: Floats,
     alpha: Floats,
     order: Ints,
 ) -> int:
-    """As ``descend``, for the logistic loss: each alpha lies between 0 and C and is found by a few Newton steps."""
-    n, bias_at = len(norms), len(w) - 1
-    state = seeded(seed)
-    least = min(1e-3 * C, 1e-8)
+    """``solve_squared_hinge`` for the logistic loss: each alpha is between 0 and C, found by a few Newton steps."""
+    n, bias_index = len(norms), len(w) - 1
+    state = initial_state(seed)
+    min_alpha = min(1e-3 * C, 1e-8)
     for i in range(n):
-        alpha[i] = least
+        alpha[i] = min_alpha
         order[i] = i
-        step = np.float32(least if positive[i] else -least)
+        step = np.float32(min_alpha if positive[i] else -min_alpha)
         for j in range(indptr[i], indptr[i + 1]):
             w[indices[j]] += step * data[j]
-        w[bias_at] += step * np.float32(bias)
+        w[bias_index] += step * np.float32(bias)
     inner_tolerance = 1e-2
-    passes = 0
-    while passes < max_passes:
-        passes += 1
-        largest, newton_steps = 0.0, 0
+    n_iter = 0
+    while n_iter < max_iter:
+        n_iter += 1
+        max_gradient, newton_steps = 0.0, 0
         state = shuffle(order, n, state)
         for i in order[:n]:
-            margin = np.float32(bias) * w[bias_at]
+            margin = np.float32(bias) * w[bias_index]
             for j in range(indptr[i], indptr[i + 1]):
                 margin += data[j] * w[indices[j]]
-            slope, curve = np.float64(margin if positive[i] else -margin), np.float64(norms[i])
-            # Solve for alpha or for C - alpha, whichever ends up below C / 2: there Newton's method is safe.
-            old, sign = min(max(np.float64(alpha[i]), least), C - least), 1.0
-            if 0.5 * curve * (C - 2.0 * old) + slope < 0.0:
+            signed_margin, curvature = np.float64(margin if positive[i] else -margin), np.float64(norms[i])
+            # Solve for alpha or C - alpha, whichever will be below C / 2: there Newton's method converges.
+            old, sign = min(max(np.float64(alpha[i]), min_alpha), C - min_alpha), 1.0
+            if 0.5 * curvature * (C - 2.0 * old) + signed_margin < 0.0:
                 old, sign = C - old, -1.0
             z = 0.1 * old if C - old < 0.5 * C else old
-            gradient = curve * (z - old) + sign * slope + np.log(z / (C - z))
-            largest = max(largest, abs(gradient))
+            gradient = curvature * (z - old) + sign * signed_margin + np.log(z / (C - z))
+            max_gradient = max(max_gradient, abs(gradient))
             moved = False
             for _ in range(100):
                 if abs(gradient) < inner_tolerance:
                     break
-                new = z - gradient / (curve + C / (C - z) / z)
+                new = z - gradient / (curvature + C / (C - z) / z)
                 z = new if new > 0.0 else 0.1 * z
-                gradient = curve * (z - old) + sign * slope + np.log(z / (C - z))
+                gradient = curvature * (z - old) + sign * signed_margin + np.log(z / (C - z))
                 newton_steps += 1
                 moved = True
             if moved:
@@ -153,9 +153,9 @@ def descend_logistic(
                 step = np.float32(sign * (z - old) if positive[i] else sign * (old - z))
                 for j in range(indptr[i], indptr[i + 1]):
                     w[indices[j]] += step * data[j]
-                w[bias_at] += step * np.float32(bias)
-        if largest < tolerance:
+                w[bias_index] += step * np.float32(bias)
+        if max_gradient < tolerance:
             break
         if newton_steps <= n / 10:
             inner_tolerance = max(1e-8, 0.1 * inner_tolerance)
-    return passes
+    return n_iter

@@ -1,7 +1,7 @@
-"""Gradient-boosted trees for a yes-or-no target: growing one tree on binned columns, and walking a forest.
+"""Gradient-boosted decision trees for a binary target: grow one tree on binned columns, and predict with a forest.
 
-A node is four numbers at one place of four arrays: the column to look at (-1 in a leaf), the bin or value up to which
-to go left, the place of the left child (the right one follows it), and a leaf's value.
+A tree is four arrays with one entry per node: split column (-1 in a leaf), the largest bin or value that goes left,
+the left child (the right child follows it), and the value of a leaf.
 """
 
 from __future__ import annotations
@@ -13,125 +13,135 @@ from numba import njit
 from labelspace.types import Floats, Ints
 
 Bytes = npt.NDArray[np.uint8]
-BINS = 256
-LEAST_GAIN = 1e-6
+N_BINS = 256
+MIN_GAIN = 1e-6
 
 
 @njit(cache=True, nogil=True)
 def add_histogram(
-    binned: Bytes, gradient: Floats, curvature: Floats, rows: Ints, histogram: npt.NDArray[np.float64]
+    binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, histogram: npt.NDArray[np.float64]
 ) -> None:
-    """Add up gradient, curvature and number of the given rows for each column and bin. Shape (columns, BINS, 3)."""
+    """Sum gradient, hessian and number of the given rows per column and bin. Shape (columns, N_BINS, 3)."""
     for row in rows:
-        g, h = gradient[row], curvature[row]
+        g, h = gradient[row], hessian[row]
         for column in range(binned.shape[1]):
-            at = histogram[column, binned[row, column]]
-            at[0] += g
-            at[1] += h
-            at[2] += 1.0
+            cell = histogram[column, binned[row, column]]
+            cell[0] += g
+            cell[1] += h
+            cell[2] += 1.0
 
 
 @njit(cache=True, nogil=True)
-def best_split(histogram: npt.NDArray[np.float64], least_rows: int, l2: float) -> tuple[float, int, int]:
-    """The gain, column and last left bin of the best split of one node; no split is a column of -1."""
+def best_split(histogram: npt.NDArray[np.float64], min_samples_leaf: int, l2: float) -> tuple[float, int, int]:
+    """Gain, column and last left bin of the best split of a node; column -1 if there is none."""
     g, h, n = histogram[0, :, 0].sum(), histogram[0, :, 1].sum(), histogram[0, :, 2].sum()
-    whole = g * g / (h + l2)
-    gain, at_column, at_bin = LEAST_GAIN, -1, 0
+    parent_score = g * g / (h + l2)
+    best_gain, best_column, best_bin = MIN_GAIN, -1, 0
     for column in range(histogram.shape[0]):
         left_g, left_h, left_n = 0.0, 0.0, 0.0
-        for b in range(BINS - 1):
+        for b in range(N_BINS - 1):
             if histogram[column, b, 2] == 0.0:
                 continue
             left_g += histogram[column, b, 0]
             left_h += histogram[column, b, 1]
             left_n += histogram[column, b, 2]
-            if left_n < least_rows:
+            if left_n < min_samples_leaf:
                 continue
-            if n - left_n < least_rows:
+            if n - left_n < min_samples_leaf:
                 break
             right_g, right_h = g - left_g, h - left_h
-            here = left_g * left_g / (left_h + l2) + right_g * right_g / (right_h + l2) - whole
-            if here > gain:
-                gain, at_column, at_bin = here, column, b
-    return gain, at_column, at_bin
+            split_gain = left_g * left_g / (left_h + l2) + right_g * right_g / (right_h + l2) - parent_score
+            if split_gain > best_gain:
+                best_gain, best_column, best_bin = split_gain, column, b
+    return best_gain, best_column, best_bin
 
 
 @njit(cache=True, nogil=True)
-def grow(
+def grow_tree(
     binned: Bytes,
     gradient: Floats,
-    curvature: Floats,
-    leaves: int,
-    least_rows: int,
+    hessian: Floats,
+    max_leaves: int,
+    min_samples_leaf: int,
     l2: float,
-    rate: float,
+    learning_rate: float,
     margin: Floats,
 ) -> tuple[Ints, Ints, Ints, Floats]:
-    """Grow one tree, the leaf with most to gain first, and add its values to the rows' ``margin``.
+    """Grow one tree, the leaf of highest gain first, and add its values to the rows' ``margin``.
 
-    Returns column, bin, left child and value of each node. The larger half of a split is the node less the smaller.
+    Returns column, bin, left child and value of each node. The histogram of the larger child is parent minus smaller.
     """
     n, columns = binned.shape
-    size = 2 * leaves - 1
-    column, bins, left = np.full(size, -1, np.int32), np.zeros(size, np.int32), np.zeros(size, np.int32)
-    value = np.zeros(size, np.float32)
+    max_nodes = 2 * max_leaves - 1
+    column, bins, left = np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32), np.zeros(max_nodes, np.int32)
+    value = np.zeros(max_nodes, np.float32)
     rows = np.arange(n).astype(np.int32)
-    begin, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    gain, split_column, split_bin = np.zeros(size), np.full(size, -1, np.int32), np.zeros(size, np.int32)
-    slot = np.zeros(size, np.int32)  # where the histogram of an open leaf is kept
-    histograms = np.zeros((leaves, columns, BINS, 3))
-    spare = np.empty(n, np.int32)
-    end[0] = n
-    add_histogram(binned, gradient, curvature, rows, histograms[0])
-    gain[0], split_column[0], split_bin[0] = best_split(histograms[0], least_rows, l2)
-    used = 1
-    while used < size:
+    starts, stops = np.zeros(max_nodes, np.int64), np.zeros(max_nodes, np.int64)
+    gain, split_column, split_bin = np.zeros(max_nodes), np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32)
+    slot = np.zeros(max_nodes, np.int32)  # index of the histogram of an open leaf
+    histograms = np.zeros((max_leaves, columns, N_BINS, 3))
+    right_rows = np.empty(n, np.int32)
+    stops[0] = n
+    add_histogram(binned, gradient, hessian, rows, histograms[0])
+    gain[0], split_column[0], split_bin[0] = best_split(histograms[0], min_samples_leaf, l2)
+    size = 1
+    while size < max_nodes:
         node = -1
-        for i in range(used):
+        for i in range(size):
             if column[i] < 0 and split_column[i] >= 0 and (node < 0 or gain[i] > gain[node]):
                 node = i
         if node < 0:
             break
-        column[node], bins[node], left[node] = split_column[node], split_bin[node], used
-        at, kept = begin[node], 0
-        for i in range(begin[node], end[node]):  # rows that go left move to the front, all in their old order
+        column[node], bins[node], left[node] = split_column[node], split_bin[node], size
+        middle, n_right = starts[node], 0
+        for i in range(starts[node], stops[node]):  # stable partition: left rows first
             row = rows[i]
             if binned[row, column[node]] <= bins[node]:
-                rows[at] = row
-                at += 1
+                rows[middle] = row
+                middle += 1
             else:
-                spare[kept] = row
-                kept += 1
-        rows[at : end[node]] = spare[:kept]
-        begin[used], end[used], begin[used + 1], end[used + 1] = begin[node], at, at, end[node]
-        small, large = (used, used + 1) if at - begin[node] <= end[node] - at else (used + 1, used)
-        slot[large], slot[small] = slot[node], (used + 1) // 2
-        fresh, older = histograms[slot[small]], histograms[slot[large]]
-        add_histogram(binned, gradient, curvature, rows[begin[small] : end[small]], fresh)
-        older -= fresh
-        for child in (used, used + 1):
-            gain[child], split_column[child], split_bin[child] = best_split(histograms[slot[child]], least_rows, l2)
-        used += 2
-    for node in range(used):
+                right_rows[n_right] = row
+                n_right += 1
+        rows[middle : stops[node]] = right_rows[:n_right]
+        starts[size], stops[size], starts[size + 1], stops[size + 1] = (starts[node], middle, middle, stops[node])
+        small, large = (size, size + 1) if middle - starts[node] <= stops[node] - middle else (size + 1, size)
+        slot[large], slot[small] = slot[node], (size + 1) // 2
+        small_histogram, large_histogram = histograms[slot[small]], histograms[slot[large]]
+        add_histogram(binned, gradient, hessian, rows[starts[small] : stops[small]], small_histogram)
+        large_histogram -= small_histogram
+        for child in (size, size + 1):
+            gain[child], split_column[child], split_bin[child] = best_split(
+                histograms[slot[child]], min_samples_leaf, l2
+            )
+        size += 2
+    for node in range(size):
         if column[node] < 0:
             g, h = 0.0, 0.0
-            for i in range(begin[node], end[node]):
+            for i in range(starts[node], stops[node]):
                 g += gradient[rows[i]]
-                h += curvature[rows[i]]
-            value[node] = -rate * g / (h + l2)
-            for i in range(begin[node], end[node]):
+                h += hessian[rows[i]]
+            value[node] = -learning_rate * g / (h + l2)
+            for i in range(starts[node], stops[node]):
                 margin[rows[i]] += value[node]
-    return column[:used].copy(), bins[:used].copy(), left[:used].copy(), value[:used].copy()
+    return column[:size].copy(), bins[:size].copy(), left[:size].copy(), value[:size].copy()
 
 
 @njit(cache=True, nogil=True)
 def forest_scores(
-    F: Floats, start: int, stop: int, roots: Ints, column: Ints, upto: Floats, left: Ints, value: Floats, out: Floats
+    F: Floats,
+    start: int,
+    stop: int,
+    roots: Ints,
+    column: Ints,
+    threshold: Floats,
+    left: Ints,
+    value: Floats,
+    out: Floats,
 ) -> None:
-    """Add the leaves that rows start..stop of F fall into to ``out``, tree by tree: a tree stays in the cache."""
+    """Add the leaf values of rows start..stop of F to ``out``, tree by tree, so that a tree stays in the cache."""
     for root in roots:
         for row in range(start, stop):
             node = root
             while column[node] >= 0:
-                node = left[node] if F[row, column[node]] <= upto[node] else left[node] + 1
+                node = left[node] if F[row, column[node]] <= threshold[node] else left[node] + 1
             out[row] += value[node]

@@ -1,7 +1,7 @@
-"""The rows of a table of largest inner product with a query, whole table read, nothing kept but the best.
+"""Exact maximum inner product search: all rows are read, and only the top k are stored.
 
-Rows come in blocks that stay in the cache while all queries meet them. A product is summed in one order whatever the
-queries beside it, so a query alone gets the very answer it gets among others; BLAS does not promise that.
+Rows come in blocks that stay in the cache while all queries read them. A product is summed in one order whatever the
+other queries are, so a query alone gets exactly the result it gets in a batch; BLAS does not guarantee that.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from labelspace.kernels.quantize import Bytes, Words
+from labelspace.kernels.quantize import Int8s, Int16s
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
@@ -18,7 +18,7 @@ ROW_BLOCK = 64
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def dot(a: Floats, b: Floats) -> np.float32:
-    """Inner product of two short dense vectors; free to be summed in any order, so that it is vectorized."""
+    """Inner product of two short dense vectors; may be summed in any order, so that it is vectorized."""
     total = np.float32(0.0)
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -26,18 +26,18 @@ def dot(a: Floats, b: Floats) -> np.float32:
 
 
 @njit(cache=True, nogil=True)
-def whole_product(query: Words, vector: Bytes) -> np.int32:
-    """The inner product of two rows of whole numbers, exact where it is below 2^31."""
+def int_product(query: Int16s, vector: Int8s) -> np.int32:
+    """The inner product of two integer vectors, exact if it is below 2^31."""
     total = np.int32(0)
     for j in range(len(query)):
-        # In 32 bits at each step: numba would go on in 64, which has no vector instruction here.
+        # In 32 bits at each step: numba would use 64, which has no vector instruction.
         total = np.int32(total + np.int32(np.int32(query[j]) * np.int32(vector[j])))
     return total
 
 
 @njit(cache=True, nogil=True)
-def keep_best(products: Floats, ids: Ints, scores: Floats, labels: Ints, size: int) -> int:
-    """Offer a block of products to the heap of a query; the heap's new size is returned."""
+def push_products(products: Floats, ids: Ints, scores: Floats, labels: Ints, size: int) -> int:
+    """Push a block of products onto the heap of a query; return the new size."""
     for i in range(len(products)):
         if size < len(scores) or products[i] >= scores[0]:
             size = push(scores, labels, size, products[i], ids[i])
@@ -45,7 +45,7 @@ def keep_best(products: Floats, ids: Ints, scores: Floats, labels: Ints, size: i
 
 
 @njit(cache=True, nogil=True)
-def best_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints, out_scores: Floats) -> None:
+def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints, out_scores: Floats) -> None:
     """The ids of the best rows of ``vectors`` (n, d) for each of ``queries`` (m, d); ``out`` arrays are (m, k)."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(ROW_BLOCK, np.float32)
     for start in range(0, len(vectors), ROW_BLOCK):
@@ -54,39 +54,39 @@ def best_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints,
             for row in range(start, stop):
                 products[row - start] = dot(queries[i], vectors[row])
             block = products[: stop - start]
-            sizes[i] = keep_best(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
+            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
     for i in range(len(queries)):
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
 
 @njit(cache=True, nogil=True)
-def best_whole_products(
-    queries: Words, query_scales: Floats, vectors: Bytes, scales: Floats, ids: Ints, out_labels: Ints,
+def topk_int_products(
+    queries: Int16s, query_scales: Floats, vectors: Int8s, scales: Floats, ids: Ints, out_labels: Ints,
     out_scores: Floats,
 ) -> None:  # fmt: skip
-    """The same for rows of whole numbers with a scale each."""
+    """``topk_products`` for quantized rows with a scale each."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(ROW_BLOCK, np.float32)
     for start in range(0, len(vectors), ROW_BLOCK):
         stop = min(start + ROW_BLOCK, len(vectors))
         for i in range(len(queries)):
             for row in range(start, stop):
-                whole = np.float32(whole_product(queries[i], vectors[row]))
-                products[row - start] = whole * (query_scales[i] * scales[row])
+                product = np.float32(int_product(queries[i], vectors[row]))
+                products[row - start] = product * (query_scales[i] * scales[row])
             block = products[: stop - start]
-            sizes[i] = keep_best(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
+            sizes[i] = push_products(block, ids[start:stop], out_scores[i], out_labels[i], sizes[i])
     for i in range(len(queries)):
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
 
 @njit(cache=True, nogil=True)
-def rank_again(
-    queries: Floats, vectors: Floats, ids: Ints, places: Longs, out_labels: Ints, out_scores: Floats
+def rerank(
+    queries: Floats, vectors: Floats, ids: Ints, rows: Longs, out_labels: Ints, out_scores: Floats
 ) -> None:  # fmt: skip
-    """The best of the rows of ``vectors`` listed in ``places`` (m, s), by their products in float32; -1 is no row."""
+    """The best of the candidate ``rows`` (m, s) of ``vectors``, by their products in float32; -1 is no row."""
     for i in range(len(queries)):
         size = 0
-        for place in places[i]:
-            if place >= 0:
-                product = dot(queries[i], vectors[place])
-                size = push(out_scores[i], out_labels[i], size, product, ids[place])
+        for row in rows[i]:
+            if row >= 0:
+                product = dot(queries[i], vectors[row])
+                size = push(out_scores[i], out_labels[i], size, product, ids[row])
         sort_best_first(out_scores[i], out_labels[i], size)

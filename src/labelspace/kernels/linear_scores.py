@@ -1,4 +1,4 @@
-"""Scores of a sparse linear model, row by row: only the weights of a document's own features are read."""
+"""Scores of a sparse linear model, row by row: only the weights of a document's features are read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.topk import best_allowed
+from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Floats, Ints
 
 
@@ -25,7 +25,7 @@ def linear_topk(
     out_labels: Ints,
     out_scores: Floats,
 ) -> None:
-    """Rows start..stop of X times W (n_features, n_labels) by CSR rows, plus bias: the best of the allowed labels.
+    """Rows start..stop of X times W (n_features, n_labels, CSR), plus bias: the top k of the allowed labels.
 
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
@@ -36,4 +36,4 @@ def linear_topk(
             value, feature = data[j], indices[j]
             for m in range(w_indptr[feature], w_indptr[feature + 1]):
                 scores[w_indices[m]] += value * w_data[m]
-        best_allowed(scores, allowed, out_scores[row], out_labels[row])
+        topk_allowed(scores, allowed, out_scores[row], out_labels[row])

@@ -1,4 +1,4 @@
-"""Rows of a sparse matrix at length one."""
+"""Scale the rows of a sparse matrix to unit length."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labelspace.types import Floats, Ints
 
 @njit(cache=True, nogil=True)
 def normalized_values(data: Floats, indptr: Ints) -> Floats:
-    """The values of a CSR matrix, each divided by the Euclidean length of its row; a row of zeros stays so."""
+    """The values of a CSR matrix, each divided by the Euclidean norm of its row; a row of zeros stays zero."""
     out = np.empty(len(data), np.float32)
     for row in range(len(indptr) - 1):
         total = 0.0

@@ -1,7 +1,7 @@
-"""A network with one hidden layer on sparse rows: only the vectors of a document's own features are read and changed.
+"""A network with one hidden layer on sparse rows: only the vectors of a document's features are read and updated.
 
-The features' vectors are float32 while they are learned and int8 with a scale each where they are only read: the same
-kernel serves both, the scales of the former being 1.
+Feature vectors are float32 in training and int8 with a scale each in prediction: the same kernel serves both, with
+scales of 1 in training.
 """
 
 from __future__ import annotations
@@ -10,66 +10,66 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.topk import best_allowed
+from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Doubles, Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
 
 
 @njit(cache=True, nogil=True)
-def take_rows(
-    data: Floats, indices: Ints, indptr: Ints, rows: Ints, chance: Floats, dropout: float
+def dropout_rows(
+    data: Floats, indices: Ints, indptr: Ints, rows: Ints, draws: Floats, dropout: float
 ) -> tuple[Floats, Ints, Ints]:
-    """Some rows of X (CSR) without the values that lose: ``chance`` has a number in 0..1 for each, in order.
+    """Some rows of X (CSR) with dropout: ``draws`` has a uniform number per entry, in order.
 
-    What stays is divided by 1 - dropout, so that a row keeps its sum on average.
+    What remains is divided by 1 - dropout, so that a row keeps its expected sum.
     """
-    kept_data, kept_indices = np.empty(len(chance), np.float32), np.empty(len(chance), np.int32)
+    kept_data, kept_indices = np.empty(len(draws), np.float32), np.empty(len(draws), np.int32)
     kept_indptr = np.zeros(len(rows) + 1, np.int32)
-    share = np.float32(1.0 / (1.0 - dropout))
-    size = seen = 0
+    scale = np.float32(1.0 / (1.0 - dropout))
+    size = entry = 0
     for i, row in enumerate(rows):
         for j in range(indptr[row], indptr[row + 1]):
-            if chance[seen] >= dropout:
-                kept_data[size], kept_indices[size] = data[j] * share, indices[j]
+            if draws[entry] >= dropout:
+                kept_data[size], kept_indices[size] = data[j] * scale, indices[j]
                 size += 1
-            seen += 1
+            entry += 1
         kept_indptr[i + 1] = size
     return kept_data[:size], kept_indices[:size], kept_indptr
 
 
 @njit(cache=True, nogil=True)
-def by_feature(data: Floats, indices: Ints, indptr: Ints, ends_of: Ints) -> tuple[Ints, Ints, Ints, Floats]:
-    """A batch (CSR) by its features: those it has, where each ends, and the row and value of every entry.
+def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+    """A batch (CSR) by features: those that occur, where each ends, and row and value of every entry.
 
-    Entries of feature ``features[i]`` stand at ``ends[i]:ends[i + 1]``. ``ends_of`` is (n_features,) zeros to work in,
-    and is left so: the cost does not depend on the number of features.
+    Entries of feature ``features[i]`` are at ``ends[i]:ends[i + 1]``. ``offsets`` (n_features,) is scratch, all zeros
+    before and after: the cost does not depend on the number of features.
     """
     features = np.empty(len(indices), np.int32)
     n = 0
     for feature in indices:
-        if ends_of[feature] == 0:
+        if offsets[feature] == 0:
             features[n] = feature
             n += 1
-        ends_of[feature] += 1
+        offsets[feature] += 1
     features = features[:n]
     ends = np.zeros(n + 1, np.int32)
     for i, feature in enumerate(features):
-        ends[i + 1] = ends[i] + ends_of[feature]
-        ends_of[feature] = ends[i]
+        ends[i + 1] = ends[i] + offsets[feature]
+        offsets[feature] = ends[i]
     rows, values = np.empty(len(indices), np.int32), np.empty(len(indices), np.float32)
     for row in range(len(indptr) - 1):
         for j in range(indptr[row], indptr[row + 1]):
-            at = ends_of[indices[j]]
-            rows[at], values[at] = row, data[j]
-            ends_of[indices[j]] += 1
-    ends_of[features] = 0
+            pos = offsets[indices[j]]
+            rows[pos], values[pos] = row, data[j]
+            offsets[indices[j]] += 1
+    offsets[features] = 0
     return features, ends, rows, values
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias: Floats, out: Floats) -> None:
-    """The vectors of a row's features times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
+    """The sum of a row's feature vectors times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
     out[:] = bias
     for j in range(len(features)):
         feature = features[j]
@@ -90,8 +90,8 @@ def embed_rows(
 
 
 @njit(cache=True, nogil=True)
-def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Floats) -> None:
-    """Take 1 from the places of the labels that some rows of Y (CSR) carry; ``out`` (len(rows), n) begins at start."""
+def subtract_label_block(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Floats) -> None:
+    """Subtract 1 at the labels of some rows of Y (CSR); ``out`` (len(rows), n) is the label block from ``start`` on."""
     for i, row in enumerate(rows):
         for j in range(indptr[row], indptr[row + 1]):
             if start <= indices[j] < start + out.shape[1]:
@@ -99,130 +99,130 @@ def subtract_labels(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Fl
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def entry_products(
+def sampled_products(
     indices: Ints, indptr: Ints, start: int, stop: int, hidden: Floats, vectors: Floats, skipped: Ints, out: Floats
 ) -> None:
     """At each entry of the rows start..stop of a batch (CSR): the product of the row's and the column's vector.
 
-    ``hidden`` is (batch, width), ``vectors`` (n_columns, width). Columns with ``skipped`` at 0 or more are left out;
-    an empty one skips none.
+    ``hidden`` is (batch, width), ``vectors`` (n_columns, width). Columns c with ``skipped[c]`` >= 0 are skipped;
+    an empty array skips none.
     """
     for row in range(start, stop):
-        own = hidden[row]
+        row_vector = hidden[row]
         for j in range(indptr[row], indptr[row + 1]):
             if len(skipped) > 0 and skipped[indices[j]] >= 0:
                 continue
             vector, total = vectors[indices[j]], np.float32(0.0)
-            for m in range(len(own)):
-                total += own[m] * vector[m]
+            for m in range(len(row_vector)):
+                total += row_vector[m] * vector[m]
             out[j] = total
 
 
 @njit(cache=True, nogil=True)
-def drawn_errors(
-    data: Floats, indices: Ints, indptr: Ints, place: Ints, weight: float, own: Floats, out: Floats
+def sampled_squared_errors(
+    data: Floats, indices: Ints, indptr: Ints, sample_column: Ints, weight: float, positive_errors: Floats, out: Floats
 ) -> float:
-    """Predictions of a batch (CSR) become half the gradient of their squared error, which is returned.
+    """Turn predictions of a batch (CSR) into half the gradient of their squared error, and return that error.
 
-    ``out`` (batch, drawn) are those at the columns drawn, column c at ``place[c]``; each stands for ``weight`` columns,
-    but one where the row has a value for itself alone. ``own`` are those at the row's values; an entry that stands in
-    ``out`` becomes 0 there.
+    ``out`` (batch, samples) are predictions at the sampled columns, column c at ``sample_column[c]``; each stands for
+    ``weight`` columns, or for one where the row has a value. ``positive_errors`` are those at the row's values; entries
+    that are in ``out`` become 0 there.
     """
-    error = 0.0
+    squared_error = 0.0
     for row in range(len(out)):
         errors = out[row]
-        for at in range(len(errors)):
-            error += weight * errors[at] ** 2
-            errors[at] *= np.float32(weight)
+        for c in range(len(errors)):
+            squared_error += weight * errors[c] ** 2
+            errors[c] *= np.float32(weight)
         for j in range(indptr[row], indptr[row + 1]):
-            at = place[indices[j]]
-            if at >= 0:
-                guess = errors[at] / np.float32(weight)
-                error += (guess - data[j]) ** 2 - weight * guess**2
-                errors[at], own[j] = guess - data[j], 0.0
+            c = sample_column[indices[j]]
+            if c >= 0:
+                prediction = errors[c] / np.float32(weight)
+                squared_error += (prediction - data[j]) ** 2 - weight * prediction**2
+                errors[c], positive_errors[j] = prediction - data[j], 0.0
             else:
-                own[j] -= data[j]
-                error += own[j] ** 2
-    return error
+                positive_errors[j] -= data[j]
+                squared_error += positive_errors[j] ** 2
+    return squared_error
 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, out: Floats) -> None:
-    """The gradients by the vectors of a batch's features, which ``by_feature`` arranged: (features, hidden)."""
+    """The gradients by the vectors of a batch's features, see ``group_by_feature``: (features, hidden)."""
     for i in range(len(out)):
-        own = out[i]
-        own[:] = 0.0
+        feature_gradient = out[i]
+        feature_gradient[:] = 0.0
         for j in range(ends[i], ends[i + 1]):
-            value, of_row = values[j], gradient[rows[j]]
-            for m in range(len(own)):
-                own[m] += value * of_row[m]
+            value, row_gradient = values[j], gradient[rows[j]]
+            for m in range(len(feature_gradient)):
+                feature_gradient[m] += value * row_gradient[m]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def descend_features(
-    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, rate: float,
-    vectors: Floats, squares: Floats, change: Doubles,
+def adagrad_features(
+    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, learning_rate:
+    float, vectors: Floats, squares: Floats, norm_change: Doubles,
 ) -> None:  # fmt: skip
-    """One step of row-wise Adagrad on the vectors of features start..stop of a batch that ``by_feature`` arranged.
+    """Row-wise Adagrad step on the vectors of features start..stop of a batch, see ``group_by_feature``.
 
-    ``gradient`` (batch, hidden) is that of the loss by the layer's output. ``squares`` (n_features,) sums the mean
-    square of each vector's gradients so far, and is all that is remembered of it. ``change`` (hidden,), unless it is
-    empty, gets added how much the sum of each column's squares changes.
+    ``gradient`` (batch, hidden) is that of the loss by the layer's output. ``squares`` (n_features,), the optimizer
+    state, sums the mean square of each vector's gradients. The change of each column's squared norm is added to
+    ``norm_change`` (hidden,), unless that is empty.
     """
     hidden = vectors.shape[1]
-    own = np.empty(hidden, np.float32)
+    feature_gradient = np.empty(hidden, np.float32)
     for i in range(start, stop):
-        own[:] = 0.0
+        feature_gradient[:] = 0.0
         for j in range(ends[i], ends[i + 1]):
-            value, of_row = values[j], gradient[rows[j]]
+            value, row_gradient = values[j], gradient[rows[j]]
             for m in range(hidden):
-                own[m] += value * of_row[m]
+                feature_gradient[m] += value * row_gradient[m]
         total = np.float32(0.0)
         for m in range(hidden):
-            total += own[m] * own[m]
+            total += feature_gradient[m] * feature_gradient[m]
         feature = features[i]
         squares[feature] += total / np.float32(hidden)
-        length = np.float32(rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
+        step = np.float32(learning_rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
         vector = vectors[feature]
-        for m in range(len(change)):
-            change[m] += (vector[m] - length * own[m]) ** 2 - vector[m] ** 2
+        for m in range(len(norm_change)):
+            norm_change[m] += (vector[m] - step * feature_gradient[m]) ** 2 - vector[m] ** 2
         for m in range(hidden):
-            vector[m] -= length * own[m]
+            vector[m] -= step * feature_gradient[m]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def adam(weights: Floats, gradient: Floats, mean: Floats, square: Floats, rate: float, step: int) -> None:
-    """Step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with its usual constants, on flat arrays."""
-    one, a, b, tiny = np.float32(1.0), np.float32(0.9), np.float32(0.999), np.float32(1e-8)
-    length = np.float32(rate * np.sqrt(1.0 - 0.999**step) / (1.0 - 0.9**step))
+def adam_step(weights: Floats, gradient: Floats, mean: Floats, square: Floats, learning_rate: float, step: int) -> None:
+    """Step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with default constants, on flat arrays."""
+    one, beta1, beta2, epsilon = np.float32(1.0), np.float32(0.9), np.float32(0.999), np.float32(1e-8)
+    step_size = np.float32(learning_rate * np.sqrt(1.0 - 0.999**step) / (1.0 - 0.9**step))
     for i in range(len(weights)):
         g = gradient[i]
-        mean[i] = a * mean[i] + (one - a) * g
-        square[i] = b * square[i] + (one - b) * g * g
-        weights[i] -= length * mean[i] / (np.sqrt(square[i]) + tiny)
+        mean[i] = beta1 * mean[i] + (one - beta1) * g
+        square[i] = beta2 * square[i] + (one - beta2) * g * g
+        weights[i] -= step_size * mean[i] / (np.sqrt(square[i]) + epsilon)
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def add_units(activity: Floats, weights: Table, out: Floats) -> None:
-    """Add to ``out`` (n_labels,) the weights (hidden, n_labels) of the units that are active, times their activity."""
+def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
+    """Add activity (hidden,) times weights (hidden, n_labels) to ``out`` (n_labels,), skipping units of activity 0."""
     for unit in range(len(activity)):
-        value, of_unit = activity[unit], weights[unit]
+        value, unit_weights = activity[unit], weights[unit]
         if value != 0.0:
             for label in range(len(out)):
-                out[label] += value * of_unit[label]
+                out[label] += value * unit_weights[label]
 
 
 @njit(cache=True, nogil=True)
-def best_outputs(
+def output_topk_row(
     activity: Floats, weights: Table, scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
     ids: Ints,
 ) -> None:  # fmt: skip
-    """The best of the allowed labels for one row's activity (hidden,), by weights (hidden, n_labels) and a bias."""
+    """The top allowed labels for one row's activity (hidden,), by weights (hidden, n_labels) and a bias."""
     values = np.zeros(len(bias), np.float32)
-    add_units(activity, weights, values)
+    add_active_units(activity, weights, values)
     for label in range(len(values)):
         values[label] = values[label] * scales[label] + bias[label]
-    best_allowed(values, allowed, scores, ids)
+    topk_allowed(values, allowed, scores, ids)
 
 
 @njit(cache=True, nogil=True)
@@ -230,9 +230,9 @@ def output_topk(
     activity: Floats, start: int, stop: int, weights: Table, weight_scales: Floats, bias: Floats,
     allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
-    """``best_outputs`` of the rows start..stop of an activity (n, hidden)."""
+    """``output_topk_row`` for the rows start..stop of an activity (n, hidden)."""
     for row in range(start, stop):
-        best_outputs(activity[row], weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
+        output_topk_row(activity[row], weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
 @njit(cache=True, nogil=True)
@@ -241,9 +241,9 @@ def network_topk(
     hidden_bias: Floats, weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_],
     out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
-    """The best of the allowed labels for the rows start..stop of X (CSR) through a ReLU, by their log-odds.
+    """The top allowed labels for the rows start..stop of X (CSR) through a ReLU layer, by their log-odds.
 
-    ``vectors`` is (n_features, hidden) with a scale a feature, ``weights`` (hidden, n_labels) with a scale a label.
+    ``vectors`` is (n_features, hidden) with a scale per feature, ``weights`` (hidden, n_labels) with a scale per label.
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
     activity = np.empty(len(hidden_bias), np.float32)
@@ -252,66 +252,66 @@ def network_topk(
         embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
         for unit in range(len(activity)):
             activity[unit] = max(activity[unit], np.float32(0.0))
-        best_outputs(activity, weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
+        output_topk_row(activity, weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def descend_unit_rows(
-    gradient: Floats, ids: Ints, start: int, stop: int, rate: float, vectors: Floats, squares: Floats
+def adagrad_unit_rows(
+    gradient: Floats, ids: Ints, start: int, stop: int, learning_rate: float, vectors: Floats, squares: Floats
 ) -> None:
-    """One step of row-wise Adagrad on vectors of length 1, which stay so: along the sphere, then back onto it.
+    """Row-wise Adagrad step on unit vectors: along the tangent of the sphere, then normalized.
 
     Row i of ``gradient``, counted from start, is that of the vector ``ids[start + i]``. ``vectors`` may be wider than
-    the gradient; what stands to the right of it is left alone. ``squares`` is as in ``descend_features``.
+    the gradient; the columns to the right are not changed. ``squares`` is as in ``adagrad_features``.
     """
     width = gradient.shape[1]
     for i in range(start, stop):
-        own, vector = gradient[i - start], vectors[ids[i]]
-        along = np.float32(0.0)
+        tangent, vector = gradient[i - start], vectors[ids[i]]
+        radial = np.float32(0.0)
         for m in range(width):
-            along += own[m] * vector[m]
+            radial += tangent[m] * vector[m]
         total = np.float32(0.0)
         for m in range(width):
-            own[m] -= along * vector[m]
-            total += own[m] * own[m]
+            tangent[m] -= radial * vector[m]
+            total += tangent[m] * tangent[m]
         if total == np.float32(0.0):
             continue
         squares[ids[i]] += total / np.float32(width)
-        length = np.float32(rate) / (np.sqrt(squares[ids[i]]) + np.float32(1e-10))
+        step = np.float32(learning_rate) / (np.sqrt(squares[ids[i]]) + np.float32(1e-10))
         total = np.float32(0.0)
         for m in range(width):
-            vector[m] -= length * own[m]
+            vector[m] -= step * tangent[m]
             total += vector[m] * vector[m]
-        back = np.float32(1.0) / np.sqrt(total)
+        inverse_norm = np.float32(1.0) / np.sqrt(total)
         for m in range(width):
-            vector[m] *= back
+            vector[m] *= inverse_norm
 
 
 @njit(cache=True, nogil=True)
-def dense_rows(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
-    """A dense layer on rows (n, hidden), its weights (hidden, width): each row on its own, in one order of sums."""
+def dense_forward(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
+    """A dense layer on rows (n, hidden), weights (hidden, width): each row separately, in one order of sums."""
     for row in range(len(activity)):
-        own = out[row]
-        own[:] = bias
+        out_row = out[row]
+        out_row[:] = bias
         for unit in range(len(weights)):
-            value, of_unit = activity[row, unit], weights[unit]
+            value, unit_weights = activity[row, unit], weights[unit]
             if value != 0.0:
-                for m in range(len(own)):
-                    own[m] += value * of_unit[m]
+                for m in range(len(out_row)):
+                    out_row[m] += value * unit_weights[m]
 
 
 @njit(cache=True, nogil=True)
-def block_of(data: Floats, indices: Ints, indptr: Ints, chosen: Ints, place: Ints, out: Floats) -> None:
-    """The rows and columns ``chosen`` of a square matrix (CSR) as a dense block.
+def dense_submatrix(data: Floats, indices: Ints, indptr: Ints, ids: Ints, positions: Ints, out: Floats) -> None:
+    """The rows and columns ``ids`` of a square matrix (CSR) as a dense block.
 
-    ``place`` is (n,) of -1 to work in, and is left so: the cost does not depend on the size of the matrix.
+    ``positions`` (n,) is scratch, all -1 before and after: the cost does not depend on the size of the matrix.
     """
     out[:] = 0.0
-    for i, row in enumerate(chosen):
-        place[row] = i
-    for i, row in enumerate(chosen):
+    for i, row in enumerate(ids):
+        positions[row] = i
+    for i, row in enumerate(ids):
         for j in range(indptr[row], indptr[row + 1]):
-            if place[indices[j]] >= 0:
-                out[i, place[indices[j]]] = data[j]
-    for row in chosen:
-        place[row] = -1
+            if positions[indices[j]] >= 0:
+                out[i, positions[indices[j]]] = data[j]
+    for row in ids:
+        positions[row] = -1

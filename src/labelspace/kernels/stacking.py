@@ -1,4 +1,4 @@
-"""Several members' lists of labels as one table: a row for every label that a member ranks high in a document."""
+"""Several members' rankings as one table: a row for every label that a member ranks high for a document."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ SHARED_COLUMNS = 3  # columns: log count of the label, sum of the scores, member
 
 
 @njit(cache=True, nogil=True)
-def candidates(listed: Ints, row: int, depth: int, out: Ints) -> int:
-    """The labels that a member lists among its first ``depth`` for a row, sorted, each once; their number is returned.
+def collect_candidates(rankings: Ints, row: int, depth: int, out: Ints) -> int:
+    """The labels that a member ranks among its first ``depth`` for a row, sorted and unique; returns their number.
 
-    ``listed`` (members, rows, places) holds -1 where a list ends.
+    ``rankings`` (members, rows, n_ranks) holds -1 where a list ends.
     """
     size = 0
-    for member in range(listed.shape[0]):
-        for place in range(min(depth, listed.shape[2])):
-            if listed[member, row, place] >= 0:
-                out[size] = listed[member, row, place]
+    for member in range(rankings.shape[0]):
+        for rank in range(min(depth, rankings.shape[2])):
+            if rankings[member, row, rank] >= 0:
+                out[size] = rankings[member, row, rank]
                 size += 1
     out[:size].sort()
     unique = 0
@@ -34,16 +34,16 @@ def candidates(listed: Ints, row: int, depth: int, out: Ints) -> int:
 
 
 @njit(cache=True, nogil=True)
-def count_candidates(listed: Ints, start: int, stop: int, depth: int, out: Longs) -> None:
+def count_candidates(rankings: Ints, start: int, stop: int, depth: int, out: Longs) -> None:
     """The number of candidates of rows start..stop."""
-    found = np.empty(listed.shape[0] * depth, np.int32)
+    buffer = np.empty(rankings.shape[0] * depth, np.int32)
     for row in range(start, stop):
-        out[row] = candidates(listed, row, depth, found)
+        out[row] = collect_candidates(rankings, row, depth, buffer)
 
 
 @njit(cache=True, nogil=True)
-def fill_table(
-    listed: Ints,
+def fill_candidate_features(
+    rankings: Ints,
     scores: Floats,
     start: int,
     stop: int,
@@ -53,45 +53,45 @@ def fill_table(
     labels: Ints,
     table: Floats,
 ) -> None:
-    """The candidates of rows start..stop and what the members say of them; row r fills ends[r]..ends[r + 1].
+    """The candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1].
 
-    A member that does not list a label gives it the score 0 and a rank behind all its places.
+    A member that does not list a label gives it the score 0 and the rank ``n_ranks``.
     """
-    members, _, places = listed.shape
-    found = np.empty(members * depth, np.int32)
-    total, hits = COLUMNS_PER_MEMBER * members + 1, COLUMNS_PER_MEMBER * members + 2
+    n_members, _, n_ranks = rankings.shape
+    buffer = np.empty(n_members * depth, np.int32)
+    sum_column, count_column = COLUMNS_PER_MEMBER * n_members + 1, COLUMNS_PER_MEMBER * n_members + 2
     for row in range(start, stop):
-        first, n = ends[row], candidates(listed, row, depth, found)
-        labels[first : first + n] = found[:n]
-        here = table[first : first + n]
-        here[:] = 0.0
+        first, n = ends[row], collect_candidates(rankings, row, depth, buffer)
+        labels[first : first + n] = buffer[:n]
+        row_table = table[first : first + n]
+        row_table[:] = 0.0
         for i in range(n):
-            here[i, COLUMNS_PER_MEMBER * members] = log_counts[found[i]]
-        for member in range(members):
-            at = COLUMNS_PER_MEMBER * member
+            row_table[i, COLUMNS_PER_MEMBER * n_members] = log_counts[buffer[i]]
+        for member in range(n_members):
+            first_column = COLUMNS_PER_MEMBER * member
             best = max(scores[member, row, 0], np.float32(0.0))
             for i in range(n):
-                here[i, at + 1], here[i, at + 3] = places, best
-            for place in range(places):
-                label = listed[member, row, place]
+                row_table[i, first_column + 1], row_table[i, first_column + 3] = n_ranks, best
+            for rank in range(n_ranks):
+                label = rankings[member, row, rank]
                 if label < 0:
                     break
-                i = np.searchsorted(found[:n], label)
-                if i < n and found[i] == label:
-                    score = scores[member, row, place]
-                    here[i, at], here[i, at + 1] = score, place
-                    here[i, at + 2] = score / best if best > 0 else np.float32(0.0)
-                    here[i, total] += score
-                    here[i, hits] += 1.0
+                i = np.searchsorted(buffer[:n], label)
+                if i < n and buffer[i] == label:
+                    score = scores[member, row, rank]
+                    row_table[i, first_column], row_table[i, first_column + 1] = score, rank
+                    row_table[i, first_column + 2] = score / best if best > 0 else np.float32(0.0)
+                    row_table[i, sum_column] += score
+                    row_table[i, count_column] += 1.0
 
 
 @njit(cache=True, nogil=True)
 def rank_candidates(
-    labels: Ints, chances: Floats, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Floats
+    labels: Ints, probabilities: Floats, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Floats
 ) -> None:
-    """The candidates of rows start..stop with the best chances, best first."""
+    """The candidates of rows start..stop with the highest probabilities, best first."""
     for row in range(start, stop):
-        best, ids, size = out_scores[row], out_labels[row], 0
+        row_scores, row_labels, size = out_scores[row], out_labels[row], 0
         for i in range(ends[row], ends[row + 1]):
-            size = push(best, ids, size, chances[i], labels[i])
-        sort_best_first(best, ids, size)
+            size = push(row_scores, row_labels, size, probabilities[i], labels[i])
+        sort_best_first(row_scores, row_labels, size)

@@ -1,4 +1,4 @@
-"""From the columns that occur in each document to the rows of a matrix: sorted, counted, weighted, of length one."""
+"""From the columns that occur in each document to the rows of a matrix: sorted, counted, weighted, normalized."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numba import njit
 
 from labelspace.kernels.tokenize import Ids, Offsets
 
-_FEW = 32  # items up to which the simple sort is the faster one
+_INSERTION_SORT_MAX = 32  # items up to which insertion sort is faster
 
 
 @njit(cache=True, nogil=True)
-def _sort(items: Offsets, room: Offsets, bits: int) -> Offsets:
-    """Sort numbers by their upper halves, of so many bits; ``items`` or ``room`` comes back, the other is spoilt."""
+def _radix_sort(items: Offsets, buffer: Offsets, bits: int) -> Offsets:
+    """Sort numbers by their upper halves, of ``bits`` bits; returns ``items`` or ``buffer`` and spoils the other."""
     n = items.size
-    if n <= _FEW:
+    if n <= _INSERTION_SORT_MAX:
         for i in range(1, n):
             item, j = items[i], i
             while j > 0 and items[j - 1] > item:
@@ -25,23 +25,23 @@ def _sort(items: Offsets, room: Offsets, bits: int) -> Offsets:
                 j -= 1
             items[j] = item
         return items
-    most = 8 if n < 512 else 11
-    passes = (bits + most - 1) // most
-    digit = (bits + passes - 1) // passes
-    begins = np.empty((1 << digit) + 1, np.int64)
-    low = (1 << digit) - 1
-    for shift in range(32, 32 + bits, digit):
-        for i in range(begins.size):
-            begins[i] = 0
+    max_digit_bits = 8 if n < 512 else 11
+    passes = (bits + max_digit_bits - 1) // max_digit_bits
+    digit_bits = (bits + passes - 1) // passes
+    offsets = np.empty((1 << digit_bits) + 1, np.int64)
+    mask = (1 << digit_bits) - 1
+    for shift in range(32, 32 + bits, digit_bits):
+        for i in range(offsets.size):
+            offsets[i] = 0
         for i in range(n):
-            begins[((items[i] >> shift) & low) + 1] += 1
-        for i in range(1 << digit):
-            begins[i + 1] += begins[i]
+            offsets[((items[i] >> shift) & mask) + 1] += 1
+        for i in range(1 << digit_bits):
+            offsets[i + 1] += offsets[i]
         for i in range(n):
-            key = (items[i] >> shift) & low
-            room[begins[key]] = items[i]
-            begins[key] += 1
-        items, room = room, items
+            key = (items[i] >> shift) & mask
+            buffer[offsets[key]] = items[i]
+            offsets[key] += 1
+        items, buffer = buffer, items
     return items
 
 
@@ -51,7 +51,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
 
     Args:
         columns: columns of all documents, one after the other.
-        counts: how often each occurs there; may be empty, for once each.
+        counts: number of occurrences of each; may be empty, for once each.
         ends: number of columns up to the end of each document.
         n_columns: one more than the largest column.
 
@@ -61,54 +61,54 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
     bits = 1
     while (1 << bits) < n_columns:
         bits += 1
-    longest, begin = 0, 0
+    max_items, start = 0, 0
     for doc in range(ends.size):
-        longest, begin = max(longest, ends[doc] - begin), ends[doc]
-    items, room = np.empty(longest, np.int64), np.empty(longest, np.int64)
+        max_items, start = max(max_items, ends[doc] - start), ends[doc]
+    items, buffer = np.empty(max_items, np.int64), np.empty(max_items, np.int64)
     out, out_counts = np.empty(columns.size, np.int32), np.empty(columns.size, np.int32)
     out_ends = np.empty(ends.size, np.int64)
-    n, begin = 0, 0
+    size, start = 0, 0
     for doc in range(ends.size):
         n_items = 0
-        for i in range(begin, ends[doc]):
+        for i in range(start, ends[doc]):
             if columns[i] >= 0:
                 items[n_items] = np.int64(columns[i]) << 32 | (counts[i] if counts.size else 1)
                 n_items += 1
-        in_order = _sort(items[:n_items], room, bits)
+        sorted_items = _radix_sort(items[:n_items], buffer, bits)
         previous = -1
         for i in range(n_items):
-            column, times = in_order[i] >> 32, in_order[i] & 0xFFFFFFFF
+            column, count = sorted_items[i] >> 32, sorted_items[i] & 0xFFFFFFFF
             if column == previous:
-                out_counts[n - 1] += times
+                out_counts[size - 1] += count
             else:
-                out[n], out_counts[n], previous = column, times, column
-                n += 1
-        begin = ends[doc]
-        out_ends[doc] = n
-    return out[:n], out_counts[:n], out_ends
+                out[size], out_counts[size], previous = column, count, column
+                size += 1
+        start = ends[doc]
+        out_ends[doc] = size
+    return out[:size], out_counts[:size], out_ends
 
 
 @njit(cache=True, nogil=True)
 def tfidf_values(
     columns: Ids, counts: Ids, ends: Offsets, idf: npt.NDArray[np.float32], sublinear: bool
 ) -> npt.NDArray[np.float32]:
-    """The value of each column: its count, or 1 + ln of it, times its idf, each document scaled to length one."""
+    """The value of each column: its count, or 1 + ln(count), times its idf, each document scaled to unit length."""
     values = np.empty(columns.size, np.float32)
     logs = np.zeros(64)  # most counts are small, and a logarithm is slow
     for i in range(logs.size):
         logs[i] = math.log(i + 1)
-    begin = 0
+    start = 0
     for doc in range(ends.size):
-        square = 0.0
-        for i in range(begin, ends[doc]):
+        squared_norm = 0.0
+        for i in range(start, ends[doc]):
             value = float(counts[i])
             if sublinear:
                 value = 1.0 + (logs[counts[i] - 1] if counts[i] <= logs.size else math.log(value))
             value *= idf[columns[i]]
-            square += value * value
+            squared_norm += value * value
             values[i] = value
-        scale = 1.0 / math.sqrt(square) if square > 0.0 else 0.0
-        for i in range(begin, ends[doc]):
+        scale = 1.0 / math.sqrt(squared_norm) if squared_norm > 0.0 else 0.0
+        for i in range(start, ends[doc]):
             values[i] *= scale
-        begin = ends[doc]
+        start = ends[doc]
     return values

@@ -1,4 +1,4 @@
-"""Work in blocks on several threads, for kernels that release the GIL; blocks never depend on the number of threads."""
+"""Run kernels that release the GIL on several threads; blocks never depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import TypeVar
 
 from labelspace.errors import ParameterError
 
-VARIABLE = "LABELSPACE_THREADS"
-LOOK = 0.1  # seconds between two looks at how far tasks are
+THREADS_VARIABLE = "LABELSPACE_THREADS"
+POLL_SECONDS = 0.1  # seconds between two progress reports
 T = TypeVar("T")
-_here = threading.local()
+_thread_state = threading.local()
 
 
 def n_threads() -> int:
     """Threads to use: the environment variable LABELSPACE_THREADS, else the CPUs this process may run on.
 
-    1 within a task of ``side_by_side``, whose threads are all there are.
+    1 within a task of ``run_parallel``, which uses all threads already.
     """
-    if getattr(_here, "alone", False):
+    if getattr(_thread_state, "inside_task", False):
         return 1
-    given = os.environ.get(VARIABLE, "").strip()
-    if given:
-        if not given.isdecimal() or int(given) < 1:
+    value = os.environ.get(THREADS_VARIABLE, "").strip()
+    if value:
+        if not value.isdecimal() or int(value) < 1:
             raise ParameterError(
-                f"{VARIABLE} must be a whole number of at least 1, but is {given!r}; set it so, or unset it"
+                f"{THREADS_VARIABLE} must be an integer of at least 1, but is {value!r}; set it to 1, or unset it"
             )
-        return int(given)
+        return int(value)
     if hasattr(os, "sched_getaffinity"):  # Linux; elsewhere a process may run on every CPU
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -40,7 +40,7 @@ def run_blocks(
 ) -> None:
     """Call ``work(start, stop)`` for each block of 0..n; ``progress(done, n)`` is called from the caller's thread.
 
-    The first exception of ``work`` is raised here, and blocks not yet begun are dropped.
+    The first exception of ``work`` is raised here, and blocks that have not started are dropped.
 
     >>> out = [0] * 5
     >>> run_blocks(lambda start, stop: out.__setitem__(slice(start, stop), range(start, stop)), n=5, block=2)
@@ -72,55 +72,55 @@ def run_blocks(
             raise
 
 
-def side_by_side(
+def run_parallel(
     task: Callable[[int, Callable[[int], None]], T], n: int, progress: Callable[[int], None] | None = None
 ) -> list[T]:
-    """``[task(0, tick), ..., task(n - 1, tick)]``, as many at once as there are threads, each on one thread.
+    """Return ``[task(0, tick), ..., task(n - 1, tick)]``; each task runs on one thread, up to ``n_threads()`` at once.
 
-    A task calls ``tick(steps)`` as it gets on; ``progress(steps of all)`` is called from the caller's thread. The first
-    exception is raised here, and the other tasks end at their next tick. One task alone has all threads to itself.
+    A task calls ``tick(steps)`` as it advances; ``progress(steps of all tasks)`` is called from the caller's thread.
+    The first exception is raised here, and the other tasks stop at their next tick. A single task has all threads.
 
-    >>> side_by_side(lambda i, tick: i * i, n=3)
+    >>> run_parallel(lambda i, tick: i * i, n=3)
     [0, 1, 4]
     """
     threads = min(n_threads(), n)
-    done, ended = [0] * n, threading.Event()
+    done, cancelled = [0] * n, threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         if progress is not None:
             progress(sum(done))
 
     def run(i: int) -> T:
         def tick(steps: int) -> None:
             done[i] += steps
-            if ended.is_set():
-                raise EndedError
+            if cancelled.is_set():
+                raise TaskCancelledError
             if threads == 1:
-                tell()
+                report()
 
         return task(i, tick)
 
-    def run_alone(i: int) -> T:
-        _here.alone = True
+    def run_in_pool(i: int) -> T:
+        _thread_state.inside_task = True
         return run(i)
 
     if threads <= 1:
         return [run(i) for i in range(n)]
     with ThreadPoolExecutor(threads) as pool:
-        futures: list[Future[T]] = [pool.submit(run_alone, i) for i in range(n)]
+        futures: list[Future[T]] = [pool.submit(run_in_pool, i) for i in range(n)]
         try:
-            waiting = set(futures)
-            while waiting:
-                _, waiting = wait(futures, LOOK, FIRST_EXCEPTION)
-                tell()
-                for future in set(futures) - waiting:
+            pending = set(futures)
+            while pending:
+                _, pending = wait(futures, POLL_SECONDS, FIRST_EXCEPTION)
+                report()
+                for future in set(futures) - pending:
                     future.result()
             return [future.result() for future in futures]
         except BaseException:
-            ended.set()
+            cancelled.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-class EndedError(Exception):
-    """Raised within a task that is to end because another one failed."""
+class TaskCancelledError(Exception):
+    """Raised within a task that must stop because another one failed."""

@@ -1,7 +1,7 @@
 """Words in UTF-8 text: find them, number them, look them up. A word is a span of bytes with its 64-bit hash.
 
-A table of words is open addressing with linear probing over ``slots`` (uint64, a power of two of them): the upper half
-of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
+The table of words uses open addressing with linear probing over ``slots`` (uint64, a power of two of them): the upper
+half of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SPACE = np.uint8(32)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def mixed(h: np.uint64) -> np.uint64:
-    """Spread every bit of a 64-bit number over all others: FNV-1a alone leaves its low bits weak."""
+def mix_bits(h: np.uint64) -> np.uint64:
+    """Mix the bits of a 64-bit hash, because the low bits of FNV-1a alone are weak."""
     h ^= h >> _SHIFT
     h *= _MIX
     return h ^ (h >> _SHIFT)
@@ -36,56 +36,56 @@ def mixed(h: np.uint64) -> np.uint64:
 
 @njit(cache=True, nogil=True, inline="always")
 def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
-    """The hash of a span, as ``scan_words`` gives it."""
+    """The hash of a span, as in ``scan_words``."""
     h = _SEED
     for i in range(start, stop):
         h = (h ^ np.uint64(text[i])) * _PRIME
-    return mixed(h)
+    return mix_bits(h)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _code_point(text: Bytes, at: int) -> tuple[int, int]:
-    """Decode a character, and give its size in bytes; Python wrote this UTF-8, so it needs no checks."""
-    b = int(text[at])
+def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
+    """Decode a character, and return its size in bytes; Python wrote this UTF-8, so it needs no checks."""
+    b = int(text[pos])
     if b < 0x80:
         return b, 1
     if b < 0xE0:
-        return (b & 0x1F) << 6 | (text[at + 1] & 0x3F), 2
+        return (b & 0x1F) << 6 | (text[pos + 1] & 0x3F), 2
     if b < 0xF0:
-        return (b & 0x0F) << 12 | (text[at + 1] & 0x3F) << 6 | (text[at + 2] & 0x3F), 3
-    return (b & 0x07) << 18 | (text[at + 1] & 0x3F) << 12 | (text[at + 2] & 0x3F) << 6 | (text[at + 3] & 0x3F), 4
+        return (b & 0x0F) << 12 | (text[pos + 1] & 0x3F) << 6 | (text[pos + 2] & 0x3F), 3
+    return (b & 0x07) << 18 | (text[pos + 1] & 0x3F) << 12 | (text[pos + 2] & 0x3F) << 6 | (text[pos + 3] & 0x3F), 4
 
 
 @njit(cache=True, nogil=True)
-def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, shortest: int) -> Spans:
-    r"""Find the longest runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
+def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int) -> Spans:
+    r"""Find maximal runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
 
     Args:
         text: UTF-8 of all documents, one after the other.
         text_ends: where each document ends in ``text``.
-        is_word: whether a code point is of a word; 128 of them are enough for ASCII text.
-        shortest: characters in the shortest word.
+        is_word: whether a code point is a word character; 128 of them are enough for ASCII text.
+        min_length: minimum number of characters of a word.
     """
-    room = (text.size + text_ends.size) // (shortest + 1) + 1
-    starts, stops, hashes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64)
+    capacity = (text.size + text_ends.size) // (min_length + 1) + 1
+    starts, stops, hashes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint64)
     ends = np.empty(text_ends.size, np.int64)
-    n, at = 0, 0
+    n, pos = 0, 0
     for doc in range(text_ends.size):
-        start, chars, h = at, 0, _SEED
-        while at < text_ends[doc]:
-            code, size = _code_point(text, at)
+        start, chars, h = pos, 0, _SEED
+        while pos < text_ends[doc]:
+            code, size = _code_point(text, pos)
             if is_word[code]:
-                for i in range(at, at + size):
+                for i in range(pos, pos + size):
                     h = (h ^ np.uint64(text[i])) * _PRIME
-                at, chars = at + size, chars + 1
+                pos, chars = pos + size, chars + 1
                 continue
-            if chars >= shortest:
-                starts[n], stops[n], hashes[n] = start, at, mixed(h)
+            if chars >= min_length:
+                starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)
                 n += 1
-            at += size
-            start, chars, h = at, 0, _SEED
-        if chars >= shortest:
-            starts[n], stops[n], hashes[n] = start, at, mixed(h)
+            pos += size
+            start, chars, h = pos, 0, _SEED
+        if chars >= min_length:
+            starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)
             n += 1
         ends[doc] = n
     return starts[:n], stops[:n], hashes[:n], ends
@@ -93,17 +93,17 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, shortest: int) -
 
 @njit(cache=True, nogil=True, inline="always")
 def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
-    at = start
-    while at < stop:
-        code, size = _code_point(text, at)
+    pos = start
+    while pos < stop:
+        code, size = _code_point(text, pos)
         if not is_digit[code]:
             return False
-        at += size
+        pos += size
     return True
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _joins(b: int) -> bool:
+def _joins_numbers(b: int) -> bool:
     return 44 <= b <= 47 or b == 58  # , - . / or :
 
 
@@ -111,31 +111,31 @@ def _joins(b: int) -> bool:
 def first_words(
     text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, ends: Offsets, is_digit: Flags, length: int
 ) -> Spans:
-    """The first words of each document, where a number counts as one word and every number as the same.
+    """The first words of each document, where a number counts as one word and all numbers are the same word.
 
-    A number is a word of digits alone, or several with one of ``.,:/-`` between each two.
+    A number is a word of digits only, or several with one of ``.,:/-`` between each two.
 
     Args:
-        text: UTF-8 of all documents, one after the other, and at its very end the word that stands for a number: a 0.
-        starts: where each word begins in ``text``.
+        text: UTF-8 of all documents, one after the other, and at its very end the word that represents a number: a 0.
+        starts: where each word starts in ``text``.
         stops: where each word ends in ``text``.
         hashes: the hash of each word.
         ends: words up to the end of each document.
         is_digit: whether a code point is a digit.
-        length: words of a document to keep.
+        length: maximum number of words per document.
     """
     zero = text.size - 1
     zero_hash = hash_bytes(text, zero, text.size)
     out_starts, out_stops = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
     out_hashes, out_ends = np.empty(starts.size, np.uint64), np.empty(ends.size, np.int64)
-    n, begin = 0, 0
+    n, first = 0, 0
     for doc in range(ends.size):
-        full, after_number = n + length, False
-        for i in range(begin, ends[doc]):
+        limit, after_number = n + length, False
+        for i in range(first, ends[doc]):
             number = _is_number(text, starts[i], stops[i], is_digit)
-            if number and after_number and starts[i] == stops[i - 1] + 1 and _joins(text[stops[i - 1]]):
+            if number and after_number and starts[i] == stops[i - 1] + 1 and _joins_numbers(text[stops[i - 1]]):
                 continue
-            if n == full:
+            if n == limit:
                 break
             after_number = number
             if number:
@@ -143,7 +143,7 @@ def first_words(
             else:
                 out_starts[n], out_stops[n], out_hashes[n] = starts[i], stops[i], hashes[i]
             n += 1
-        begin, out_ends[doc] = ends[doc], n
+        first, out_ends[doc] = ends[doc], n
     return out_starts[:n], out_stops[:n], out_hashes[:n], out_ends
 
 
@@ -153,13 +153,13 @@ def _is_char_start(b: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def _segment_end(text: Bytes, at: int, stop: int, by_word: bool) -> tuple[int, int]:
-    """The end of the segment that begins at a byte, and its number of characters."""
-    chars, end = 0, at
+def _segment_end(text: Bytes, pos: int, stop: int, by_word: bool) -> tuple[int, int]:
+    """The end of the segment that starts at a byte, and its number of characters."""
+    chars, end = 0, pos
     while end < stop:
         chars += _is_char_start(text[end])
         end += 1
-        if by_word and text[end - 1] == _SPACE and end - 1 > at:
+        if by_word and text[end - 1] == _SPACE and end - 1 > pos:
             break
     return end, chars
 
@@ -171,50 +171,50 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
     Args:
         text: UTF-8 of all documents, one after the other.
         text_ends: where each document ends in ``text``.
-        min_n: least number of characters.
-        max_n: largest number of characters.
-        by_word: n-grams stay within a word and the spaces round it; a document is then ``" like this "``. A word too
-            short for any n-gram counts once, as a whole.
+        min_n: minimum number of characters.
+        max_n: maximum number of characters.
+        by_word: n-grams stay within a word and the spaces around it; a document is then ``" like this "``. A word too
+            short for any n-gram counts once, as one n-gram.
     """
-    room = 0
+    capacity = 0
     for doc in range(text_ends.size):
-        at, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
-        while at < stop - by_word:
-            end, chars = _segment_end(text, at, stop, by_word)
-            room += max(chars, 1) * (max_n - min_n + 1)
-            at = end - by_word
-    starts, stops, hashes = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.uint64)
+        pos, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
+        while pos < stop - by_word:
+            end, chars = _segment_end(text, pos, stop, by_word)
+            capacity += max(chars, 1) * (max_n - min_n + 1)
+            pos = end - by_word
+    starts, stops, hashes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint64)
     ends = np.empty(text_ends.size, np.int64)
     n = 0
     for doc in range(text_ends.size):
-        at, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
-        while at < stop - by_word:
-            end, chars = _segment_end(text, at, stop, by_word)
-            least = min(min_n, chars) if by_word else min_n
-            left = chars
-            for start in range(at, end):
-                if left < least:
+        pos, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
+        while pos < stop - by_word:
+            end, chars = _segment_end(text, pos, stop, by_word)
+            shortest = min(min_n, chars) if by_word else min_n
+            remaining = chars
+            for start in range(pos, end):
+                if remaining < shortest:
                     break
                 if not _is_char_start(text[start]):
                     continue
-                left -= 1
-                seen, h = 0, _SEED
+                remaining -= 1
+                length, h = 0, _SEED
                 for i in range(start, end):
                     h = (h ^ np.uint64(text[i])) * _PRIME
                     if i + 1 == end or _is_char_start(text[i + 1]):
-                        seen += 1
-                        if seen >= least:
-                            starts[n], stops[n], hashes[n] = start, i + 1, mixed(h)
+                        length += 1
+                        if length >= shortest:
+                            starts[n], stops[n], hashes[n] = start, i + 1, mix_bits(h)
                             n += 1
-                        if seen >= max_n:
+                        if length >= max_n:
                             break
-            at = end - by_word
+            pos = end - by_word
         ends[doc] = n
     return starts[:n], stops[:n], hashes[:n], ends
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _same(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) -> bool:
+def _same_bytes(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) -> bool:
     if stop - start != b_stop - b_start:
         return False
     for i in range(stop - start):
@@ -224,8 +224,8 @@ def _same(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) 
 
 
 @njit(cache=True, nogil=True)
-def _place(slots: Hashes, hashes: Hashes, n: int) -> None:
-    """Enter the first n words, all different, into empty slots."""
+def _insert_words(slots: Hashes, hashes: Hashes, n: int) -> None:
+    """Insert the first n words, all different, into empty slots."""
     mask = np.uint64(slots.size - 1)
     for word in range(n):
         slot = hashes[word] & mask
@@ -235,8 +235,8 @@ def _place(slots: Hashes, hashes: Hashes, n: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def number_words(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table) -> tuple[Ids, Table]:
-    """Give each span the id of its word; words are numbered as they come, and the table grows as needed."""
+def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table) -> tuple[Ids, Table]:
+    """Give each span the id of its word; new words get the next id, and the table grows as needed."""
     slots, word_hashes, word_bytes, offsets, n = table
     ids = np.empty(starts.size, np.int32)
     mask = np.uint64(slots.size - 1)
@@ -250,7 +250,7 @@ def number_words(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, t
                 word = n
             elif (entry ^ h) & _HIGH == _EMPTY:
                 known = int(entry & _LOW) - 1
-                if _same(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
+                if _same_bytes(text, start, stop, word_bytes, offsets[known], offsets[known + 1]):
                     word = known
             slot = (slot + np.uint64(1)) & mask
         ids[t] = word
@@ -269,13 +269,13 @@ def number_words(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, t
             if 2 * n > slots.size:
                 slots = np.zeros(2 * slots.size, np.uint64)
                 mask = np.uint64(slots.size - 1)
-                _place(slots, word_hashes, n)
+                _insert_words(slots, word_hashes, n)
     return ids, (slots, word_hashes, word_bytes, offsets, n)
 
 
 @njit(cache=True, nogil=True)
-def index_words(word_bytes: Bytes, offsets: Offsets) -> Hashes:
-    """The slots of a table of ready words."""
+def build_word_slots(word_bytes: Bytes, offsets: Offsets) -> Hashes:
+    """The slots of a table of given words."""
     n = offsets.size - 1
     size = 16
     while size < 2 * n:
@@ -283,15 +283,15 @@ def index_words(word_bytes: Bytes, offsets: Offsets) -> Hashes:
     slots, hashes = np.zeros(size, np.uint64), np.empty(n, np.uint64)
     for word in range(n):
         hashes[word] = hash_bytes(word_bytes, offsets[word], offsets[word + 1])
-    _place(slots, hashes, n)
+    _insert_words(slots, hashes, n)
     return slots
 
 
 @njit(cache=True, nogil=True)
-def find_words(
+def lookup_words(
     text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, slots: Hashes, word_bytes: Bytes, offsets: Offsets
 ) -> Ids:
-    """Give each span the id of its word, or -1 where it is not in the table."""
+    """Give each span the id of its word, or -1 if it is not in the table."""
     ids = np.empty(starts.size, np.int32)
     mask = np.uint64(slots.size - 1)
     for t in range(starts.size):
@@ -301,7 +301,7 @@ def find_words(
         while slots[slot] != _EMPTY:
             if (slots[slot] ^ h) & _HIGH == _EMPTY:
                 known = int(slots[slot] & _LOW) - 1
-                if _same(text, starts[t], stops[t], word_bytes, offsets[known], offsets[known + 1]):
+                if _same_bytes(text, starts[t], stops[t], word_bytes, offsets[known], offsets[known + 1]):
                     word = known
                     break
             slot = (slot + np.uint64(1)) & mask

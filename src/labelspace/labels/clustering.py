@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.kmeans import bisect, kmeans
+from labelspace.kernels.kmeans import balanced_2means, kmeans
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
@@ -40,7 +40,9 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
                 members = order[bounds[part] : bounds[part + 1]]
                 if len(members) > 1:
                     half, number = int(middles[part] - bounds[part]), len(bounds) + part
-                    bisect(Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, seed * 1_000_003 + number, sums)
+                    balanced_2means(
+                        Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, seed * 1_000_003 + number, sums
+                    )
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         depths.append(np.unique(np.concatenate([bounds, middles])))

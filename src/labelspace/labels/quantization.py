@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.kernels.kmeans import bisect_dense
+from labelspace.kernels.kmeans import balanced_2means_dense
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import MAX_ROUNDS
 from labelspace.types import Doubles, Floats, Ints, Longs
@@ -58,7 +58,7 @@ def clustered(vectors: Floats, order: Ints, bounds: Longs, width: int, seed: int
                 if middles[i] > bounds[i]:
                     members, number = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
                     half = int(middles[i] - bounds[i])
-                    bisect_dense(vectors, members, half, MAX_ROUNDS, number)
+                    balanced_2means_dense(vectors, members, half, MAX_ROUNDS, number)
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         cut = wanted > 1

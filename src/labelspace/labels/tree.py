@@ -8,7 +8,7 @@ from math import log2
 
 import numpy as np
 
-from labelspace.kernels.complete_link import levels
+from labelspace.kernels.complete_link import node_levels
 from labelspace.types import Floats, Hierarchy, Ints, Longs
 
 CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much again, is called a chain
@@ -47,7 +47,7 @@ class Nodes:
     @cached_property
     def level(self) -> Ints:
         """Steps from the root to each node. Shape (n_nodes,)."""
-        level: Ints = levels(self.parent)
+        level: Ints = node_levels(self.parent)
         return level
 
     @property

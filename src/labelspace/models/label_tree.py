@@ -34,10 +34,10 @@ from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
-from labelspace.kernels.beam_search import advance, beam_search
+from labelspace.kernels.beam_search import advance_beams, beam_search
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import reached, train_children
+from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
 from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
 from labelspace.models import parameters
@@ -168,7 +168,9 @@ class LabelTree(Model):
                 scratch.column, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
             for (number, node, negatives), first in parts[start:stop]:
                 below, cuts = columns[number], forest[number].cuts(node)
-                rows, positives, ends = reached(below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark)
+                rows, positives, ends = node_training_set(
+                    below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark
+                )
                 at = int(self.roots_[number]) + node
                 mine = ends[first : first + CHILD_BLOCK + 1]
                 features, weights, stops, biases = train_children(
@@ -232,7 +234,7 @@ class LabelTree(Model):
             for beam, score in zip(beams, scores, strict=True):
 
                 def move(start: int, stop: int, beam: Ints = beam, score: Floats = score) -> None:
-                    advance(
+                    advance_beams(
                         X.data, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
                         self.first_child_, self.last_child_, self.label_, self._link, beam, score,
                     )  # fmt: skip

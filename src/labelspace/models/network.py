@@ -30,8 +30,8 @@ from threadpoolctl import threadpool_limits
 from labelspace.constraints import integer, optional, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.quantize import Bytes, quantize_int8
-from labelspace.kernels.sparse_layers import network_topk, subtract_labels
+from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.kernels.sparse_layers import network_topk, subtract_label_block
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -74,10 +74,10 @@ class Network(Model):
     input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    feature_embeddings_: Bytes = learned()  # E (n_features, hidden)
+    feature_embeddings_: Int8s = learned()  # E (n_features, hidden)
     feature_scales_: Floats = learned()  # (n_features,)
     hidden_bias_: Floats = learned()  # c (hidden,)
-    output_weights_: Bytes = learned()  # W transposed (hidden, n_labels): prediction reads the rows of active units
+    output_weights_: Int8s = learned()  # W transposed (hidden, n_labels): prediction reads the rows of active units
     output_scales_: Floats = learned()  # (n_labels,)
     output_bias_: Floats = learned()  # b (n_labels,)
     seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label has a training document
@@ -149,5 +149,5 @@ class HiddenLayerNet:
 def bce_gradient(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
     """Turn scores z of the labels from ``start`` on into the loss' gradient: (probability - truth) / batch size."""
     sigmoid_inplace(scores)
-    subtract_labels(Y.indices, Y.indptr, rows, start, scores)
+    subtract_label_block(Y.indices, Y.indptr, rows, start, scores)
     scores /= np.float32(len(rows))

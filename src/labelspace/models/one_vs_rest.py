@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.dual_cd import descend, squared_norms
+from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
@@ -79,7 +79,7 @@ class OneVsRest(Model):
                 positive = np.zeros(X.shape[0], bool)
                 positive[documents.indices[documents.indptr[label] : documents.indptr[label + 1]]] = True
                 w[:] = 0.0
-                descend(
+                solve_squared_hinge(
                     X.data, X.indices, X.indptr, norms, positive, BIAS, float(self.C), float(self.tol),
                     self.max_iter, self.random_state * Y.shape[1] + label, w, alpha, order,
                 )  # fmt: skip  # step 2

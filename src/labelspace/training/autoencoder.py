@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.quantize import Bytes
-from labelspace.kernels.sparse_layers import drawn_errors, embed_rows
+from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.sparse_layers import embed_rows, sampled_squared_errors
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import Chain, Stack, activated, slopes, through
 from labelspace.training.optimizers import AdamParameter
@@ -146,7 +146,7 @@ class SparseDecoder:
         drawn: Floats = hidden @ self.features.vectors[ids].T  # (batch, drawn)
         own = self.features.at(given, hidden, self._place)
         stands_for = n / max(len(ids), 1)  # there may be no features at all
-        self.errors.append(drawn_errors(*given, self._place, stands_for, own, drawn) / len(code))
+        self.errors.append(sampled_squared_errors(*given, self._place, stands_for, own, drawn) / len(code))
         self._place[ids] = -1
         for errors in (own, drawn):
             errors *= np.float32(2 * weight)
@@ -173,7 +173,7 @@ class SparseDecoder:
 class QuantizedEncoder:
     """An encoder that has learned, as it is kept: the features' vectors in bytes, and what follows in one array."""
 
-    vectors: Bytes  # (n_features, width)
+    vectors: Int8s  # (n_features, width)
     scales: Floats  # (n_features,)
     offset: Floats  # (width,)
     dense: Floats  # see ``flatten_layers``

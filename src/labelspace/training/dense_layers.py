@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelspace.kernels.sparse_layers import dense_rows
+from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.training.losses import sigmoid
 from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats
@@ -119,7 +119,7 @@ def through(values: Floats, flat: Floats, chain: Chain) -> Floats:
     for (inputs, _), (units, activation) in zip(chain, chain[1:], strict=False):
         weights, offset = flat[at : at + inputs * units], flat[at + inputs * units : at + (inputs + 1) * units]
         out = np.empty((len(values), units), np.float32)
-        dense_rows(values, weights.reshape(inputs, units), offset, out)
+        dense_forward(values, weights.reshape(inputs, units), offset, out)
         values, at = activated(out, activation), at + (inputs + 1) * units
     return values
 

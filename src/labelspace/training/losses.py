@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.losses import pair_shares, subtract_at, take_out
+from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_from_exp, subtract_positives
 from labelspace.types import Csr, Floats, Ints
 
 MOST = np.float32(60.0)  # the power of e that counts as infinite
@@ -57,7 +57,7 @@ def bce_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights:
     sigmoid_inplace(scores)
     if weights is not None:
         scores *= weights
-    subtract_at(columns, ends, start, False, scores)
+    subtract_positives(columns, ends, start, False, scores)
 
 
 def squared_error_gradient(chances: Floats, errors: Floats) -> None:
@@ -75,7 +75,7 @@ def softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weig
     scores /= scores.sum(axis=1, keepdims=True)
     counts = ends[start + 1 : start + len(scores) + 1] - ends[start : start + len(scores)]
     scores[counts == 0] = 0.0  # nothing to learn
-    subtract_at(columns, ends, start, True, scores)
+    subtract_positives(columns, ends, start, True, scores)
 
 
 def pairwise_softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
@@ -85,7 +85,7 @@ def pairwise_softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: 
     wrong one: a true label far ahead of it needs no push, and nothing that counts is lost to rounding.
     """
     own = np.empty(ends[start + len(scores)] - ends[start], np.float32)
-    take_out(columns, ends, start, scores, own)
+    extract_positive_scores(columns, ends, start, scores, own)
     best = scores.max(axis=1)
     best[np.isneginf(best)] = 0.0  # no label is wrong
     scores -= best[:, None]
@@ -94,4 +94,4 @@ def pairwise_softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: 
         scores *= weights
     own -= np.repeat(best, np.diff(ends[start : start + len(scores) + 1]))
     np.exp(np.minimum(own, MOST, out=own), out=own)
-    pair_shares(columns, ends, start, own, scores)
+    pairwise_softmax_from_exp(columns, ends, start, own, scores)

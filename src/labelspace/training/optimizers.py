@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.sparse_layers import adam
+from labelspace.kernels.sparse_layers import adam_step
 from labelspace.types import Floats, Ints
 
 
@@ -27,7 +27,7 @@ class AdamParameter:
     def step(self, gradient: Floats, rate: float, number: int, part: slice = slice(None)) -> None:
         """Move the rows of a part, whose gradient this is."""
         value, mean, square = (array[part].reshape(-1) for array in (self.value, self.mean, self.square))
-        adam(value, gradient.reshape(-1), mean, square, rate, number)
+        adam_step(value, gradient.reshape(-1), mean, square, rate, number)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
@@ -53,7 +53,7 @@ class OutputLayer:
         """The bias of each label. Shape (n_labels,)."""
         return self.bias.value
 
-    def by_units(self) -> tuple[Bytes, Floats]:
+    def by_units(self) -> tuple[Int8s, Floats]:
         """The weights as prediction reads them: (width, n_labels) in bytes, with a scale a label."""
         return _by_units(self.weights.value)
 
@@ -83,7 +83,7 @@ class SampledOutputLayer:
         """The bias of each label. Shape (n_labels,)."""
         return self.rows.vectors[:, -1].copy()
 
-    def by_units(self) -> tuple[Bytes, Floats]:
+    def by_units(self) -> tuple[Int8s, Floats]:
         """The weights as prediction reads them: (width, n_labels) in bytes, with a scale a label."""
         return _by_units(self.rows.vectors[:, :-1])
 
@@ -98,6 +98,6 @@ def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
     return rows
 
 
-def _by_units(rows: Floats) -> tuple[Bytes, Floats]:
+def _by_units(rows: Floats) -> tuple[Int8s, Floats]:
     weights, scales = quantize_int8(rows)
     return np.ascontiguousarray(weights.T), scales

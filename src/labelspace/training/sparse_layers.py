@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.kernels.sparse_layers import (
-    by_feature,
-    descend_features,
+    adagrad_features,
+    dropout_rows,
     embed_rows,
-    entry_products,
     feature_gradients,
-    take_rows,
+    group_by_feature,
+    sampled_products,
 )
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
@@ -28,7 +28,7 @@ Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
 def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
     """Some rows of X; each value is left out by chance, and what stays is enlarged to the same sum on average."""
     chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
-    batch: Batch = take_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))
+    batch: Batch = dropout_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))
     return batch
 
 
@@ -94,7 +94,7 @@ class SparseLayer:
         out = np.zeros(len(batch[1]), np.float32)
 
         def multiply(start: int, stop: int) -> None:
-            entry_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
+            sampled_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
 
         run_blocks(multiply, len(hidden), ROW_BLOCK)
         return out
@@ -105,7 +105,7 @@ class SparseLayer:
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
         """A batch's features, and the gradient by the vector of each. Shapes (m,) and (m, width)."""
-        features, ends, rows, values = by_feature(*batch, self._workspace)
+        features, ends, rows, values = group_by_feature(*batch, self._workspace)
         out = np.empty((len(features), gradient.shape[1]), np.float32)
         feature_gradients(values, rows, ends, gradient, out)
         return features, out
@@ -118,11 +118,11 @@ class SparseLayer:
         """
         if self.normalized:
             gradient = gradient * self.unit_scales
-        features, ends, rows, values = by_feature(*batch, self._workspace)
+        features, ends, rows, values = group_by_feature(*batch, self._workspace)
         changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.lengths)))
 
         def descend(start: int, stop: int) -> None:
-            descend_features(
+            adagrad_features(
                 values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
                 changes[start // FEATURE_BLOCK],
             )  # fmt: skip

@@ -103,7 +103,7 @@ def one_step(model, monkeypatch):
 
     record_steps(AdamParameter)
     record_steps(AdagradParameter)
-    monkeypatch.setattr(network, "descend_unit_rows", record_labels)
+    monkeypatch.setattr(network, "adagrad_unit_rows", record_labels)
     monkeypatch.setattr(glas_model, "sample_positives", remember("positives", glas_model.sample_positives))
     monkeypatch.setattr(TrainingData, "sample_labels", remember("sampled", TrainingData.sample_labels))
     monkeypatch.setattr(Encoder, "forward", remember("activations", Encoder.forward))

@@ -7,7 +7,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.complete_link import refold
+from labelspace.kernels.complete_link import balance_heavy_paths
 from labelspace.models.hierarchicalxc import dendrogram
 from labelspace.models.hierarchicalxc.dendrogram import (
     TIES,
@@ -234,7 +234,7 @@ def test_a_tree_that_is_already_low_is_unchanged():
     children = np.array([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], np.int32)
     tree = Dendrogram(children, np.arange(7, 0, -1).astype(np.float32))
     assert rebalanced(tree) is tree
-    folded, similarity = refold(tree.children, tree.similarity)
+    folded, similarity = balance_heavy_paths(tree.children, tree.similarity)
     assert set(clusters(folded, 8)) == set(clusters(children, 8)), "clusters that halve well are not split"
     assert sorted(similarity) == sorted(tree.similarity)
 

@@ -3,12 +3,12 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.checks import digest, precision_at_1, same_topk
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
 from labelspace.training.losses import sigmoid
+from tests.checks import digest, precision_at_1, same_topk
 
 INPUTS = ("code", "features")
 QUICK = {"input_layers": 32, "epochs": 2}

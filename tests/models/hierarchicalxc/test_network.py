@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
 from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
+from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 
 @pytest.fixture

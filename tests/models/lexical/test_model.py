@@ -10,7 +10,7 @@ import labelspace
 from labelspace.data.source import open_source
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
-from labelspace.kernels.phrase_matching import N_BUCKETS, N_WHOLE, SOME, WHOLE
+from labelspace.kernels.phrase_matching import FULL_GRADES, N_BUCKETS, N_FULL_BUCKETS, PARTIAL_GRADES
 from labelspace.models.lexical.model import SOME_WEIGHTS, WHOLE_WEIGHTS, Lexical, bucket_probabilities, indicators
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace
@@ -119,12 +119,12 @@ def test_scores_are_probabilities_that_hold_on_other_documents():
 
 def test_bucket_probabilities_are_the_measured_weights_without_data_and_the_counts_with_much():
     none = bucket_probabilities(np.zeros((N_BUCKETS, 2)))
-    expected = np.concatenate([indicators(WHOLE) @ WHOLE_WEIGHTS, indicators(SOME) @ SOME_WEIGHTS])
+    expected = np.concatenate([indicators(FULL_GRADES) @ WHOLE_WEIGHTS, indicators(PARTIAL_GRADES) @ SOME_WEIGHTS])
     np.testing.assert_allclose(none, 1 / (1 + np.exp(-expected)))
     many = np.zeros((N_BUCKETS, 2))
-    many[:, 0], many[:N_WHOLE, 1], many[N_WHOLE:, 1] = 1e6, 7e5, 1e5
-    np.testing.assert_allclose(bucket_probabilities(many)[:N_WHOLE], 0.7, atol=1e-3)
-    np.testing.assert_allclose(bucket_probabilities(many)[N_WHOLE:], 0.1, atol=1e-3)
+    many[:, 0], many[:N_FULL_BUCKETS, 1], many[N_FULL_BUCKETS:, 1] = 1e6, 7e5, 1e5
+    np.testing.assert_allclose(bucket_probabilities(many)[:N_FULL_BUCKETS], 0.7, atol=1e-3)
+    np.testing.assert_allclose(bucket_probabilities(many)[N_FULL_BUCKETS:], 0.1, atol=1e-3)
 
 
 def test_stemming_can_be_left_out():

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.checks import precision_at_1, same_topk
-from tests.models.neuralxc.parameters import copies
 
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features.normalize import normalize_rows
@@ -12,6 +10,8 @@ from labelspace.models.neuralxc.model import NeuralXC
 from labelspace.training.dense_layers import ACTIVATIONS
 from labelspace.training.losses import log_odds
 from labelspace.training.optimizers import AdamParameter
+from tests.checks import precision_at_1, same_topk
+from tests.models.neuralxc.parameters import copies
 
 SMALL = {"input_layers": 16, "output_layers": 16, "epochs": 1}
 WRONG_SIZES = ["a", "0", "64,,32", "64,", ",", "-3", "1.5", "1e3", -1, 0, 1.5, True, None, 2**20, ""]

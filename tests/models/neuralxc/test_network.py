@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.neuralxc.parameters import STACKS, copies, parameters
-from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.neuralxc import model as neuralxc
@@ -13,6 +11,8 @@ from labelspace.models.neuralxc.network import OutputLoss
 from labelspace.training import output_layer
 from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
 from labelspace.training.negative_sampling import SampledLabels
+from tests.models.neuralxc.parameters import STACKS, copies, parameters
+from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 N, FEATURES, LABELS = 6, 9, 7
 DEEP = {"input_layers": "8,5", "output_layers": "6,5,4", "regressor": "7", "activation": "tanh", "input_code": "elu"}

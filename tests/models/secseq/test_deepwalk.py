@@ -2,7 +2,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.random_walks import walk
+from labelspace.kernels.random_walks import sample_walks
 from labelspace.models.secseq import deepwalk
 from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
 
@@ -13,10 +13,10 @@ def test_pairs_are_those_within_the_window_in_both_directions(monkeypatch):
     drawn = []
 
     def walk_and_record(*args):
-        walk(*args)
+        sample_walks(*args)
         drawn.extend(args[-1].tolist())
 
-    monkeypatch.setattr(deepwalk, "walk", walk_and_record)
+    monkeypatch.setattr(deepwalk, "sample_walks", walk_and_record)
     Y = sp.csr_matrix(np.array([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [1, 1, 1, 0, 0], [0, 0, 0, 1, 0]], np.float32))
     counts = walk_cooccurrence(Y, seed=0)
     expected = np.zeros((5, 5))

@@ -1,4 +1,5 @@
 import pytest
+
 from tests.models.text2text.products import products_table, small_model
 
 

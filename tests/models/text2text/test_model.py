@@ -9,9 +9,6 @@ import scipy.sparse as sp
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from tests.checks import same_topk  # noqa: E402
-from tests.models.text2text.products import PRODUCTS, best_by_column, small_model  # noqa: E402
-
 from labelspace.data.synthetic import planted  # noqa: E402
 from labelspace.data.table import described  # noqa: E402
 from labelspace.errors import DataError, ParameterError  # noqa: E402
@@ -19,6 +16,8 @@ from labelspace.models.capabilities import Checkpoints, ProbabilitiesByColumn  #
 from labelspace.models.text2text.model import Text2Text  # noqa: E402
 from labelspace.tagger import Tagger  # noqa: E402
 from labelspace.types import Columns, Dataset, LabelSpace  # noqa: E402
+from tests.checks import same_topk  # noqa: E402
+from tests.models.text2text.products import PRODUCTS, best_by_column, small_model  # noqa: E402
 
 
 def scores_of(model, text):

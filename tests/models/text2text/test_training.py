@@ -3,9 +3,8 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from tests.models.text2text.products import small_model  # noqa: E402
-
 from labelspace.errors import ModelError, ParameterError  # noqa: E402
+from tests.models.text2text.products import small_model  # noqa: E402
 
 
 def test_patience_stops_by_held_out_or_given_documents(products):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.level_embeddings import RADIUS
+from labelspace.kernels.level_embeddings import MAX_NORM
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 
 
@@ -24,9 +24,9 @@ def test_norms_are_bounded_and_short_vectors_hardly_change(layout, rng):
     assert np.array_equal(raw, before)
     for level, part in enumerate(layout.level_slices()):
         raw_norms = np.linalg.norm(raw[:, part], axis=1)
-        assert np.allclose(norms[:, level], RADIUS * np.tanh(raw_norms / RADIUS), atol=1e-5)
+        assert np.allclose(norms[:, level], MAX_NORM * np.tanh(raw_norms / MAX_NORM), atol=1e-5)
         assert np.allclose(np.linalg.norm(bounded[:, part], axis=1), norms[:, level], atol=1e-5)
-    assert norms.max() <= RADIUS
+    assert norms.max() <= MAX_NORM
     assert norms.min() > 0
     assert np.allclose(bounded[1], raw[1], rtol=1e-2)
 
@@ -43,7 +43,7 @@ def test_the_backward_pass_is_the_gradient(layout, rng):
         total = 0.0
         for level, part in enumerate(layout.level_slices()):
             raw_norms = np.linalg.norm(values[:, part], axis=1)
-            norms = float(RADIUS) * np.tanh(raw_norms / float(RADIUS))
+            norms = float(MAX_NORM) * np.tanh(raw_norms / float(MAX_NORM))
             total += (by_bounded[:, part] * values[:, part] * (norms / raw_norms)[:, None]).sum()
             total += by_norms[:, level] @ norms
         return total

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
 from labelspace.models.treespace.layout import level_dims, quantize_nodes
+from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
 
 @pytest.mark.parametrize(

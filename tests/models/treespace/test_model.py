@@ -8,12 +8,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.checks import digest, same_topk
 
 from labelspace.errors import DataError
 from labelspace.models.treespace import Treespace
 from labelspace.report.tree import tree_json, tree_newick, tree_text
 from labelspace.types import Hierarchy, LabelSpace
+from tests.checks import digest, same_topk
 
 SMALL = {"hidden_dim": 16, "root_dim": 4, "embedding_dim": 8, "n_estimators": 1, "epochs": 1, "batch_size": 8}
 TREE = [[1, 0], [2, 0], [3, 1], [4, 1], [6, 5]]  # 0 over 1 and 2, 1 over 3 and 4, 5 over 6; 7 alone

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.models.recorded_gradients import first_adagrad_step, record_adam
-from tests.models.treespace.embeddings import embedding_of
 
-from labelspace.kernels.level_embeddings import RADIUS
+from labelspace.kernels.level_embeddings import MAX_NORM
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.tree import on_path_nodes
+from tests.models.recorded_gradients import first_adagrad_step, record_adam
+from tests.models.treespace.embeddings import embedding_of
 
 
 def torch_loss(torch, net, x, weights, paths, parts):
@@ -25,7 +25,7 @@ def torch_loss(torch, net, x, weights, paths, parts):
         margin = documents @ embedding
         if net.ball:
             norms = documents.norm(dim=1)
-            r, e = float(RADIUS) * torch.tanh(norms / float(RADIUS)), embedding.norm()
+            r, e = float(MAX_NORM) * torch.tanh(norms / float(MAX_NORM)), embedding.norm()
             cosine = margin / (norms * e)
             distance = torch.acosh(torch.cosh(r) * torch.cosh(e) - torch.sinh(r) * torch.sinh(e) * cosine)
             margin = (r.square() + e.square() - distance.square()) / 2

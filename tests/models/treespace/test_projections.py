@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from tests.models.recorded_gradients import record_adam
-from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
 from labelspace.models.treespace.projections import Projections
+from tests.models.recorded_gradients import record_adam
+from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
 
 def random_projections(layout, rng, rank=2):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.gbdt import BINS, forest_scores, grow
+from labelspace.kernels.gbdt import N_BINS, forest_scores, grow_tree
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.losses import sigmoid
 from labelspace.types import Floats, Ints, Progress
@@ -75,7 +75,7 @@ def fit_forest(
     roots, size = [], 0
     for done in range(n_rounds if len(y) else 0):  # step 3
         p = sigmoid(scores)
-        column, bins, left, value = grow(
+        column, bins, left, value = grow_tree(
             binned, p - y, p * (1 - p), max_leaves, min_leaf_rows, float(l2), float(learning_rate), scores
         )
         threshold = [cuts[c][b] if c >= 0 else 0.0 for c, b in zip(column.tolist(), bins.tolist(), strict=True)]
@@ -102,6 +102,6 @@ def _sample(F: Floats, random_state: int) -> Floats:
 def _bin_edges(column: Floats) -> Floats:
     """The largest value of each bin but the last: at most BINS - 1, increasing."""
     values = np.unique(column)
-    if len(values) <= BINS:
+    if len(values) <= N_BINS:
         return values[:-1]
-    return np.unique(np.quantile(column, np.linspace(0, 1, BINS + 1)[1:-1], method="lower"))
+    return np.unique(np.quantile(column, np.linspace(0, 1, N_BINS + 1)[1:-1], method="lower"))

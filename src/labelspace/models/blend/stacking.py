@@ -10,7 +10,7 @@ from labelspace.kernels.stacking import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
     count_candidates,
-    fill_table,
+    fill_candidate_features,
     rank_candidates,
 )
 from labelspace.kernels.threads import run_blocks
@@ -67,7 +67,7 @@ def stacking_table(predicted: MemberTopK, depth: int, log_counts: Floats) -> Sta
     columns = np.empty((ends[-1], n_columns(len(listed))), np.float32)
 
     def fill(start: int, stop: int) -> None:
-        fill_table(listed, scores, start, stop, depth, log_counts, ends, labels, columns)
+        fill_candidate_features(listed, scores, start, stop, depth, log_counts, ends, labels, columns)
 
     run_blocks(fill, n, ROW_BLOCK)
     return StackingTable(labels, columns, ends)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.kernels.quantize import Bytes, quantize_int8
-from labelspace.kernels.sparse_layers import dense_rows, embed_rows
+from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.dense_layers import TINY, Dense, lengths
 from labelspace.training.optimizers import AdamParameter
@@ -96,7 +96,7 @@ class Encoder:
 class Int8Encoder(NamedTuple):
     """phi as it is stored: feature embeddings in 8 bits."""
 
-    feature_embeddings: Bytes  # (n_features, dim)
+    feature_embeddings: Int8s  # (n_features, dim)
     feature_scales: Floats  # (n_features,)
     hidden_bias: Floats  # (dim,)
     dense_weights: Floats  # (dim, dim), a row per input unit; (0, 0) without a dense layer
@@ -128,7 +128,7 @@ class Int8Encoder(NamedTuple):
             if self.relu:
                 np.maximum(block, 0, out=block)
             if len(self.dense_weights):
-                dense_rows(block.copy(), self.dense_weights, self.dense_bias, block)
+                dense_forward(block.copy(), self.dense_weights, self.dense_bias, block)
             block /= lengths(block)[:, None]
 
         run_blocks(embed, len(out), ROW_BLOCK)

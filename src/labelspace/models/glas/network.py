@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace import index, store
-from labelspace.kernels.sparse_layers import descend_unit_rows
+from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.regularizers import RegularizerGradient
@@ -97,7 +97,7 @@ class Net:
             gradient *= scale
             first, last = np.searchsorted(columns, [start, stop])
             gradient[columns[first:last] - start] += regularizer.of_labels[first:last]
-            descend_unit_rows(
+            adagrad_unit_rows(
                 gradient, sampled.ids, start, stop, learning_rate, self.label_embeddings, self.label_squares
             )
             self.bias.step(block.sum(axis=0), learning_rate, sampled.ids[start:stop])

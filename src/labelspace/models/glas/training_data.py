@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from labelspace.kernels.sparse_layers import block_of
+from labelspace.kernels.sparse_layers import dense_submatrix
 from labelspace.labels.cooccurrence import similarity
 from labelspace.training.epochs import batch_schedule
 from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
@@ -68,7 +68,7 @@ class TrainingData:
         """The submatrix of U of some labels, dense."""
         assert self.U is not None
         out = np.empty((len(labels), len(labels)), np.float32)
-        block_of(self.U.data, self.U.indices, self.U.indptr, labels, self.scratch, out)
+        dense_submatrix(self.U.data, self.U.indices, self.U.indptr, labels, self.scratch, out)
         return out
 
 

@@ -14,14 +14,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.average_link import link_average
+from labelspace.kernels.average_link import average_linkage
 from labelspace.kernels.complete_link import (
-    breadth_first,
-    depths_below,
-    join_smallest_first,
-    labels_below,
-    link_complete,
-    refold,
+    balance_heavy_paths,
+    breadth_first_order,
+    complete_linkage,
+    dendrogram_depths,
+    merge_smallest_first,
+    subtree_sizes,
 )
 from labelspace.labels.cooccurrence import shared_documents, similarity
 from labelspace.labels.tree import Nodes, balance, is_chain
@@ -57,12 +57,12 @@ class Dendrogram:
 
     def sizes(self) -> Longs:
         """The number of labels below each node. Shape (2 n - 1,)."""
-        sizes: Longs = labels_below(self.children, np.ones(self.n_labels, np.int64))
+        sizes: Longs = subtree_sizes(self.children, np.ones(self.n_labels, np.int64))
         return sizes
 
     def depths(self) -> Ints:
         """The number of merges from the root to each label. Shape (n,)."""
-        depths: Ints = depths_below(self.children)[: self.n_labels]
+        depths: Ints = dendrogram_depths(self.children)[: self.n_labels]
         return depths
 
     def height(self) -> int:
@@ -117,7 +117,7 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     n = S.shape[0]
     pairs, values = _upper_triangle(S)
     order = np.argsort(-values, kind="stable")
-    positive, link_similarity, nodes = link_complete(
+    positive, link_similarity, nodes = complete_linkage(
         S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order]
     )
     del S, order  # average link may need the memory
@@ -125,7 +125,7 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     if ties == "order":
         rest = _chain_merges(len(tops))
     else:
-        sizes = labels_below(positive, np.ones(n, np.int64))[tops]
+        sizes = subtree_sizes(positive, np.ones(n, np.int64))[tops]
         rest = _average_link_merges(_cluster_of_labels(positive, tops, n), sizes, pairs, values)
     children = np.concatenate([positive, _renumbered(rest, tops, n + len(positive))])
     children.sort(axis=1)
@@ -147,7 +147,7 @@ def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
     """
     if dendrogram.n_labels == 1:
         return dendrogram
-    folded = Dendrogram(*refold(dendrogram.children, dendrogram.similarity))
+    folded = Dendrogram(*balance_heavy_paths(dendrogram.children, dendrogram.similarity))
     return folded if folded.height() < dendrogram.height() else dendrogram
 
 
@@ -162,7 +162,7 @@ def to_nodes(dendrogram: Dendrogram) -> Nodes:
     if n == 1:
         first, last, label = np.array([[1, 0], [2, 0], [-1, 0]], np.int32)
         return Nodes(first, last, label, np.full(2, np.nan, np.float32))
-    order = breadth_first(dendrogram.children)
+    order = breadth_first_order(dendrogram.children)
     inner = order >= n
     first = np.where(inner, 2 * np.cumsum(inner) - 1, 0).astype(np.int32)
     last = np.where(inner, first + 2, 0).astype(np.int32)
@@ -216,7 +216,7 @@ def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floa
     """The merges of clusters by average link, and then of the remaining ones by their number of labels."""
     m = len(sizes)
     ends, totals = _cluster_edges(cluster, sizes, pairs, values)
-    merges, means = link_average(ends, totals, sizes.copy())
+    merges, means = average_linkage(ends, totals, sizes.copy())
     order = np.argsort(-means, kind="stable")
     node = np.arange(m + len(merges), dtype=np.int32)
     node[m + order] = np.arange(m, m + len(merges), dtype=np.int32)
@@ -224,7 +224,7 @@ def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floa
     is_top = np.ones(m + len(linked), bool)
     is_top[linked] = False
     tops = np.flatnonzero(is_top).astype(np.int32)
-    rest = join_smallest_first(labels_below(linked, sizes)[tops])
+    rest = merge_smallest_first(subtree_sizes(linked, sizes)[tops])
     return np.concatenate([linked, _renumbered(rest, tops, m + len(linked))])
 
 

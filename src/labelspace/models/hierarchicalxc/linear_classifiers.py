@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import spans, train_nodes
+from labelspace.kernels.tree_classifiers import leaf_ranges, train_nodes
 from labelspace.labels.tree import Nodes
 from labelspace.training.linear_weights import compact_ids, feature_major
 from labelspace.types import Csr, Floats, Ints, Longs
@@ -34,7 +34,7 @@ def train_linear_classifiers(
     if tree.n_labels == 1:  # nothing to learn
         empty = np.zeros(X.shape[1] + 1, np.int32)
         return LinearClassifiers(np.zeros(0, np.float32), empty[:0], empty, np.zeros(len(tree), np.float32))
-    bounds = spans(tree.first_child, tree.last_child)
+    bounds = leaf_ranges(tree.first_child, tree.last_child)
     order = np.empty(tree.n_labels, np.int32)
     leaves = np.flatnonzero(tree.label >= 0)
     order[bounds[leaves, 0]] = tree.label[leaves]

@@ -39,7 +39,7 @@ from labelspace.constraints import integer, layer_sizes, one_of, optional, parse
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.tree import Nodes
 from labelspace.models.base import Model
@@ -72,7 +72,7 @@ ROOT: Ints = np.zeros(1, np.int32)
 class CodeClassifiers(NamedTuple):
     """The node classifiers on codes, in 8 bits."""
 
-    weights: Bytes  # (n_nodes, code)
+    weights: Int8s  # (n_nodes, code)
     scales: Floats  # (n_nodes,)
     bias: Floats  # (n_nodes,)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.tree_classifiers import decisions
+from labelspace.kernels.tree_classifiers import classifier_targets
 from labelspace.labels.tree import Nodes
 from labelspace.training.sparse_layers import Batch
 from labelspace.types import Csr, Floats, Ints
@@ -34,7 +34,7 @@ class NodeTargets:
 
     def of_rows(self, rows: Ints) -> Batch:
         """A csr matrix (rows, n_nodes): for each row the nodes to train, with 1 for those on its paths, else 0."""
-        targets: Batch = decisions(
+        targets: Batch = classifier_targets(
             self.Y.indices, self.Y.indptr, rows, self.leaf_of, self.tree.parent, self.tree.first_child,
             self.tree.last_child, self.max_distance, self.mark,
         )  # fmt: skip

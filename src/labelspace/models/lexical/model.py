@@ -35,18 +35,18 @@ from labelspace.estimator import learned, param
 from labelspace.features.tokenizer import in_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels.phrase_matching import (
+    FULL_GRADES,
     N_BUCKETS,
+    N_FULL_BUCKETS,
     N_LEVELS,
-    N_WHOLE,
-    ONE,
-    SOME,
-    WHOLE,
+    PARTIAL_GRADES,
+    PROBABILITY_SCALE,
     Phrases,
-    best_matches,
+    bucket_grades,
     count_matches,
-    find_stems,
-    grades,
-    scratch,
+    empty_scratch,
+    lookup_stems,
+    topk_matches,
 )
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -138,7 +138,7 @@ class Lexical(Model):
 
     def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
         """Matched and right by bucket, and matched, right and expected by label (n of them) and level."""
-        rounded = np.round(ONE * expected).astype(np.int64)
+        rounded = np.round(PROBABILITY_SCALE * expected).astype(np.int64)
         tallies: dict[int, tuple[Longs, Longs]] = {}  # one per thread: integers add up the same in any order
         truth, truth_ends = Y.indices, Y.indptr.astype(np.int64)
 
@@ -148,8 +148,8 @@ class Lexical(Model):
                 tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
             count_matches(
-                find_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
-                scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
+                lookup_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
+                empty_scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
             )  # fmt: skip
 
         in_blocks(count, list(map(len, texts)))
@@ -162,8 +162,8 @@ class Lexical(Model):
 
         def find(start: int, stop: int) -> None:
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
-            best_matches(
-                find_stems(stems, phrases), forms, ends, phrases, scratch(phrases, self.n_labels_), self.log_odds_,
+            topk_matches(
+                lookup_stems(stems, phrases), forms, ends, phrases, empty_scratch(phrases, self.n_labels_), self.log_odds_,
                 self.shift_, out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 
@@ -176,8 +176,8 @@ def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
     matched, right = np.asarray(by_bucket, np.float64).T
     expected = np.concatenate(
         [
-            _smoothed(matched[:N_WHOLE], right[:N_WHOLE], WHOLE, WHOLE_WEIGHTS),
-            _smoothed(matched[N_WHOLE:], right[N_WHOLE:], SOME, SOME_WEIGHTS),
+            _smoothed(matched[:N_FULL_BUCKETS], right[:N_FULL_BUCKETS], FULL_GRADES, WHOLE_WEIGHTS),
+            _smoothed(matched[N_FULL_BUCKETS:], right[N_FULL_BUCKETS:], PARTIAL_GRADES, SOME_WEIGHTS),
         ]
     )
     return np.asarray((right + BUCKET_PRIOR * expected) / (matched + BUCKET_PRIOR))
@@ -197,7 +197,7 @@ def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured
 
 def indicators(sizes: tuple[int, ...]) -> Weights:
     """A one, and a one for each grade that a bucket has. Shape (n_buckets, 1 + n_grades)."""
-    table = grades(np.arange(np.prod(sizes)), sizes)
+    table = bucket_grades(np.arange(np.prod(sizes)), sizes)
     return np.hstack([np.ones((len(table), 1)), *(np.eye(size)[table[:, i]] for i, size in enumerate(sizes))])
 
 
@@ -209,7 +209,7 @@ def _log_odds(p: Weights) -> Weights:
 def _log_odds_shift(by_label: Longs, prior_strength: float) -> Floats:
     """By how much each label's log-odds differ from those expected, per level. Shape (n_labels, n_levels)."""
     matched, right, summed = np.moveaxis(by_label, -1, 0).astype(np.float64)
-    expected = summed / ONE / np.maximum(matched, 1)
+    expected = summed / PROBABILITY_SCALE / np.maximum(matched, 1)
     smoothed = (right + prior_strength * expected) / (matched + prior_strength)
     shift = np.where(matched > 0, _log_odds(smoothed) - _log_odds(expected), 0)
     return shift.astype(np.float32)

@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 
 from labelspace.features.tokenizer import Analyzer
-from labelspace.kernels.ngrams import index_keys
+from labelspace.kernels.ngrams import build_key_table
 from labelspace.kernels.phrase_matching import Phrases, hash_stems
 from labelspace.types import Ints, LabelSpace, Longs
 
@@ -85,8 +85,8 @@ def index_phrases(labels: LabelSpace, stemmed: bool) -> Phrases:
     at = np.arange(phrase_ends[-1]) - np.repeat(phrase_ends[:-1] - begins, lengths)
     node_ends = np.append(0, np.cumsum(np.bincount(node, minlength=edges.size + 1)))
     return Phrases(
-        index_keys(known, np.arange(known.size, dtype=np.int32)),
-        index_keys(edges, np.arange(1, edges.size + 1, dtype=np.int32)),
+        build_key_table(known, np.arange(known.size, dtype=np.int32)),
+        build_key_table(edges, np.arange(1, edges.size + 1, dtype=np.int32)),
         node_ends,
         np.argsort(node, kind="stable").astype(np.int32),
         np.array(label, np.int32)[kept],

@@ -46,7 +46,7 @@ from threadpoolctl import threadpool_limits
 from labelspace.constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import output_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.base import Model
@@ -128,7 +128,7 @@ class NeuralXC(Model):
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
     encoder_: QuantizedEncoder = learned(QuantizedEncoder)  # phi_i, f and psi_o without its output layer
-    output_weights_: Bytes = learned()  # (units, n_labels)
+    output_weights_: Int8s = learned()  # (units, n_labels)
     output_scales_: Floats = learned()  # (n_labels,)
     output_bias_: Floats = learned()  # (n_labels,)
     seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label has a training document

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.losses import subtract_at
-from labelspace.kernels.sparse_layers import subtract_labels
+from labelspace.kernels.losses import subtract_positives
+from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.training.autoencoder import LearningRates, SparseDecoder, SparseEncoder, TrainingPhase
 from labelspace.training.dense_layers import Stack
 from labelspace.training.losses import sigmoid_inplace, squared_error_gradient
@@ -70,6 +70,6 @@ class OutputLoss:
 
     def _subtract_truth(self, part: Floats, start: int) -> None:
         if self.sampled is None:
-            subtract_labels(self.Y.indices, self.Y.indptr, self.rows, start, part)
+            subtract_label_block(self.Y.indices, self.Y.indptr, self.rows, start, part)
         else:
-            subtract_at(self.sampled.columns, self.sampled.ends, 0, False, part)
+            subtract_positives(self.sampled.columns, self.sampled.ends, 0, False, part)

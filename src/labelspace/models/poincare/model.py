@@ -45,8 +45,8 @@ from labelspace.constraints import Constraint, integer, one_of, optional, real
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.quantize import Bytes
-from labelspace.kernels.threads import side_by_side
+from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.threads import run_parallel
 from labelspace.labels.rank_correlation import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -121,7 +121,7 @@ class Poincare(Model):
     )
     random_state: int = parameters.random_state()
 
-    theta_: Bytes = learned()  # (n_estimators, n_features, embedding_dim)
+    theta_: Int8s = learned()  # (n_estimators, n_features, embedding_dim)
     theta_scales_: Floats = learned()  # (n_estimators, n_features)
     document_indexes_: list[index.Ball] = learned(index.Ball)  # per learner; ids are rows of Y_
     label_indexes_: list[index.Ball] = learned(index.Ball)  # per learner: the labels with a training document
@@ -140,7 +140,7 @@ class Poincare(Model):
         data = TrainingData.build(X[split.train_rows], Y[split.train_rows], split.held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
         with threadpool_limits(1, user_api="blas"):
-            learners = side_by_side(  # steps 2 to 7
+            learners = run_parallel(  # steps 2 to 7
                 lambda number, tick: train_learner(data, self, number, tick),
                 self.n_estimators,
                 lambda done: context.progress("batches", min(done, total), total),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labelspace import index
-from labelspace.kernels.quantize import Bytes
+from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Manifold
@@ -87,7 +87,7 @@ def create_optimizer(name: str, table: Floats) -> RowOptimizer:
     return RowAdagrad(len(table)) if name == "adagrad" else RowAdam(*table.shape)
 
 
-def embed_documents(X: Csr, theta: Bytes, scales: Floats, manifold: Manifold) -> Floats:
+def embed_documents(X: Csr, theta: Int8s, scales: Floats, manifold: Manifold) -> Floats:
     """The points of documents by a quantized theta; each depends on its row alone. Shape (n, dimension)."""
     out = np.empty((X.shape[0], theta.shape[1]), np.float32)
     zeros = np.zeros(theta.shape[1], np.float32)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.losses import label_loss_gradients, similarity_loss_gradient
 from labelspace.models.poincare.network import Net
@@ -41,7 +41,7 @@ class Split(NamedTuple):
 class Learner(NamedTuple):
     """A trained learner, with theta in 8 bits."""
 
-    theta: Bytes
+    theta: Int8s
     theta_scales: Floats
     label_points: Floats  # of the labels with a document
     validation_scores: list[float]  # after each epoch

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from labelspace.kernels.code_search import mean_of_lists
-from labelspace.kernels.quantize import Bytes
+from labelspace.kernels.code_search import average_tree_lists
+from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.codes import CodeTree
@@ -49,13 +49,13 @@ class LabelDecoder:
     decoder: CodeDecoder
     tree: CodeTree
     label_shares: Floats  # (n_labels,)
-    embeddings: Bytes | Floats  # (n_features or n_tokens, word_dim)
+    embeddings: Int8s | Floats  # (n_features or n_tokens, word_dim)
     embedding_scales: Floats  # (n_features or n_tokens,)
     prefixes: PrefixTable | None  # None where sequences are generated
 
     @classmethod
     def build(
-        cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats, embeddings: Bytes | Floats, scales: Floats
+        cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats, embeddings: Int8s | Floats, scales: Floats
     ) -> LabelDecoder:
         """Compute what does not depend on documents."""
         prefixes = None if decoder.config.sequences else PrefixTable.build(decoder, tree, label_shares)
@@ -100,7 +100,7 @@ def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, op
     if n_trees == 1:
         return lists
     top = TopK.empty(inputs.n, k)
-    mean_of_lists(labels, scores, top.labels, top.scores)
+    average_tree_lists(labels, scores, top.labels, top.scores)
     return top
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.random_walks import walk
+from labelspace.kernels.random_walks import sample_walks
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
@@ -40,7 +40,7 @@ def walk_cooccurrence(Y: Csr, seed: int) -> Csr:
     def count_block(start: int, stop: int) -> None:
         walks = np.empty((stop - start, WALK_LENGTH), np.int32)
         graph = (Y.indices, Y.indptr, by_label.indices, by_label.indptr, cumulative)
-        walk(*graph, starts[start:stop], seed * 1_000_003 + start, walks)
+        sample_walks(*graph, starts[start:stop], seed * 1_000_003 + start, walks)
         rows = np.concatenate([walks[:, :-distance].ravel() for distance in range(1, WINDOW + 1)])
         columns = np.concatenate([walks[:, distance:].ravel() for distance in range(1, WINDOW + 1)])
         counts[start // WALK_BLOCK] = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)

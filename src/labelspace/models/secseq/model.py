@@ -35,7 +35,7 @@ from labelspace.errors import DataError, require
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import GIVEN, SEQUENCES, WORDS, View, Views
-from labelspace.kernels.quantize import Bytes
+from labelspace.kernels.quantize import Int8s
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -86,7 +86,7 @@ class SequenceModel(Model):
     n_samples: int = param(100, integer(1), "Samples per document with sampling.")
     random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
 
-    embeddings_: Bytes = learned()  # (n_estimators, n_features or n_tokens, hidden_dim or word_dim)
+    embeddings_: Int8s = learned()  # (n_estimators, n_features or n_tokens, hidden_dim or word_dim)
     embedding_scales_: Floats = learned()  # (n_estimators, n_features or n_tokens)
     weights_: Floats = learned()  # (n_estimators, n_weights)
     digits_: npt.NDArray[np.int32] = learned()  # (n_estimators, n_labels, code_length)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelspace.kernels.code_search import draw_codes, search_codes
+from labelspace.kernels.code_search import sample_codes, search_codes
 from labelspace.labels.codes import CodeTree
 from labelspace.models.secseq.decoder import CodeDecoder
 from labelspace.types import Floats, Ints, TopK
@@ -80,7 +80,7 @@ class PrefixTable:
     def sample(self, contexts: Floats, softmax: bool, n_samples: int, k: int, seed: int) -> TopK:
         """The k labels that are drawn most often for context vectors (n, hidden_dim)."""
         top = TopK.empty(len(contexts), k)
-        draw_codes(
+        sample_codes(
             contexts, self.outputs, self.gates, self.gate_row, self.digit, self.prior, self.fixed_logit,
             self.first_child, self.last_child, self.label, softmax, n_samples, seed, top.labels, top.scores,
         )  # fmt: skip

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from labelspace.kernels.random_numbers import uniform
+from labelspace.kernels.random_numbers import uniform_from_key
 from labelspace.labels.codes import CodeTree
 from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
 from labelspace.models.secseq.objectives import MAX_LABELS, digit_mask
@@ -126,7 +126,7 @@ def _best_digits(sequences: Tensor, digits: Tensor) -> tuple[Tensor, Tensor]:
 def _sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Every hypothesis, and a digit drawn at random for it; draws depend on seed, hypothesis and step alone."""
     n, m, n_values = log_probabilities.shape
-    draws = [uniform(np.uint64((seed * MAX_LABELS * 64 + step) * m + number)) for number in range(m)]
+    draws = [uniform_from_key(np.uint64((seed * MAX_LABELS * 64 + step) * m + number)) for number in range(m)]
     cumulative = log_probabilities.exp().cumsum(2)
     thresholds = torch.tensor(draws, dtype=cumulative.dtype)[None, :, None] * cumulative[:, :, -1:]
     digits = (cumulative <= thresholds).sum(2).clamp(max=n_values - 1)

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 import torch
 from threadpoolctl import threadpool_limits
 
-from labelspace.kernels.quantize import Bytes, quantize_int8
-from labelspace.kernels.threads import side_by_side
+from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.kernels.threads import run_parallel
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.decoder import CodeDecoder
@@ -42,7 +42,7 @@ Tick = Callable[[int], None]
 class TrainedTree(NamedTuple):
     """What is learned for one code tree."""
 
-    embeddings: Bytes
+    embeddings: Int8s
     embedding_scales: Floats
     weights: Floats
     label_shares: Floats
@@ -94,7 +94,7 @@ class TreeTrainer:
     def train(self) -> list[TrainedTree]:
         """Train all trees, in parallel."""
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            return side_by_side(
+            return run_parallel(
                 self.train_tree,
                 len(self.codes),
                 lambda done: self.progress("tokens", min(done, self.n_tokens), self.n_tokens),

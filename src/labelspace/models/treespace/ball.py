@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelspace.kernels.level_embeddings import RADIUS, TINY
+from labelspace.kernels.level_embeddings import EPSILON, MAX_NORM
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.types import Floats
 
@@ -19,8 +19,8 @@ def bound_norms(layout: LevelLayout, documents: Floats, ball: bool) -> tuple[Flo
         return documents, norms
     documents = documents.copy()
     for level, part in enumerate(layout.level_slices()):
-        raw_norms = np.linalg.norm(documents[:, part], axis=1) + TINY
-        norms[:, level] = RADIUS * np.tanh(raw_norms / RADIUS)
+        raw_norms = np.linalg.norm(documents[:, part], axis=1) + EPSILON
+        norms[:, level] = MAX_NORM * np.tanh(raw_norms / MAX_NORM)
         documents[:, part] *= (norms[:, level] / raw_norms)[:, None]
     return documents, norms
 
@@ -32,10 +32,10 @@ def bound_norms_backward(
     out = np.empty_like(raw)
     for level, part in enumerate(layout.level_slices()):
         norm = norms[:, level : level + 1]
-        unit, raw_norm = bounded[:, part] / norm, np.linalg.norm(raw[:, part], axis=1)[:, None] + TINY
+        unit, raw_norm = bounded[:, part] / norm, np.linalg.norm(raw[:, part], axis=1)[:, None] + EPSILON
         gradient = by_bounded[:, part]
         radial = np.einsum("ij,ij->i", gradient, unit)[:, None]
-        slope = 1 - (norm / RADIUS) ** 2  # of RADIUS tanh(norm / RADIUS)
+        slope = 1 - (norm / MAX_NORM) ** 2  # of MAX_NORM tanh(norm / MAX_NORM)
         tangential = (gradient - radial * unit) * (norm / raw_norm)
         out[:, part] = tangential + unit * slope * (radial + by_norms[:, level : level + 1])
     return out

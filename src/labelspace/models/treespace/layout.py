@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.labels.tree import Nodes
 from labelspace.types import Floats, Ints, Longs
 
@@ -73,7 +73,7 @@ class LevelLayout:
         return self.offset[nodes][:, None] + np.arange(self.width[nodes[0]])
 
 
-def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Bytes, Floats]:
+def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floats]:
     """The node embeddings as int8, and a scale per node."""
     out, scales = np.zeros(len(embeddings), np.int8), np.ones(len(layout.nodes), np.float32)
     for level in range(layout.levels):

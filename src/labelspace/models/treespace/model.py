@@ -40,9 +40,9 @@ from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
-from labelspace.kernels.code_search import mean_of_lists
-from labelspace.kernels.level_embeddings import search_levels
-from labelspace.kernels.threads import run_blocks, side_by_side
+from labelspace.kernels.code_search import average_tree_lists
+from labelspace.kernels.level_embeddings import level_beam_search
+from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import consistent
 from labelspace.labels.tree import Nodes
@@ -131,7 +131,7 @@ class Treespace(Model):
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
-            self.estimators_ = side_by_side(
+            self.estimators_ = run_parallel(
                 lambda number, tick: self._train_learner(data, number, batch_size, epochs, tick),
                 self.n_estimators,
                 lambda done: context.progress("epochs", min(done, total), total),
@@ -209,7 +209,7 @@ class Treespace(Model):
         def search(start: int, stop: int) -> None:
             for at, net in enumerate(self.estimators_):
                 documents, norms = bound_norms(layout, net.document_vectors(X[start:stop]), ball)
-                search_levels(
+                level_beam_search(
                     documents, norms, net.node_embeddings, net.node_scales, node_norms[at], net.node_bias, *layout.tree,
                     self.tree_.label, layout.level, layout.offset, layout.width, layout.document_offset, ball,
                     self.beam_size, labels[at, start:stop], scores[at, start:stop],
@@ -222,7 +222,7 @@ class Treespace(Model):
         """The mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
         if len(labels) > 1:
-            mean_of_lists(labels, probabilities, top.labels, top.scores)
+            average_tree_lists(labels, probabilities, top.labels, top.scores)
         else:  # in the order of the search, whose log-probabilities have more digits
             top = TopK(labels[0], np.where(labels[0] >= 0, probabilities[0], -np.inf))
         if self.rare_boost:  # rare labels may outrank their ancestors: consistency is given up

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labelspace.kernels.level_embeddings import TINY, learn_children, map_units, passes
-from labelspace.kernels.quantize import Bytes, quantize_int8
+from labelspace.kernels.level_embeddings import EPSILON, node_visits, relu_matmul, update_children
+from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
@@ -66,7 +66,7 @@ class LevelNet:
         active = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         scale = np.float32(1 / (1 - dropout))
         hidden = np.where(active, units * scale, np.float32(0))
-        visits = passes(rows, starts, on_path, self.layout.nodes.last_child)
+        visits = node_visits(rows, starts, on_path, self.layout.nodes.last_child)
         levels = self._rows_by_level(visits[0], visits[1])
         raw = np.zeros((len(units), len(self.level_maps.value)), np.float32)
         for at, part in levels:
@@ -107,7 +107,7 @@ class LevelNet:
         if projections is not None:
             targets = projections.targets(parents, self.embeddings)
         residuals = np.zeros_like(targets)
-        learn_children(
+        update_children(
             parents, np.append(parent_starts, len(order)), order, visit_rows, child_starts, row_ends, on_path,
             documents, norms, weights, *layout.tree, layout.level, layout.offset, layout.width, layout.document_offset,
             self.embeddings, self.bias, self.squares, self.bias_squares, targets, 2 * self.consistency_weight,
@@ -125,11 +125,11 @@ class LevelNet:
 class QuantizedLevelNet:
     """A trained network: features and nodes in 8 bits."""
 
-    feature_embeddings: Bytes  # (n_features, hidden)
+    feature_embeddings: Int8s  # (n_features, hidden)
     feature_scales: Floats  # (n_features,)
     hidden_bias: Floats  # (hidden,)
     level_maps: Floats  # (hidden, sum of the levels' widths)
-    node_embeddings: Bytes  # (sum of the nodes' widths,)
+    node_embeddings: Int8s  # (sum of the nodes' widths,)
     node_scales: Floats  # (n_nodes,)
     node_bias: Floats  # (n_nodes,)
 
@@ -152,12 +152,12 @@ class QuantizedLevelNet:
             hidden,
         )  # fmt: skip
         out = np.empty((X.shape[0], self.level_maps.shape[1]), np.float32)
-        map_units(hidden, self.level_maps, out)
+        relu_matmul(hidden, self.level_maps, out)
         return out
 
     def node_norms(self, layout: LevelLayout) -> Floats:
         """The norms of the node embeddings; 1 for the root. Shape (n_nodes,)."""
         norms = np.ones_like(self.node_scales)
         sums = np.add.reduceat(np.square(self.node_embeddings, dtype=np.float32), layout.offset[1:])
-        norms[1:] = np.sqrt(sums) * self.node_scales[1:] + TINY
+        norms[1:] = np.sqrt(sums) * self.node_scales[1:] + EPSILON
         return norms
