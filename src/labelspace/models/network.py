@@ -27,12 +27,12 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import integer, optional, real
-from labelspace.estimator import learned, param
+from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import network_topk, subtract_label_block
 from labelspace.kernels.threads import run_blocks
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.training.epochs import batch_schedule, batches
@@ -63,16 +63,14 @@ class Network(Model):
     title = "one hidden layer, binary cross-entropy over all labels"
     choose_when = "a document has many labels, and the labels are at most some tens of thousands"
 
-    hidden_dim: int = param(256, integer(1), "Units of the hidden layer.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
-    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
-    dropout: float = param(0.1, real(at_least=0, below=1), "Share of hidden units dropped in training.")
-    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    hidden_dim: int = parameters.hidden_dim(256)
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    learning_rate: float = parameters.learning_rate(0.003)
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
+    dropout: float = parameters.dropout(0.1)
+    input_dropout: float = parameters.input_dropout(0.0)
+    random_state: int = parameters.random_state()
 
     feature_embeddings_: Int8s = learned()  # E (n_features, hidden)
     feature_scales_: Floats = learned()  # (n_features,)

@@ -35,13 +35,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.constraints import integer, layer_sizes, one_of, parse_layer_sizes, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.tree import Nodes
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_labels
@@ -110,24 +111,22 @@ class HierarchicalXC(Model):
         one_of("joint", "staged", "pretrained"),
         "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all).",
     )
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
-    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    learning_rate: float = parameters.learning_rate(0.003)
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.")
-    dropout: float = param(0.1, real(at_least=0, below=1), "Share of hidden units dropped in training.")
-    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    dropout: float = parameters.dropout(0.1)
+    input_dropout: float = parameters.input_dropout(0.0)
     n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
     off_path: int = param(1, integer(0), "Steps that training documents are followed off their paths, as negatives.")
-    C: float = param(10.0, real(above=0), "Inverse regularization strength of the linear classifiers.")
-    threshold: float = param(0.1, real(at_least=0), "Weights smaller than this are set to zero.")
-    beam_size: int = param(20, integer(1), "Nodes or prefixes kept at each level of the search.")
+    C: float = parameters.C(10.0)
+    threshold: float = parameters.threshold(0.1)
+    beam_size: int = parameters.beam_size(20)
     follow_threshold: float = param(
         0.0, real(at_least=0, below=1), "Minimum probability of a child to be followed in the search."
     )
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     tree_: Nodes = learned(Nodes)  # over the labels with training documents
     encoder_: QuantizedEncoder | None = learned(QuantizedEncoder)  # this and the next with ``input="code"``

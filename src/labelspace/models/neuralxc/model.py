@@ -49,6 +49,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import output_topk
 from labelspace.kernels.threads import run_blocks
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
@@ -109,23 +110,19 @@ class NeuralXC(Model):
     )
     reduction: str = param("sum", one_of("sum", "mean"), "Sum or mean over features and labels in the losses.")
     prior_bias: bool = param(True, boolean(), "Start label biases at the log-odds of label frequency.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    learning_rate: float = param(0.003, real(above=0), "Learning rate.")
-    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    learning_rate: float = parameters.learning_rate(0.003)
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float | None = param(
         None,
         optional(real(at_least=0, below=1)),
         "Share of hidden units dropped in training; none chooses it by the number of documents.",
     )
-    input_dropout: float = param(0.0, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    input_dropout: float = parameters.input_dropout(0.0)
     n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
-    n_negatives: int = param(
-        2048, integer(1), "Negative labels sampled per batch, where not all labels are trained on."
-    )
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    n_negatives: int = parameters.n_negatives(2048)
+    random_state: int = parameters.random_state()
 
     encoder_: QuantizedEncoder = learned(QuantizedEncoder)  # phi_i, f and psi_o without its output layer
     output_weights_: Int8s = learned()  # (units, n_labels)

@@ -30,13 +30,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.constraints import Constraint, integer, one_of, optional, real
+from labelspace.constraints import Constraint, integer, one_of
 from labelspace.errors import DataError, require
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import GIVEN, SEQUENCES, WORDS, View, Views
 from labelspace.kernels.quantize import Int8s
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
@@ -67,24 +68,18 @@ class SequenceModel(Model):
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
     decoder_dim: int = param(256, integer(1), "Units of the decoder.")
     word_dim: int = param(128, integer(1), "Dimension of word embeddings, for encoders that read words.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
-    learning_rate: float = param(0.004, real(above=0), "Learning rate.")
-    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
-    dropout: float = param(0.3, real(at_least=0, below=1), "Share of hidden units dropped in training.")
-    input_dropout: float = param(0.1, real(at_least=0, below=1), "Share of a document's features dropped in training.")
-    clip_norm: float = param(10.0, real(above=0), "Gradients are clipped to this norm.")
-    patience: int | None = param(
-        None,
-        optional(integer(1)),
-        "Stop after this many epochs without improvement on validation documents; none runs all epochs.",
-    )
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
+    learning_rate: float = parameters.learning_rate(0.004)
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
+    dropout: float = parameters.dropout(0.3)
+    input_dropout: float = parameters.input_dropout(0.1)
+    clip_norm: float = parameters.clip_norm(10.0)
+    patience: int | None = parameters.patience()
     decoding: str = param("beam", one_of("beam", "sampling"), "Beam search, or sampling.")
-    beam_size: int = param(32, integer(1), "Nodes or prefixes kept at each level of the search.")
+    beam_size: int = parameters.beam_size(32)
     n_samples: int = param(100, integer(1), "Samples per document with sampling.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    random_state: int = parameters.random_state()
 
     embeddings_: Int8s = learned()  # (n_estimators, n_features or n_tokens, hidden_dim or word_dim)
     embedding_scales_: Floats = learned()  # (n_estimators, n_features or n_tokens)

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import integer, one_of, optional, real
+from labelspace.constraints import integer, one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -46,6 +46,7 @@ from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import consistent
 from labelspace.labels.tree import Nodes
+from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.ball import bound_norms
@@ -89,28 +90,26 @@ class Treespace(Model):
     space: str = param("euclidean", one_of(*SPACES), "Geometry of the label embeddings.")
     root_dim: int = param(64, integer(1), "Dimension of the embeddings of the first level.")
     embedding_dim: int = param(256, integer(1), "Dimension of the embeddings of the last level.")
-    hidden_dim: int = param(512, integer(1), "Units of the hidden layer.")
+    hidden_dim: int = parameters.hidden_dim(512)
     level_weight: float = param(1.0, real(above=0), "Weight of each level's loss relative to the level above.")
     consistency_weight: float = param(
         0.0, real(at_least=0), "Weight of the consistency loss between parents and children."
     )
     projection_rank: int = param(1, integer(1), "Rank of a parent's own projection.")
     weight_decay: float = param(0.0, real(at_least=0), "Weight decay.")
-    label_text: float = param(0.5, real(at_least=0), "Weight of the labels' own texts; 0 leaves them out.")
+    label_text: float = parameters.label_text(0.5)
     n_estimators: int = param(3, integer(1), "Number of learners, averaged.")
-    epochs: int | None = param(
-        None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents."
-    )
-    batch_size: int = param(256, integer(1), "Maximum batch size.")
+    epochs: int | None = parameters.epochs()
+    batch_size: int = parameters.batch_size()
     learning_rate: float = param(0.05, real(above=0), "Learning rate of the label embeddings.")
-    feature_learning_rate: float = param(0.1, real(above=0), "Learning rate of the feature embeddings.")
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dense_learning_rate: float = param(0.002, real(above=0), "Learning rate of the dense layers.")
-    dropout: float = param(0.4, real(at_least=0, below=1), "Share of hidden units dropped in training.")
-    input_dropout: float = param(0.1, real(at_least=0, below=1), "Share of a document's features dropped in training.")
+    dropout: float = parameters.dropout(0.4)
+    input_dropout: float = parameters.input_dropout(0.1)
     rare_boost: float = param(0.0, real(at_least=0), "Prefer labels with few documents; 0 ranks by probability.")
     branching_factor: int = param(16, integer(2), "Children per node of a learned hierarchy.")
-    beam_size: int = param(20, integer(1), "Nodes or prefixes kept at each level of the search.")
-    random_state: int = param(0, integer(0), "Seed of everything drawn at random.")
+    beam_size: int = parameters.beam_size(20)
+    random_state: int = parameters.random_state()
 
     tree_: Nodes = learned(Nodes)
     level_dims_: Ints = learned()  # (levels,)
