@@ -1,4 +1,4 @@
-"""What the scripts that change one setting at a time have in common: their arguments, documents and table."""
+"""Common parts of the ablation scripts, which change one parameter at a time: arguments, documents, table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labelspace.data.splits import hold_out
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, TopK
 
-LARGE = 50_000  # documents
+LARGE = 50_000  # documents in train
 Measure = Callable[[Dataset, Dataset, dict[str, Any]], list[float]]
 
 
@@ -23,47 +23,47 @@ def arguments(description: str | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
-    parser.add_argument("--seeds", type=int, default=1, help="how many; figures are their means")
-    parser.add_argument("--only", nargs="*", default=[], help="names of rows")
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds; figures are means over them")
+    parser.add_argument("--only", nargs="*", default=[], help="names of the rows to run")
     parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all rows")
     return parser.parse_args()
 
 
-def documents(data: str, most: int | None = None) -> tuple[Dataset, Dataset]:
-    """Documents to train on, and others: dev, or else a fifth of train (a twentieth of very many), ``most`` of them."""
+def documents(data: str, max_test: int | None = None) -> tuple[Dataset, Dataset]:
+    """Training and test documents: the latter are dev, or else a fifth of train (a twentieth of a large one)."""
     source = open_source(data)
     train = source.train()
     unseen = source.dev(train.labels)
     if unseen is None:
         train, unseen = hold_out(train, 0.05 if len(train) > LARGE else 0.2, seed=0)
-    if most is not None:
-        unseen = unseen.rows(np.sort(np.random.default_rng(0).permutation(len(unseen))[:most]))
-    print(f"{len(train)} documents to train on, {len(unseen)} to measure on")
+    if max_test is not None:
+        unseen = unseen.rows(np.sort(np.random.default_rng(0).permutation(len(unseen))[:max_test]))
+    print(f"{len(train)} training documents, {len(unseen)} test documents")
     return train, unseen
 
 
 def timed(tagger: Tagger, train: Dataset, unseen: Dataset) -> tuple[TopK, float, float]:
-    """Train, and give five labels a document: these, CPU seconds of the training, CPU milliseconds a document."""
+    """Train and predict: the top 5 per document, CPU seconds of the training, CPU milliseconds per document."""
     before = time.process_time()
     tagger.fit_dataset(train)
-    taken = time.process_time() - before
-    tagger.predict_topk(unseen.rows([0]).inputs, 5)  # compiles, and makes ready
+    train_seconds = time.process_time() - before
+    tagger.predict_topk(unseen.rows([0]).inputs, 5)  # compiles kernels, fills caches
     before = time.process_time()
     top = tagger.predict_topk(unseen.inputs, 5)
-    return top, taken, 1e3 * (time.process_time() - before) / len(unseen)
+    return top, train_seconds, 1e3 * (time.process_time() - before) / len(unseen)
 
 
 def table(
     args: argparse.Namespace, rows: Mapping[str, dict[str, Any]], heads: Sequence[str], digits: Sequence[int],
-    measure: Measure, most: int | None = None,
+    measure: Measure, max_test: int | None = None,
 ) -> None:  # fmt: skip
-    """Print a row for each setting; ``digits`` are those behind the point of each column."""
-    train, unseen = documents(args.data, most)
+    """Print a row for each setting; ``digits`` are the decimals of each column."""
+    train, unseen = documents(args.data, max_test)
     print(f"| | {' | '.join(heads)} |\n|---|{'---|' * len(heads)}")
     for name, changed in rows.items():
         if args.only and name not in args.only:
             continue
         settings = {**parse_settings(args.settings), **changed}
-        runs = [measure(train, unseen, {**settings, "seed": seed}) for seed in range(args.seeds)]
-        cells = [f"{value:.{places}f}" for value, places in zip(np.mean(runs, axis=0), digits, strict=True)]
+        runs = [measure(train, unseen, {**settings, "random_state": seed}) for seed in range(args.seeds)]
+        cells = [f"{value:.{decimals}f}" for value, decimals in zip(np.mean(runs, axis=0), digits, strict=True)]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)

@@ -1,9 +1,9 @@
-"""How label_tree's cost grows with the number of labels: planted data of the same kind at several sizes.
+"""Training cost of label_tree against the number of labels, on planted data of several sizes.
 
     python benchmarks/scaling.py [--labels 10000,100000,1000000] [--documents-per-label 1] [--set KEY=VALUE ...]
 
-Each size runs in a child process, so that its peak memory is its own, and prints a line of JSON. ``us_per_unit`` is the
-training CPU time over documents x non-zeros x log2(labels): level where the cost grows as the papers say.
+Each size runs in a child process, for its peak memory, and prints a line of JSON. ``us_per_unit`` is the training CPU
+time over documents x non-zeros x log2(labels): constant where the cost grows as in the papers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 
 from labelspace.cli.options import make_recipe
 from labelspace.data.synthetic import planted
-from labelspace.experiment import latency, timed
+from labelspace.experiment.timing import latency, timed
 from labelspace.models.registry import create
 
 HELD_OUT = 2000
 
 
 def measure(labels: int, documents: int, settings: list[str]) -> dict[str, float]:
-    """Train and tag once at one size, in this process, after compiling on a handful of rows."""
+    """Train and predict once at one size, in this process, after compiling kernels on a small set."""
     model = make_recipe("label_tree", settings, "tfidf", 0).tagger().model
     small = planted(n=3000, d=2000, l=3000, seed=1)
     assert small.X is not None
@@ -60,12 +60,12 @@ def measure(labels: int, documents: int, settings: list[str]) -> dict[str, float
 
 
 def main() -> None:
-    """One child process a size."""
+    """One child process per size."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labels", default="10000,100000,1000000")
     parser.add_argument("--documents-per-label", type=float, default=1.0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--one", type=int, default=0, help="measure this number of labels here (used by this script)")
+    parser.add_argument("--one", type=int, default=0, help="labels to measure in this process (used by this script)")
     args = parser.parse_args()
     if args.one:
         print(json.dumps(measure(args.one, round(args.one * args.documents_per_label), args.set)))

@@ -1,4 +1,4 @@
-"""Data for measuring, cut and made into features."""
+"""Training and test data of the benchmarks, as features."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Split = tuple[Csr, Csr]
 
 
 def read(path: str, split: str, settings: Mapping[str, Any]) -> tuple[Split, Split]:
-    """The training documents and the unseen ones: the test file, or ``dev.*``, or else a fifth of train.
+    """Training documents and test documents: those of the test file, or of ``dev.*``, or else a fifth of train.
 
-    ``settings`` are those of the tf-idf features, for texts.
+    ``settings`` are parameters of the TF-IDF features, for texts.
     """
     source = open_source(path)
     train = source.train()

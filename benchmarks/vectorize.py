@@ -3,7 +3,7 @@
 Usage: python benchmarks/vectorize.py DATA [--ngrams 2] [--min-df 2] [--rounds 1]
 
 DATA is a .jsonl or .jsonl.gz file of objects with a "text", or a folder with train.jsonl(.gz). Each side runs in a
-process of its own, which reads the texts first; the figures are of ``fit_transform`` alone, the best round. Prints one
+separate process, which reads the texts first; the figures are of ``fit_transform`` alone, the best round. Prints one
 JSON line.
 """
 
@@ -46,23 +46,23 @@ def build(side: str, ngrams: int, min_df: int) -> Any:  # noqa: ANN401 - one of 
 
 
 def peak_mb() -> float:
-    """The most memory this process has held."""
+    """Peak memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def latencies_ms(vectorizer: Any, texts: list[str]) -> list[float]:  # noqa: ANN401
     """Milliseconds of each of many short texts, one at a time: p50 and p99."""
     short = [" ".join(text.split()[:SHORT_WORDS]) for text in texts[:SHORT_TEXTS]]
-    taken = []
+    milliseconds = []
     for text in short:
         start = time.perf_counter()
         vectorizer.transform([text])
-        taken.append(1000 * (time.perf_counter() - start))
-    return [round(float(q), 4) for q in np.percentile(taken, [50, 99])]
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    return [round(float(q), 4) for q in np.percentile(milliseconds, [50, 99])]
 
 
 def run_side(side: str, args: argparse.Namespace, out: Path) -> None:
-    """Measure one side, and leave its figures and matrix in a folder."""
+    """Measure one side, and write its figures and matrix to a folder."""
     texts = read_texts(args.data)
     build(side, args.ngrams, 1).fit_transform(texts[:50])  # compiled kernels are loaded, modules imported
     before = peak_mb()
@@ -89,7 +89,7 @@ def run_side(side: str, args: argparse.Namespace, out: Path) -> None:
 
 
 def compare(args: argparse.Namespace) -> dict[str, Any]:
-    """Run both sides, and hold their matrices against each other."""
+    """Run both sides, and compare their matrices."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
         for side in ("labelspace", "scikit-learn"):

@@ -9,7 +9,7 @@ from labelspace import Tagger
 from labelspace.data.records import Record
 from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.features.tfidf import Tfidf
-from labelspace.labels.hierarchy import consistent
+from labelspace.labels.hierarchy import include_ancestors
 from labelspace.metrics import consistent_at_k
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import Dataset, Hierarchy, LabelSpace
@@ -182,7 +182,7 @@ def test_consistent_tags_list_ancestors_first(data):
     as_ranked, closed = tagger.predict_topk(texts, 7), tagger.predict_topk(texts, 7, consistent=True)
     assert consistent_at_k(as_ranked, tree, 7) < 1
     assert consistent_at_k(closed, tree, 7) == 1
-    assert np.array_equal(closed.labels, consistent(tagger.predict_topk(texts, 40), tree, 7).labels)
+    assert np.array_equal(closed.labels, include_ancestors(tagger.predict_topk(texts, 40), tree, 7).labels)
     assert np.array_equal(tagger.predict_topk(texts, 3, consistent=True).labels, closed.labels[:, :3])
     assert tagger.predict_topk(texts, 99, consistent=True).k == 99
     assert tagger.tag(texts[3], 7, consistent=True) == tagger.tag_batch(texts, 7, consistent=True)[3]

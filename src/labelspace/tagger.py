@@ -21,7 +21,7 @@ from labelspace.estimator import Stateful
 from labelspace.features.base import Features, check_texts
 from labelspace.features.registry import features_class
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
-from labelspace.labels.hierarchy import consistent as with_ancestors
+from labelspace.labels.hierarchy import include_ancestors as with_ancestors
 from labelspace.models.base import Model
 from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
 from labelspace.models.checks import Inputs, check_k

@@ -19,8 +19,8 @@ LABELS = [["baking"], ["baking", "dough"], ["fish"], ["fish", "grilling"]] * 2
 @pytest.fixture
 def model(run, monkeypatch):
     """Let ``popular`` write its four labels as codes of two trees."""
-    one = Codes(np.array([[0, 1], [0, 1], [2, 0], [2, 1]], np.int32), width=3)
-    other = Codes(np.array([[1, 0], [0, 0], [2, 2], [2, 1]], np.int32), width=3)
+    one = Codes(np.array([[0, 1], [0, 1], [2, 0], [2, 1]], np.int32), code_size=3)
+    other = Codes(np.array([[1, 0], [0, 0], [2, 2], [2, 1]], np.int32), code_size=3)
     monkeypatch.setattr(Popular, "label_codes", lambda self: [one, other])
     Tagger("popular").fit(TEXTS, LABELS).save("model")
     return "model"

@@ -8,7 +8,7 @@ import pytest
 
 from labelspace import create
 from labelspace.errors import NotFittedError, ParameterError
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.models.popular import Popular
 from labelspace.tagger import Tagger
 
@@ -29,7 +29,7 @@ def chain_like(run, monkeypatch):
     inner = np.arange(0, 80, 2)
     first[inner], last[inner], label[inner] = inner + 1, inner + 3, -1
     label[inner + 1], label[-1] = np.arange(40), 40
-    monkeypatch.setattr(Popular, "label_trees", lambda self: [Nodes(first, last, label)])
+    monkeypatch.setattr(Popular, "label_trees", lambda self: [TreeNodes(first, last, label)])
     create("popular").fit(np.eye(41), np.eye(41)).save("bare")
     return "bare"
 

@@ -1,4 +1,4 @@
-"""Vectors of a pretrained encoder: order, length, repetition; and what is said where its package is missing."""
+"""Embeddings of a pretrained encoder: order, norm, repetition; and the error where its package is missing."""
 
 import subprocess
 import sys
@@ -7,10 +7,10 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from labelspace import store
 from labelspace.errors import DataError, MissingExtraError, ParameterError
-from labelspace.features import Embeddings, create_features, embeddings
-from labelspace.features.embeddings import DIMENSION, embed_texts
+from labelspace.features import Embeddings, embeddings
+from labelspace.features.embeddings import EMBEDDING_DIM, embed_texts
+from tests.features.saving import saved_and_loaded
 
 TEXTS = [
     "a cat on the mat",
@@ -24,43 +24,43 @@ TEXTS = [
 
 @pytest.fixture
 def batches(monkeypatch):
-    """The batches that a stand-in for the encoder gets; its vector of a text is the text's length in every place."""
+    """The batches that a stand-in for the encoder gets; all numbers of its vectors are the text's length."""
     seen = []
 
     def encode(texts):
         seen.append(texts)
-        return np.array([[len(text)] * DIMENSION for text in texts], np.float32)
+        return np.array([[len(text)] * EMBEDDING_DIM for text in texts], np.float32)
 
     monkeypatch.setattr(embeddings, "_encoder", lambda: encode)
-    monkeypatch.setattr(embeddings, "_threads", nullcontext)
-    monkeypatch.setattr(embeddings, "PACKAGE", "json")  # any that is there
+    monkeypatch.setattr(embeddings, "_limited_threads", nullcontext)
+    monkeypatch.setattr(embeddings, "PACKAGE", "json")  # any that is installed
     return seen
 
 
-def test_texts_of_one_length_go_together_and_come_back_in_order(batches):
-    told = []
-    vectors = embed_texts(["aa", "a", "aaaa", "", "aaa"], batch=2, progress=lambda *what: told.append(what))
+def test_texts_of_similar_length_are_encoded_together_and_returned_in_order(batches):
+    calls = []
+    vectors = embed_texts(["aa", "a", "aaaa", "", "aaa"], batch_size=2, progress=lambda *call: calls.append(call))
     assert vectors[:, 0].tolist() == [2, 1, 4, 0, 3]
-    assert vectors.shape == (5, DIMENSION)
+    assert vectors.shape == (5, EMBEDDING_DIM)
     assert vectors.dtype == np.float32
     assert batches == [["aaaa", "aaa"], ["aa", "a"], [""]]
-    assert told == [("embed", 2, 5), ("embed", 4, 5), ("embed", 5, 5)]
+    assert calls == [("embed", 2, 5), ("embed", 4, 5), ("embed", 5, 5)]
 
 
-def test_half_characters_are_replaced(batches):
+def test_lone_surrogates_are_replaced(batches):
     embed_texts(["half \ud800", "日本"])
     assert batches == [["half ?", "日本"]]
 
 
 def test_no_texts_are_no_rows(batches):
-    assert embed_texts(iter([])).shape == (0, DIMENSION)
+    assert embed_texts(iter([])).shape == (0, EMBEDDING_DIM)
     assert not batches
 
 
-@pytest.mark.parametrize("batch", [0, 2.5, "many"])
-def test_the_batch_is_checked(batch, batches):
-    with pytest.raises(ParameterError, match="batch must be a whole number"):
-        embed_texts(["a cat"], batch=batch)
+@pytest.mark.parametrize("batch_size", [0, 2.5, "many"])
+def test_the_batch_size_is_checked(batch_size, batches):
+    with pytest.raises(ParameterError, match="batch_size must be a"):
+        embed_texts(["a cat"], batch_size=batch_size)
     assert not batches
 
 
@@ -72,28 +72,24 @@ def test_anything_but_texts_is_refused(texts, words, batches):
 
 def test_as_features(batches, tmp_path):
     texts = ["aa", "", "aaaa"]
-    features = Embeddings(batch=2).fit(texts)
+    features = Embeddings(batch_size=2).fit(texts)
     X = features.transform(texts)
-    assert X.shape == (3, features.n_features) == (3, DIMENSION)
+    assert X.shape == (3, features.n_features) == (3, EMBEDDING_DIM)
     assert X.has_canonical_format
     assert X.toarray().tolist() == embed_texts(texts).tolist()
-    assert features.transform([]).shape == (0, DIMENSION)
+    assert features.transform([]).shape == (0, EMBEDDING_DIM)
     assert (Embeddings().fit_transform(texts) != X).nnz == 0
-    packed, arrays = store.pack(features)
-    store.write(tmp_path / "model", {"kind": "features", "features": packed}, {"features.safetensors": arrays}, None)
-    manifest = store.read_manifest(tmp_path / "model")
-    loaded = create_features("embeddings", **manifest["features"]["params"])
-    store.unpack(loaded, manifest["features"], store.read_arrays(tmp_path / "model", manifest, "features.safetensors"))
+    loaded = saved_and_loaded(features, tmp_path)
     assert (loaded.transform(texts) != X).nnz == 0
-    assert loaded.batch == 2
+    assert loaded.batch_size == 2
 
 
 def test_features_without_texts_are_refused(batches):
     for fit in (Embeddings().fit, Embeddings().fit_transform):
         with pytest.raises(DataError, match="at least one text"):
             fit([])
-    with pytest.raises(ParameterError, match="batch of embeddings must be"):
-        Embeddings(batch=0).fit(["a cat"])
+    with pytest.raises(ParameterError, match="batch_size of embeddings must be"):
+        Embeddings(batch_size=0).fit(["a cat"])
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
@@ -107,7 +103,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         Embeddings().check_params()
 
 
-def test_nothing_heavy_is_imported_before_it_is_asked_for():
+def test_torch_is_not_imported_before_it_is_needed():
     code = "import sys, labelspace.features.embeddings; print(sorted({'torch', 'transformers'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
@@ -121,11 +117,11 @@ def test_the_encoder_itself(capfd):
     embeddings._encoder.cache_clear()
     before = torch.get_num_threads()
     vectors = embed_texts(TEXTS)
-    assert vectors.shape == (len(TEXTS), DIMENSION)
+    assert vectors.shape == (len(TEXTS), EMBEDDING_DIM)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     cat, _, tariff, kitten, *_ = vectors
     assert cat @ kitten > 0.5 > 0.2 > cat @ tariff
     assert embed_texts(TEXTS).tobytes() == vectors.tobytes()
-    np.testing.assert_allclose(embed_texts(TEXTS, batch=1), vectors, atol=1e-5)
+    np.testing.assert_allclose(embed_texts(TEXTS, batch_size=1), vectors, atol=1e-5)
     assert torch.get_num_threads() == before
     assert capfd.readouterr() == ("", "")

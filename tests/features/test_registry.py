@@ -1,4 +1,4 @@
-"""Features by name, and in scikit-learn's company."""
+"""Features by name, and within scikit-learn."""
 
 import pytest
 from sklearn.base import clone
@@ -25,7 +25,7 @@ def test_unknown_names_list_the_known():
 
 
 @pytest.mark.parametrize("name", ["hashing", "tfidf"])
-def test_features_stand_in_a_pipeline(name):
+def test_features_work_in_a_pipeline(name):
     features = clone(create_features(name, ngrams=1))
     assert features.get_params()["ngrams"] == 1
     texts = ["red apple", "green apple", "fast car", "red car car"]

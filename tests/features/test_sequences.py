@@ -1,4 +1,4 @@
-"""Sequences against a plain Python twin and cases worked by hand; saved and loaded, in blocks, refitted."""
+"""Sequences against a twin in plain Python and cases worked by hand; saved and loaded, in blocks, refitted."""
 
 import re
 from collections import Counter
@@ -8,11 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labelspace import store
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.features import Sequences
-from labelspace.features import tokenizer as text_module
+from labelspace.features import Sequences, tokenizer
 from labelspace.features.sequences import NUMBER, PAD, UNKNOWN
+from tests.features.saving import saved_and_loaded
 
 # Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts and powers, marks, surrogates.
 LETTERS = "abA_12é ßİΣσ٣²日𐐀\u0301\x00\n.,:/-;\ud800"
@@ -23,15 +22,15 @@ CORPUS = ["The cat saw 12 mice.", "", "The dog, the DOG! 3.5 km/h", "Cat: 1,000 
 
 
 def words_of(text, length=300):
-    return ["0" if found["number"] else found[0] for found in TOKEN.finditer(text.lower())][:length]
+    return ["0" if match["number"] else match[0] for match in TOKEN.finditer(text.lower())][:length]
 
 
-def twin(texts, vocabulary, length, min_df):
+def twin(texts, vocab_size, length, min_df):
     """The words in order of their ids from 3 on."""
     documents = [words_of(text, length) for text in texts]
-    times = Counter(word for words in documents for word in words if word != "0")
+    counts = Counter(word for words in documents for word in words if word != "0")
     df = Counter(word for words in documents for word in set(words))
-    return [word for word in sorted(times, key=lambda word: (-times[word], word)) if df[word] >= min_df][:vocabulary]
+    return [word for word in sorted(counts, key=lambda word: (-counts[word], word)) if df[word] >= min_df][:vocab_size]
 
 
 def twin_ids(texts, known, length):
@@ -47,9 +46,9 @@ def assert_same(ours, expected):
 
 
 def test_a_case_by_hand():
-    sequences = Sequences(vocabulary=4)
+    sequences = Sequences(vocab_size=4)
     ids = sequences.fit_transform(CORPUS)
-    # the: 3 times; cat, dog, mice: 2 each; saw, km, h: once each, without a place
+    # the: 3 times; cat, dog, mice: 2 each; saw, km, h: once each, not in the vocabulary
     assert sequences.tokens() == ["<pad>", "<unknown>", "<number>", "the", "cat", "dog", "mice"]
     assert ids.tolist() == [
         [3, 4, 1, 2, 6, 0, 0],
@@ -79,17 +78,17 @@ def test_a_case_by_hand():
 def test_what_a_number_is(text, words):
     sequences = Sequences().fit([text + " word"])
     tokens = sequences.tokens()
-    found = [tokens[i].replace("<number>", "#") for i in sequences.transform([text])[0]]
-    assert found == words.split()
+    spelled = [tokens[i].replace("<number>", "#") for i in sequences.transform([text])[0]]
+    assert spelled == words.split()
 
 
 @settings(deadline=None)
 @given(TEXTS, st.lists(TEXT, max_size=3), st.integers(1, 9), st.integers(1, 9), st.integers(1, 2))
 @example(["a a", "1 1"], ["1", "2.3.4 b"], 5, 1, 1)
 @example(["1.2.3 a 4.5"], ["1.2 3"], 5, 2, 1)
-def test_any_text_equals_the_twin(texts, unseen, vocabulary, length, min_df):
-    known = twin(texts, vocabulary, length, min_df)
-    sequences = Sequences(vocabulary, length, min_df)
+def test_any_text_equals_the_twin(texts, unseen, vocab_size, length, min_df):
+    known = twin(texts, vocab_size, length, min_df)
+    sequences = Sequences(vocab_size=vocab_size, max_length=length, min_df=min_df)
     if not known:
         with pytest.raises(DataError, match="give more or longer texts"):
             sequences.fit(texts)
@@ -98,21 +97,24 @@ def test_any_text_equals_the_twin(texts, unseen, vocabulary, length, min_df):
     assert sequences.tokens()[3:] == known
     assert sequences.n_tokens == len(known) + 3
     assert_same(sequences.transform(unseen), twin_ids(unseen, known, length))
-    assert_same(Sequences(vocabulary, length, min_df).fit(texts).transform(unseen), twin_ids(unseen, known, length))
+    assert_same(
+        Sequences(vocab_size=vocab_size, max_length=length, min_df=min_df).fit(texts).transform(unseen),
+        twin_ids(unseen, known, length),
+    )
 
 
 def test_the_vocabulary_is_of_the_first_words_alone():
-    sequences = Sequences(length=2).fit(["red apple pie pie pie", "red 1.2 pie"])
+    sequences = Sequences(max_length=2).fit(["red apple pie pie pie", "red 1.2 pie"])
     assert sequences.tokens()[3:] == ["red", "apple"]
     assert sequences.transform(["red pie apple", "apple"]).tolist() == [[3, 1], [4, 0]]
 
 
-def test_a_number_takes_one_place_of_the_length():
-    assert Sequences(length=2).fit_transform(["1.2.3 a 4", "a 4.5 b"]).tolist() == [[2, 3], [3, 2]]
+def test_a_number_counts_as_one_word_of_the_length():
+    assert Sequences(max_length=2).fit_transform(["1.2.3 a 4", "a 4.5 b"]).tolist() == [[2, 3], [3, 2]]
 
 
 def test_texts_without_known_words():
-    sequences = Sequences(vocabulary=1).fit(["apple apple pear"])
+    sequences = Sequences(vocab_size=1).fit(["apple apple pear"])
     assert sequences.n_tokens == 4
     assert sequences.transform(["", "pear plum", "?", "apple"]).tolist() == [[0, 0], [1, 1], [0, 0], [3, 0]]
     assert sequences.transform(["", "!"]).tolist() == [[0], [0]]
@@ -133,7 +135,7 @@ def test_rare_words_are_unknown():
 @settings(deadline=None)
 @given(TEXTS)
 def test_counts_are_those_of_the_ids(texts):
-    sequences = Sequences(vocabulary=3, length=20).fit([*texts, "word"])
+    sequences = Sequences(vocab_size=3, max_length=20).fit([*texts, "word"])
     ids = sequences.transform(texts)
     before = ids.copy()
     X = sequences.counts(ids)
@@ -155,27 +157,22 @@ def test_counts_of_nothing():
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
-        ([3], r"a table of whole numbers, but are of shape \(1,\)"),
+        ([3], r"a matrix of integers, but are of shape \(1,\)"),
         ([[3.0]], "type float64; give what transform returned"),
-        ([[4]], "of 0 to 3, but are of 4 to 4"),
-        ([[-1, 3]], "but are of -1 to 3"),
-        ([[2**32]], "of 0 to 3, but are"),
+        ([[4]], "from 0 to 3, but are from 4 to 4"),
+        ([[-1, 3]], "but are from -1 to 3"),
+        ([[2**32]], "from 0 to 3, but are"),
     ],
 )
-def test_ids_of_others_are_refused(ids, words):
+def test_other_ids_are_refused(ids, words):
     with pytest.raises(DataError, match=words):
         Sequences().fit(["apple"]).counts(np.array(ids))
 
 
 def test_saved_and_loaded(tmp_path):
-    sequences = Sequences(vocabulary=4, length=5).fit([*CORPUS, "Σίσυφος \ud800"])
-    packed, arrays = store.pack(sequences)
-    assert sorted(arrays) == ["word_bytes_", "word_offsets_"]
-    manifest = {"kind": "features", "model": "none", "features": packed}
-    store.write(tmp_path / "model", manifest, {"features.safetensors": arrays}, None)
-    manifest = store.read_manifest(tmp_path / "model")
-    loaded = Sequences(**manifest["features"]["params"])
-    store.unpack(loaded, manifest["features"], store.read_arrays(tmp_path / "model", manifest, "features.safetensors"))
+    sequences = Sequences(vocab_size=4, max_length=5).fit([*CORPUS, "Σίσυφος \ud800"])
+    assert list(sequences.state) == ["word_bytes_", "word_offsets_"]
+    loaded = saved_and_loaded(sequences, tmp_path)
     assert_same(loaded.transform(CORPUS), sequences.transform(CORPUS))
     assert loaded.tokens() == sequences.tokens()
     assert loaded.n_tokens == sequences.n_tokens
@@ -184,7 +181,7 @@ def test_saved_and_loaded(tmp_path):
 def test_blocks_and_threads_change_nothing(monkeypatch):
     texts = [f"{'word ' * (i % 7)}{i} x{i % 13}" for i in range(200)]
     expected = Sequences().fit_transform(texts)
-    monkeypatch.setattr(text_module, "BLOCK", 100)
+    monkeypatch.setattr(tokenizer, "BLOCK", 100)
     for threads in "12":
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
         sequences = Sequences()
@@ -207,7 +204,7 @@ def test_a_new_fit_forgets_the_old():
         (["", "12 3.5"], "at least min_df=1 texts, but of these 2 none does; give more or longer"),
     ],
 )
-def test_what_cannot_be_fitted_is_said_and_changes_nothing(texts, words):
+def test_a_fit_that_fails_gives_the_reason_and_changes_nothing(texts, words):
     sequences = Sequences().fit(["apple"])
     for fit in (sequences.fit, sequences.fit_transform):
         with pytest.raises(DataError, match=words):
@@ -215,7 +212,7 @@ def test_what_cannot_be_fitted_is_said_and_changes_nothing(texts, words):
     assert sequences.transform(["apple"]).tolist() == [[3]]
 
 
-@pytest.mark.parametrize("params", [{"vocabulary": 0}, {"length": 0}, {"length": 2.5}, {"min_df": 0}])
+@pytest.mark.parametrize("params", [{"vocab_size": 0}, {"max_length": 0}, {"max_length": 2.5}, {"min_df": 0}])
 def test_parameters_are_checked(params):
     with pytest.raises(ParameterError, match=next(iter(params))):
         Sequences(**params).fit(["apple"])

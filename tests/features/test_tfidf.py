@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from labelspace import store
 from labelspace.errors import DataError, NotFittedError, ParameterError
-from labelspace.features import Tfidf
+from labelspace.features import Tfidf, tokenizer
 from labelspace.features import ngrams as ngrams_module
-from labelspace.features import tokenizer as text_module
 from labelspace.features.ngrams import count_ngrams
-from labelspace.features.vocabulary import Stream
+from labelspace.features.vocabulary import TokenStream
+from tests.features.saving import saved_and_loaded
 
 # Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts, marks, spaces, controls, surrogates.
 LETTERS = "abAB_1é ßİΣσ٣日本𐐀𝒳\u0301\u200d\x00\x1c\t\n\u2003-.,\ud800"
@@ -109,7 +108,7 @@ def test_max_features_keeps_what_occurs_most(ngrams):
         assert_same_bytes(X, ours.transform(texts))
 
 
-def test_a_kept_bigram_may_hold_a_word_without_a_column():
+def test_a_bigram_with_a_column_may_have_a_word_without_one():
     texts = ["zz yy", "zz yy", "zz xx", "zz xx", "aa aa aa"]
     features = Tfidf(max_features=3, min_df=1).fit(texts)
     assert features.feature_names() == ["aa", "aa aa", "zz"]
@@ -126,40 +125,33 @@ def test_a_kept_bigram_may_hold_a_word_without_a_column():
 class TestContract:
     def test_fit_then_transform_is_fit_transform(self, params):
         texts = corpus()
-        whole = Tfidf(**params).fit_transform(texts)
-        assert_same_bytes(Tfidf(**params).fit(texts).transform(texts), whole)
-        assert whole.indices.dtype == np.int32
-        assert whole.has_canonical_format
+        X = Tfidf(**params).fit_transform(texts)
+        assert_same_bytes(Tfidf(**params).fit(texts).transform(texts), X)
+        assert X.indices.dtype == np.int32
+        assert X.has_canonical_format
 
     def test_one_by_one_is_all_at_once(self, params):
         texts = corpus()
         features = Tfidf(**params).fit(texts)
-        whole = features.transform(texts)
+        X = features.transform(texts)
         for row, text in enumerate(texts):
-            assert_same_bytes(features.transform([text]), whole[row])
+            assert_same_bytes(features.transform([text]), X[row])
 
     def test_blocks_and_threads_change_nothing(self, params, monkeypatch):
         texts = corpus()
-        whole = Tfidf(**params).fit_transform(texts)
-        monkeypatch.setattr(text_module, "BLOCK", 300)
-        monkeypatch.setattr(ngrams_module, "_PART", 100)
+        X = Tfidf(**params).fit_transform(texts)
+        monkeypatch.setattr(tokenizer, "BLOCK", 300)
+        monkeypatch.setattr(ngrams_module, "_PART_SIZE", 100)
         for threads in "12":
             monkeypatch.setenv("LABELSPACE_THREADS", threads)
             features = Tfidf(**params)
-            assert_same_bytes(features.fit_transform(texts), whole)
-            assert_same_bytes(features.transform(texts), whole)
+            assert_same_bytes(features.fit_transform(texts), X)
+            assert_same_bytes(features.transform(texts), X)
 
     def test_saved_and_loaded(self, params, tmp_path):
         texts = corpus()
         features = Tfidf(**params).fit(texts)
-        packed, arrays = store.pack(features)
-        manifest = {"kind": "features", "model": "none", "features": packed}
-        store.write(tmp_path / "model", manifest, {"features.safetensors": arrays}, None)
-        manifest = store.read_manifest(tmp_path / "model")
-        loaded = Tfidf(**manifest["features"]["params"])
-        store.unpack(
-            loaded, manifest["features"], store.read_arrays(tmp_path / "model", manifest, "features.safetensors")
-        )
+        loaded = saved_and_loaded(features, tmp_path)
         assert_same_bytes(loaded.transform(texts), features.transform(texts))
         assert loaded.feature_names() == features.feature_names()
         assert loaded.n_features == features.n_features
@@ -189,7 +181,7 @@ def test_texts_without_known_words_are_empty_rows():
         (["", "a b c"], "at least min_df=2 texts, but of these 2 none does; lower min_df"),
     ],
 )
-def test_what_cannot_be_fitted_is_said(texts, words):
+def test_a_fit_that_fails_gives_the_reason(texts, words):
     with pytest.raises(DataError, match=words):
         Tfidf().fit(texts)
     with pytest.raises(DataError, match=words):
@@ -197,7 +189,7 @@ def test_what_cannot_be_fitted_is_said(texts, words):
 
 
 @pytest.mark.parametrize("texts", ["one text", [1]])
-def test_what_cannot_be_transformed_is_said(texts):
+def test_a_transform_that_fails_gives_the_reason(texts):
     with pytest.raises(DataError, match=r"a list of texts|row 0 is of type int"):
         Tfidf(min_df=1).fit(["red apple"]).transform(texts)
 
@@ -229,4 +221,4 @@ def test_fit_comes_first():
 def test_too_many_words_for_trigrams_are_refused():
     ones, empty = np.ones(2_100_000, np.int64), np.empty(0, np.int32)
     with pytest.raises(DataError, match="raise min_df, or lower ngrams"):
-        count_ngrams(Stream(empty, empty, np.empty(0, np.int64)), ones, ones, 3, 1)
+        count_ngrams(TokenStream(empty, empty, np.empty(0, np.int64)), ones, ones, 3, 1)

@@ -12,7 +12,7 @@ from labelspace.kernels.tree_classifiers import (
     train_children,
     train_nodes,
 )
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.models.hierarchicalxc.dendrogram import Dendrogram, to_nodes
 
 
@@ -77,7 +77,7 @@ def random_nodes(n, seed):
     return to_nodes(Dendrogram(np.array(merges, np.int32).reshape(-1, 2), np.zeros(n - 1, np.float32)))
 
 
-BUSHY = Nodes(  # leaves at all depths, nodes of one, two and three children
+BUSHY = TreeNodes(  # leaves at all depths, nodes of one, two and three children
     *(np.array(a, np.int32) for a in (
         [1, 0, 4, 5, 8, 0, 0, 0, 9, 0], [4, 0, 5, 8, 9, 0, 0, 0, 10, 0], [-1, 3, -1, -1, -1, 1, 0, 4, -1, 2],
     ))

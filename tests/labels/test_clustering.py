@@ -14,7 +14,7 @@ def test_a_label_is_the_sum_of_its_documents():
         assert np.allclose(Z[label], total / np.linalg.norm(total), atol=1e-5)
 
 
-def test_parts_are_halved_until_they_are_small_enough():
+def test_clusters_are_halved_until_they_are_small_enough():
     Z = normalize_rows(sp.random(101, 50, 0.2, "csr", np.float32, rng=np.random.default_rng(0)))
     order, depths = balanced_tree(Z, max_leaf=13, seed=3)
     assert sorted(order) == list(range(101))
@@ -22,7 +22,7 @@ def test_parts_are_halved_until_they_are_small_enough():
     assert [len(s) for s in sizes] == [1, 2, 4, 8]
     assert all(s.max() - s.min() <= 1 for s in sizes)
     for above, below in zip(depths, depths[1:], strict=False):
-        assert set(above) <= set(below), "every part is cut within itself"
+        assert set(above) <= set(below), "clusters are nested"
 
 
 def test_the_seed_decides_and_threads_do_not(monkeypatch):
@@ -38,9 +38,9 @@ def test_relatives_of_a_planted_hierarchy_share_leaves():
     data = planted(n=6000, d=3000, l=111, labels_per_document=3, seed=2)
     order, depths = balanced_tree(pifa_embeddings(data.X, data.Y), max_leaf=14, seed=0)
     leaf = np.empty(111, int)
-    for part, (start, stop) in enumerate(zip(depths[-1], depths[-1][1:], strict=False)):
-        leaf[order[start:stop]] = part
+    for cluster, (start, stop) in enumerate(zip(depths[-1], depths[-1][1:], strict=False)):
+        leaf[order[start:stop]] = cluster
     edges = data.labels.hierarchy.edges
     together = (leaf[edges[:, 0]] == leaf[edges[:, 1]]).mean()
-    by_chance = np.mean([(leaf == leaf[i]).mean() for i in range(111)])
-    assert together > 2 * by_chance
+    at_random = np.mean([(leaf == leaf[i]).mean() for i in range(111)])
+    assert together > 2 * at_random

@@ -18,11 +18,11 @@ def random_vectors(n, dimension=5, seed=0, decimals=None):
 
 
 def naive_codes(vectors, width, digits, recursive, quantizer, seed):
-    """The same in words: lists of labels by prefix, cut one by one."""
+    """The same in plain Python: lists of labels by prefix, split one by one."""
     rng = np.random.default_rng(seed)
     codes = np.zeros((len(vectors), digits), int)
     groups = {(): list(range(len(vectors)))}
-    for place in range(digits):
+    for position in range(digits):
         if all(len(group) == 1 for group in groups.values()) and recursive:
             break
         directions = rng.standard_normal((len(groups), vectors.shape[1]), np.float32)
@@ -35,10 +35,10 @@ def naive_codes(vectors, width, digits, recursive, quantizer, seed):
                     digit = rank * min(width, len(group)) // len(group)
                 else:
                     digit = 0 if low == high else min(int((z[label] - low) / (high - low) * width), width - 1)
-                codes[label, place] = digit
+                codes[label, position] = digit
         if recursive:
             groups = {}
-            for label, code in enumerate(codes[:, : place + 1].tolist()):
+            for label, code in enumerate(codes[:, : position + 1].tolist()):
                 groups.setdefault(tuple(code), []).append(label)
     return codes
 
@@ -46,11 +46,11 @@ def naive_codes(vectors, width, digits, recursive, quantizer, seed):
 @pytest.mark.parametrize("quantizer", QUANTIZERS)
 @pytest.mark.parametrize("scheme", ["projection", "tree"])
 @pytest.mark.parametrize(("n", "width", "digits"), [(1, 2, 2), (5, 8, 2), (40, 3, 3), (100, 7, 2), (60, 2, 9)])
-def test_codes_are_those_of_the_rule_in_words(scheme, quantizer, n, width, digits):
+def test_codes_are_those_of_the_naive_implementation(scheme, quantizer, n, width, digits):
     vectors = random_vectors(n, seed=n)
     codes = make_codes(vectors, width, digits, scheme, quantizer, seed=3)
     expected = naive_codes(vectors, width, digits, scheme == "tree", quantizer, seed=3)
-    assert codes.width == width
+    assert codes.code_size == width
     assert codes.digits.tolist() == expected.tolist()
 
 
@@ -61,12 +61,12 @@ sizes = st.tuples(st.integers(1, 150), st.integers(2, 9), st.integers(1, 4))
 def test_labels_share_codes_only_where_there_are_too_few(size, scheme, seed, decimals):
     n, width, digits = size
     codes = make_codes(random_vectors(n, seed=seed, decimals=decimals), width, digits, scheme, "ordinal", seed)
-    on_code = Counter(map(tuple, codes.digits.tolist()))
-    assert len(on_code) == min(n, width**digits)
-    assert max(on_code.values()) == math.ceil(n / width**digits)
-    for place in range(digits):  # every prefix is cut as evenly as can be
+    labels_per_code = Counter(map(tuple, codes.digits.tolist()))
+    assert len(labels_per_code) == min(n, width**digits)
+    assert max(labels_per_code.values()) == math.ceil(n / width**digits)
+    for position in range(digits):  # the labels of every prefix are split evenly
         of_prefix = {}
-        for code, count in Counter(map(tuple, codes.digits[:, : place + 1].tolist())).items():
+        for code, count in Counter(map(tuple, codes.digits[:, : position + 1].tolist())).items():
             of_prefix.setdefault(code[:-1], []).append(count)
         for counts in of_prefix.values():
             assert max(counts) - min(counts) <= 1
@@ -86,7 +86,7 @@ def test_the_seed_decides_and_inputs_stay_as_they_are(size, scheme, quantizer, s
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_seeds_give_codes_of_their_own_and_threads_do_not(scheme, monkeypatch):
+def test_seeds_change_codes_and_threads_do_not(scheme, monkeypatch):
     vectors = random_vectors(200)
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
     one = make_codes(vectors, 4, 4, scheme, "ordinal", seed=1)
@@ -95,7 +95,7 @@ def test_seeds_give_codes_of_their_own_and_threads_do_not(scheme, monkeypatch):
     assert np.array_equal(one.digits, make_codes(vectors, 4, 4, scheme, "ordinal", seed=1).digits)
 
 
-def test_four_thousand_labels_have_room_in_two_digits_of_64():
+def test_four_thousand_labels_have_unique_codes_of_two_digits_of_64():
     vectors = random_vectors(4000, 16)
     for scheme in ("tree", "clusters"):
         assert code_summary(make_codes(vectors, 64, 2, scheme, "ordinal", seed=0))["collisions"] == 0
@@ -103,9 +103,9 @@ def test_four_thousand_labels_have_room_in_two_digits_of_64():
 
 def test_many_rows_are_projected_block_by_block(monkeypatch):
     vectors = random_vectors(50)
-    whole = make_codes(vectors, 3, 3, "tree", "ordinal", seed=0)
+    codes = make_codes(vectors, 3, 3, "tree", "ordinal", seed=0)
     monkeypatch.setattr("labelspace.labels.quantization.ROW_BLOCK", 7)
-    assert np.array_equal(whole.digits, make_codes(vectors, 3, 3, "tree", "ordinal", seed=0).digits)
+    assert np.array_equal(codes.digits, make_codes(vectors, 3, 3, "tree", "ordinal", seed=0).digits)
 
 
 def test_digits_below_a_single_label_are_0():
@@ -122,7 +122,7 @@ def test_one_label(scheme, quantizer):
     assert code_summary(codes)["evenness"] == [0.0, 0.0]
 
 
-def test_equals_go_by_id_where_ranks_count_and_stay_together_where_values_do():
+def test_ordinal_quantization_splits_ties_by_id_and_uniform_quantization_does_not_split_them():
     vectors = np.ones((10, 3), np.float32)
     assert make_codes(vectors, 2, 1, "projection", "ordinal", seed=0).digits.ravel().tolist() == [0] * 5 + [1] * 5
     assert make_codes(vectors, 3, 2, "tree", "ordinal", seed=0).digits[:, 0].tolist() == [0] * 4 + [1] * 3 + [2] * 3
@@ -131,7 +131,7 @@ def test_equals_go_by_id_where_ranks_count_and_stay_together_where_values_do():
     assert code_summary(make_codes(vectors, 4, 2, "clusters", "uniform", seed=0))["collisions"] == 0
 
 
-def test_clusters_do_not_look_at_lengths():
+def test_clusters_do_not_depend_on_norms():
     vectors = random_vectors(60)
     scaled = vectors * np.random.default_rng(1).uniform(0.5, 9, (60, 1)).astype(np.float32)
     one, other = (make_codes(v, 4, 1, "clusters", "ordinal", seed=0).digits for v in (vectors, scaled))
@@ -141,27 +141,33 @@ def test_clusters_do_not_look_at_lengths():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"width": 1}, "width must be at least 2, but is 1"),
-        ({"digits": 0}, "digits must be at least 1, but is 0"),
+        ({"code_size": 1}, "code_size must be at least 2, but is 1"),
+        ({"code_length": 0}, "code_length must be at least 1, but is 0"),
         ({"scheme": "hash"}, "scheme must be one of projection, tree, clusters, but is 'hash'"),
         ({"quantizer": "log"}, "quantizer must be one of ordinal, uniform, but is 'log'"),
         ({"vectors": np.zeros((0, 3), np.float32)}, r"shape \(0, 3\); give at least one label"),
         ({"vectors": np.zeros(3, np.float32)}, r"shape \(3,\)"),
     ],
 )
-def test_what_cannot_be_is_refused(change, message):
-    given = {"vectors": np.ones((3, 2), np.float32), "width": 2, "digits": 2, "scheme": "tree", "quantizer": "ordinal"}
+def test_invalid_arguments_are_refused(change, message):
+    given = {
+        "vectors": np.ones((3, 2), np.float32),
+        "code_size": 2,
+        "code_length": 2,
+        "scheme": "tree",
+        "quantizer": "ordinal",
+    }
     with pytest.raises((ParameterError, DataError), match=message):
         make_codes(**{**given, **change}, seed=0)
 
 
 @pytest.mark.parametrize(
     ("digits", "message"),
-    [([[0, 2]], "from 0 to 1, but go from 0 to 2"), ([[-1]], "but go from -1 to -1"), ([[]], r"shape \(1, 0\)")],
+    [([[0, 2]], "from 0 to 1, but are from 0 to 2"), ([[-1]], "but are from -1 to -1"), ([[]], r"shape \(1, 0\)")],
 )
 def test_codes_are_checked(digits, message):
     with pytest.raises(DataError, match=message):
-        Codes(np.array(digits, np.int32), width=2)
+        Codes(np.array(digits, np.int32), code_size=2)
 
 
 some_codes = st.builds(
@@ -172,25 +178,25 @@ some_codes = st.builds(
 
 @given(some_codes)
 def test_the_tree_has_exactly_the_prefixes_of_the_codes(codes):
-    tree = CodeTree.of(codes)
+    tree = CodeTree.from_codes(codes)
     rows = [tuple(row) for row in codes.digits.tolist()]
-    levels = [sorted({row[:size] for row in rows}) for size in range(codes.n_digits + 1)]
+    levels = [sorted({row[:size] for row in rows}) for size in range(codes.code_length + 1)]
     prefixes = [prefix for level in levels for prefix in level]
     number = {prefix: node for node, prefix in enumerate(prefixes)}
-    assert (tree.n_nodes, tree.digits) == (len(prefixes), codes.n_digits)
+    assert (tree.n_nodes, tree.code_length) == (len(prefixes), codes.code_length)
     assert tree.level_starts.tolist() == np.cumsum([0, *map(len, levels)]).tolist()
     assert tree.digit.tolist() == [-1, *(prefix[-1] for prefix in prefixes[1:])]
     for prefix, node in number.items():
         children = [number[other] for other in prefixes if other and other[:-1] == prefix]
         assert list(range(tree.first_child[node], tree.last_child[node])) == children
         assert children or not tree.first_child[node]
-    paths = [[number[row[:size]] for size in range(codes.n_digits + 1)] for row in rows]
+    paths = [[number[row[:size]] for size in range(codes.code_length + 1)] for row in rows]
     assert tree.ancestors().tolist() == paths
     assert [tree.path(label).tolist() for label in range(len(rows))] == paths
     assert tree.leaf_of.tolist() == [path[-1] for path in paths]
     for leaf, code in enumerate(levels[-1]):
-        held = tree.labels[tree.label_starts[leaf] : tree.label_starts[leaf + 1]].tolist()
-        assert held == [label for label, row in enumerate(rows) if row == code]
+        labels = tree.labels[tree.label_starts[leaf] : tree.label_starts[leaf + 1]].tolist()
+        assert labels == [label for label, row in enumerate(rows) if row == code]
     assert {a.dtype for a in (tree.first_child, tree.last_child, tree.digit, tree.labels, tree.leaf_of)} == {
         np.dtype(np.int32)
     }
@@ -198,9 +204,9 @@ def test_the_tree_has_exactly_the_prefixes_of_the_codes(codes):
 
 @given(some_codes)
 def test_as_nodes_every_label_is_a_leaf_below_its_prefixes(codes):
-    nodes = CodeTree.of(codes).to_nodes()
+    nodes = CodeTree.from_codes(codes).to_nodes()
     claimed = [c for node in range(len(nodes)) for c in range(nodes.first_child[node], nodes.last_child[node])]
-    assert claimed == list(range(1, len(nodes))), "children stand side by side, in the order of their parents"
+    assert claimed == list(range(1, len(nodes))), "children are consecutive, in the order of their parents"
     assert sorted(nodes.label[nodes.label >= 0]) == list(range(codes.n_labels))
     assert ((nodes.label < 0) == (nodes.last_child > nodes.first_child)).all()
     below = [{int(label)} - {-1} for label in nodes.label]
@@ -210,21 +216,21 @@ def test_as_nodes_every_label_is_a_leaf_below_its_prefixes(codes):
     for node, labels in enumerate(below):
         if nodes.label[node] < 0:
             level = int(nodes.level[node])
-            begin = rows[min(labels)][:level]
-            assert labels == {label for label, row in enumerate(rows) if row[:level] == begin}
-            assert len(labels) > 1 or node == 0, "a label alone needs no more nodes"
+            prefix = rows[min(labels)][:level]
+            assert labels == {label for label, row in enumerate(rows) if row[:level] == prefix}
+            assert len(labels) > 1 or node == 0, "a single label needs no more nodes"
 
 
-def test_nodes_of_codes_can_be_drawn():
-    nodes = CodeTree.of(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), width=3)).to_nodes()
+def test_nodes_of_codes_can_be_printed():
+    nodes = CodeTree.from_codes(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), code_size=3)).to_nodes()
     assert tree_newick(nodes, LabelSpace(["a", "b", "c", "d"])) == "(b,((a,c),d));"
     assert tree_summary(nodes)["n_labels"] == 4
-    alone = CodeTree.of(Codes(np.zeros((1, 3), np.int32), width=3)).to_nodes()
+    alone = CodeTree.from_codes(Codes(np.zeros((1, 3), np.int32), code_size=3)).to_nodes()
     assert alone.label.tolist() == [-1, 0]
 
 
 def test_the_figures_of_a_case_worked_by_hand():
-    codes = Codes(np.array([[0, 3], [0, 3], [0, 1], [1, 0], [1, 0], [1, 0]], np.int32), width=4)
+    codes = Codes(np.array([[0, 3], [0, 3], [0, 1], [1, 0], [1, 0], [1, 0]], np.int32), code_size=4)
     summary = code_summary(codes)
     thirds = -(math.log(1 / 6) / 6 + math.log(1 / 3) / 3 + math.log(1 / 2) / 2) / math.log(4)
     assert summary == {
@@ -244,11 +250,11 @@ def test_the_figures_of_a_case_worked_by_hand():
     assert {type(value) for value in summary.values()} == {int, float, list}
 
 
-def test_a_million_times_a_million_codes_are_counted():
-    assert code_summary(Codes(np.zeros((2, 400), np.int32), width=1000))["occupancy"] == 0.0
+def test_an_astronomic_number_of_codes_does_not_overflow():
+    assert code_summary(Codes(np.zeros((2, 400), np.int32), code_size=1000))["occupancy"] == 0.0
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_seed_may_be_as_large_as_a_model_makes_it(scheme):
-    found = [make_codes(random_vectors(30), 3, 3, scheme, "ordinal", 2**31 * 1_000_003 + tree) for tree in range(2)]
-    assert not np.array_equal(found[0].digits, found[1].digits)
+    codes = [make_codes(random_vectors(30), 3, 3, scheme, "ordinal", 2**31 * 1_000_003 + tree) for tree in range(2)]
+    assert not np.array_equal(codes[0].digits, codes[1].digits)

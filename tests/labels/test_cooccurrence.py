@@ -3,22 +3,22 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import ParameterError
-from labelspace.labels.cooccurrence import MEASURES, similarity
+from labelspace.labels.cooccurrence import MEASURES, cooccurrence_counts, similarity
 
 
 def dense(Y, measure):
     """The same with dense matrices: A = Y'Y and Z its diagonal, as the paper writes it."""
     n, A = len(Y), Y.T @ Y
-    own = np.maximum(np.diag(A), 1e-300)
+    counts = np.maximum(np.diag(A), 1e-300)
     if measure == "arithmetic":
-        U = 0.5 * (A / own[None, :] + A / own[:, None])
+        U = 0.5 * (A / counts[None, :] + A / counts[:, None])
     elif measure == "geometric":
-        U = np.sqrt(A / own[None, :] * (A / own[:, None]))
+        U = np.sqrt(A / counts[None, :] * (A / counts[:, None]))
     elif measure == "jaccard":
-        U = A / np.maximum(own[:, None] + own[None, :] - A, 1e-300)
+        U = A / np.maximum(counts[:, None] + counts[None, :] - A, 1e-300)
     else:
         with np.errstate(all="ignore"):
-            U = np.log((A / n) / (own[:, None] / n * own[None, :] / n)) / -np.log(A / n)
+            U = np.log((A / n) / (counts[:, None] / n * counts[None, :] / n)) / -np.log(A / n)
         U = np.where(A == n, 1, np.where(A == 0, 0, np.maximum(U, 0)))
     np.fill_diagonal(U, 1)
     return U
@@ -34,13 +34,13 @@ def labels():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_likeness_is_that_of_dense_matrices(Y, measure):
+def test_similarity_is_that_of_dense_matrices(Y, measure):
     U = similarity(sp.csr_matrix(Y, dtype=np.float32), measure).toarray()
     assert np.allclose(U, dense(Y, measure), atol=1e-6)
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_likeness_is_symmetric_within_0_and_1_and_sparse(Y, measure):
+def test_similarity_is_symmetric_within_0_and_1_and_sparse(Y, measure):
     Y[:20, 1], Y[20:, 1] = 1, 0
     Y[:20, 2], Y[20:, 2] = 0, 1  # never together
     U = similarity(sp.csr_matrix(Y, dtype=np.float32), measure)
@@ -63,7 +63,7 @@ def test_likeness_is_symmetric_within_0_and_1_and_sparse(Y, measure):
         ("arithmetic", (1 / 4 + 1 / 2) / 2),
         ("geometric", np.sqrt(1 / 4 * 1 / 2)),
         ("jaccard", 1 / 5),
-        ("pmi", np.log(1 * 8 / (4 * 2)) / np.log(8)),  # as often together as chance has it
+        ("pmi", np.log(1 * 8 / (4 * 2)) / np.log(8)),  # as often together as at random
     ],
 )
 def test_cases_worked_by_hand(measure, expected):
@@ -78,18 +78,18 @@ def test_pmi_of_labels_that_attract_and_repel():
     Y[:2, 0], Y[:2, 1], Y[1:, 2] = 1, 1, 1
     U = similarity(sp.csr_matrix(Y), "pmi").toarray()
     assert np.isclose(U[0, 1], 1), "always together"
-    assert U[0, 2] == 0, "less often together than chance has it"
+    assert U[0, 2] == 0, "less often together than at random"
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_labels_that_are_always_together_are_wholly_alike(measure):
+def test_labels_that_are_always_together_are_of_similarity_1(measure):
     for n in (3, 8):  # of some documents, of every document
         Y = np.zeros((8, 2), np.float32)
         Y[:n] = 1
         assert np.allclose(similarity(sp.csr_matrix(Y), measure).toarray(), 1)
 
 
-def test_a_label_of_every_document_says_nothing_by_pmi(Y):
+def test_a_label_of_every_document_is_similar_to_no_other_by_pmi(Y):
     U = similarity(sp.csr_matrix(Y, dtype=np.float32), "pmi").toarray()
     some = [label for label in range(12) if 0 < Y[:, label].sum() < 40]
     assert np.allclose(U[0, some], 0, atol=1e-6)
@@ -97,7 +97,7 @@ def test_a_label_of_every_document_says_nothing_by_pmi(Y):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_a_label_without_documents_is_like_itself_alone(Y, measure):
+def test_a_label_without_documents_is_similar_only_to_itself(Y, measure):
     row = similarity(sp.csr_matrix(Y, dtype=np.float32), measure)[4]
     assert row.indices.tolist() == [4]
     assert row.data.tolist() == [1]
@@ -105,8 +105,15 @@ def test_a_label_without_documents_is_like_itself_alone(Y, measure):
     assert np.array_equal(none.toarray(), np.eye(4))
 
 
-def test_a_measure_that_is_not_known_is_refused():
+def test_an_unknown_measure_is_refused():
     with pytest.raises(
         ParameterError, match="similarity must be one of arithmetic, geometric, jaccard, pmi, but is 'x'"
     ):
         similarity(sp.csr_matrix((3, 4), dtype=np.float32), "x")
+
+
+def test_counts_are_the_documents_that_two_labels_share(Y):
+    counts = cooccurrence_counts(sp.csr_matrix(Y, dtype=np.float32)).toarray()
+    for i in range(12):
+        for j in range(12):
+            assert counts[i, j] == np.sum((Y[:, i] == 1) & (Y[:, j] == 1))

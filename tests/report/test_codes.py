@@ -6,7 +6,7 @@ from labelspace.labels.codes import Codes, code_summary
 from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix
 from labelspace.types import LabelSpace
 
-CODES = Codes(np.array([[1, 0, 2], [0, 12, 0], [1, 0, 2], [1, 0, 3], [1, 2, 2]], np.int32), width=13)
+CODES = Codes(np.array([[1, 0, 2], [0, 12, 0], [1, 0, 2], [1, 0, 3], [1, 2, 2]], np.int32), code_size=13)
 NAMES = LabelSpace(["bread", "fish", "dough", "salt\tand\npepper", "oil"])
 
 
@@ -32,14 +32,14 @@ def test_a_prefix_and_a_limit_are_obeyed():
 
 
 def test_long_names_and_crowded_codes_are_cut():
-    crowd = Codes(np.zeros((12, 1), np.int32), width=2)
+    crowd = Codes(np.zeros((12, 1), np.int32), code_size=2)
     names = LabelSpace(["x" * 200, *map(str, range(11))])
     (line,) = codes_text(crowd, names).splitlines()
     assert line == f"0  {'x' * 79}…, 0, 1, 2, 3, … 7 more"
 
 
 def test_every_label_has_a_line_of_tabs():
-    other = Codes(np.array([[1], [0], [0], [0], [1]], np.int32), width=2)
+    other = Codes(np.array([[1], [0], [0], [0], [1]], np.int32), code_size=2)
     lines = list(codes_tsv({0: CODES, 2: other}, NAMES))
     assert lines[0] == "tree\tcode\tlabel\n"
     assert lines[1:4] == ["1\t0,12,0\tfish\n", "1\t1,0,2\tbread\n", "1\t1,0,2\tdough\n"]
@@ -62,7 +62,7 @@ def test_the_heading_says_whether_labels_share_codes():
     assert (
         "\n4 codes are in use, 0.182% of all that could be; 2 labels share theirs with others, at most 2 one\n" in told
     )
-    alone = heading({"tree": 1, **code_summary(Codes(np.array([[1]], np.int32), width=2))}, n_trees=1)
+    alone = heading({"tree": 1, **code_summary(Codes(np.array([[1]], np.int32), code_size=2))}, n_trees=1)
     assert alone.splitlines() == [
         "1 label, each written as 1 digit from 0 to 1, its code",
         "1 code is in use, 50% of all that could be; no two labels share one",
@@ -71,13 +71,13 @@ def test_the_heading_says_whether_labels_share_codes():
 
 
 def test_digits_that_tell_no_labels_apart_are_told_together():
-    codes = Codes(np.array([[0, 1, 0, 0], [1, 0, 0, 0]], np.int32), width=2)
+    codes = Codes(np.array([[0, 1, 0, 0], [1, 0, 0, 0]], np.int32), code_size=2)
     told = heading({"tree": 1, **code_summary(codes)}, n_trees=1).splitlines()[2]
     assert "digit by digit: 2, 2 (evenness, at most 1: 1.00, 1.00), then the same for all labels (2 digits); 8 " in told
 
 
 def test_codes_that_are_all_in_use_are_a_hundred_per_cent():
-    full = Codes(np.array([[0], [1]], np.int32), width=2)
+    full = Codes(np.array([[0], [1]], np.int32), code_size=2)
     assert " 100% of all that could be;" in heading({"tree": 1, **code_summary(full)}, n_trees=1)
 
 

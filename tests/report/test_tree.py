@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.report.tree import (
     DEEPEST,
     forest,
@@ -38,7 +38,7 @@ def nodes_of(nested, similarity=None):
         queue.extend(item if inner else [])
         last.append(len(queue) if inner else 0)
         label.append(-1 if inner else item)
-    return Nodes(ints(*first), ints(*last), ints(*label), similarity)
+    return TreeNodes(ints(*first), ints(*last), ints(*label), similarity)
 
 
 def chain(n_levels):
@@ -48,7 +48,7 @@ def chain(n_levels):
     inner = np.arange(0, 2 * n_levels, 2)
     first[inner], last[inner] = inner + 1, inner + 3
     label[inner + 1], label[-1] = np.arange(n_levels), n_levels
-    return Nodes(first, last, label)
+    return TreeNodes(first, last, label)
 
 
 def parse_newick(text):
@@ -94,8 +94,8 @@ def test_nodes_know_their_shape():
 
 
 def test_the_numbering_need_not_go_level_by_level():
-    nodes = Nodes(ints(1, 3, 5, 0, 0, 0, 0), ints(3, 5, 7, 0, 0, 0, 0), ints(-1, -1, -1, 0, 1, 2, 3))
-    deep_first = Nodes(ints(1, 5, 3, 0, 0, 0, 0), ints(3, 7, 5, 0, 0, 0, 0), ints(-1, -1, -1, 2, 3, 0, 1))
+    nodes = TreeNodes(ints(1, 3, 5, 0, 0, 0, 0), ints(3, 5, 7, 0, 0, 0, 0), ints(-1, -1, -1, 0, 1, 2, 3))
+    deep_first = TreeNodes(ints(1, 5, 3, 0, 0, 0, 0), ints(3, 7, 5, 0, 0, 0, 0), ints(-1, -1, -1, 2, 3, 0, 1))
     assert deep_first.parent.tolist() == [-1, 0, 0, 2, 2, 1, 1]
     assert tree_newick(deep_first, NAMES) == tree_newick(nodes, NAMES) == "((a,b),(c,d));"
 

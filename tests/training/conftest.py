@@ -1,4 +1,4 @@
-"""What the tests of trained parts share."""
+"""Fixtures of the tests of layers."""
 
 import numpy as np
 import pytest
@@ -8,12 +8,12 @@ from labelspace.training.optimizers import AdamParameter
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """The gradients that Adam is handed, by the id of what it would move; nothing moves but Adagrad's rows."""
-    found = {}
+    """The gradients passed to Adam, by the id of the parameter; only rows of Adagrad are updated."""
+    gradients = {}
 
-    def record(self, gradient, rate, number, part=slice(None)):
-        whole = found.setdefault(id(self), np.zeros_like(self.value))  # 0 for the parts that are not moved
-        whole[part] = gradient.reshape(whole[part].shape)
+    def record(self, gradient, rate, n_steps, part=slice(None)):
+        full = gradients.setdefault(id(self), np.zeros_like(self.value))  # 0 for the parts that are not updated
+        full[part] = gradient.reshape(full[part].shape)
 
     monkeypatch.setattr(AdamParameter, "step", record)
-    return found
+    return gradients

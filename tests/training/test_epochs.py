@@ -1,15 +1,30 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
-from labelspace.errors import DataError, ModelError
-from labelspace.training.epochs import early_stopping_rows, follow
+from labelspace.errors import ModelError
+from labelspace.training.epochs import MIN_BATCHES, batch_schedule, run_epochs
 
-WHAT = {"params": {"rate": 0.1}, "data": [1, 2]}
+FINGERPRINT = {"params": {"learning_rate": 0.1}, "data": [1, 2]}
+
+
+@given(st.integers(1, 10**7), st.integers(1, 5000), st.integers(1, 10**5))
+def test_batch_size_and_epochs_are_within_their_bounds(n, batch_size, steps):
+    size, epochs = batch_schedule(n, batch_size, None, steps, (3, 9))
+    assert 1 <= size <= batch_size
+    assert 3 <= epochs <= 9
+    assert -(-n // size) >= min(MIN_BATCHES, n) / 2, "an epoch has some batches"
+    assert batch_schedule(n, batch_size, 4, steps, (3, 9)) == (size, 4)
+    assert batch_schedule(n, batch_size, 100, steps, (3, 9)) == (size, 100), (
+        "given epochs need not be within the bounds"
+    )
+    if 3 < epochs < 9:
+        assert abs(epochs * -(-n // size) - steps) <= -(-n // size) / 2
 
 
 class Net:
-    """Arrays that each epoch changes in a way of its own, in steps of three."""
+    """Arrays that each epoch changes differently, in three steps."""
 
     def __init__(self):
         self.n_steps, self.value, self.memory = 0, np.ones(4), np.zeros(2, np.float32)
@@ -27,8 +42,10 @@ class Net:
             self.memory += self.value[:2]
         self.epochs.append(number)
 
-    def run(self, epochs=6, accuracies=None, patience=None, what=WHAT, folder=None, name="checkpoint", stop=None):
-        """``accuracies`` are those after each epoch, whoever asks; ``stop`` is an epoch to be cut off in."""
+    def run(
+        self, epochs=6, scores=None, patience=None, fingerprint=FINGERPRINT, folder=None, name="checkpoint", stop=None
+    ):
+        """``scores`` are those after each epoch; the training is interrupted in epoch ``stop``."""
 
         def epoch(number):
             if number == stop:
@@ -36,8 +53,8 @@ class Net:
                 raise KeyboardInterrupt
             self.epoch(number)
 
-        accuracy = None if accuracies is None else lambda: accuracies[self.epochs[-1]]
-        return follow(self, epochs, epoch, accuracy, patience, what, folder, name)
+        validate = None if scores is None else lambda: scores[self.epochs[-1]]
+        return run_epochs(self, epochs, epoch, validate, patience, fingerprint, folder, name)
 
 
 def same(one, other):
@@ -51,7 +68,7 @@ def after(epochs):
     return net
 
 
-def test_all_epochs_are_gone_through_in_their_order():
+def test_all_epochs_are_run_in_order():
     net = Net()
     assert net.run() == []
     assert net.epochs == list(range(6))
@@ -59,57 +76,57 @@ def test_all_epochs_are_gone_through_in_their_order():
     assert net.n_steps == 18
 
 
-@pytest.mark.parametrize("accuracies", [None, [0.1, 0.4, 0.3, 0.2, 0.5, 0.1]])
+@pytest.mark.parametrize("scores", [None, [0.1, 0.4, 0.3, 0.2, 0.5, 0.1]])
 @pytest.mark.parametrize("stop", range(6))
-def test_a_training_that_was_cut_off_anywhere_ends_in_the_same_arrays(tmp_path, stop, accuracies):
-    whole = Net()
-    course = whole.run(accuracies=accuracies)
+def test_a_training_that_was_interrupted_anywhere_ends_with_the_same_arrays(tmp_path, stop, scores):
+    uninterrupted = Net()
+    expected = uninterrupted.run(scores=scores)
     with pytest.raises(KeyboardInterrupt):
-        Net().run(accuracies=accuracies, folder=tmp_path, stop=stop)
+        Net().run(scores=scores, folder=tmp_path, stop=stop)
     net = Net()
-    assert net.run(accuracies=accuracies, folder=tmp_path) == course
-    assert net.epochs == list(range(stop, 6)), "only what was left"
+    assert net.run(scores=scores, folder=tmp_path) == expected
+    assert net.epochs == list(range(stop, 6)), "only the remaining epochs"
     assert net.n_steps == 18
-    assert same(net, whole)
+    assert same(net, uninterrupted)
     again = Net()
-    assert again.run(accuracies=accuracies, folder=tmp_path) == course
+    assert again.run(scores=scores, folder=tmp_path) == expected
     assert again.epochs == []
-    assert same(again, whole), "all was done"
+    assert same(again, uninterrupted), "nothing remains"
 
 
 @pytest.mark.parametrize("folder", [True, False])
 @pytest.mark.parametrize(
-    ("accuracies", "patience", "epochs", "best"),
+    ("scores", "patience", "epochs", "best"),
     [
         ([0.1, 0.5, 0.4, 0.3, 0.9, 0.9], 2, 4, 1),
-        ([0.1, 0.5, 0.4, 0.6, 0.5, 0.6], 2, 6, 3),  # as good is no better
+        ([0.1, 0.5, 0.4, 0.6, 0.5, 0.6], 2, 6, 3),  # a tie is no improvement
         ([0.1, 0.5, 0.4, 0.3, 0.9, 0.9], 3, 6, 4),
         ([0.0] * 6, 1, 2, 0),
         ([0.1, 0.5, 0.4, 0.3, 0.2, 0.1], None, 6, 1),
     ],
 )
-def test_patience_ends_it_and_the_best_epoch_comes_back(tmp_path, accuracies, patience, epochs, best, folder):
+def test_patience_stops_the_training_and_the_best_epoch_is_restored(tmp_path, scores, patience, epochs, best, folder):
     net = Net()
-    assert net.run(accuracies=accuracies, patience=patience, folder=tmp_path if folder else None) == accuracies[:epochs]
+    assert net.run(scores=scores, patience=patience, folder=tmp_path if folder else None) == scores[:epochs]
     assert net.epochs == list(range(epochs))
     assert same(net, after(best + 1))
-    assert bool(list(tmp_path.iterdir())) == folder, "nothing is left where no folder was given"
+    assert bool(list(tmp_path.iterdir())) == folder, "no file remains where no folder was given"
 
 
-def test_patience_goes_on_counting_where_it_was_cut_off(tmp_path):
-    accuracies = [0.1, 0.5, 0.4, 0.3, 0.9, 0.9]
+def test_patience_counts_on_after_an_interruption(tmp_path):
+    scores = [0.1, 0.5, 0.4, 0.3, 0.9, 0.9]
     with pytest.raises(KeyboardInterrupt):
-        Net().run(accuracies=accuracies, patience=2, folder=tmp_path, stop=3)
+        Net().run(scores=scores, patience=2, folder=tmp_path, stop=3)
     net = Net()
-    assert net.run(accuracies=accuracies, patience=2, folder=tmp_path) == accuracies[:4]
+    assert net.run(scores=scores, patience=2, folder=tmp_path) == scores[:4]
     assert net.epochs == [3]
     assert same(net, after(2))
 
 
-def test_trainings_of_two_names_stand_side_by_side(tmp_path):
+def test_trainings_of_two_names_are_saved_side_by_side(tmp_path):
     one, other = Net(), Net()
-    one.run(accuracies=[0.5, 0.1, 0.1], epochs=3, folder=tmp_path, name="tree-0")
-    other.run(accuracies=[0.1, 0.1, 0.5], epochs=3, folder=tmp_path, name="tree-1")
+    one.run(scores=[0.5, 0.1, 0.1], epochs=3, folder=tmp_path, name="tree-0")
+    other.run(scores=[0.1, 0.1, 0.5], epochs=3, folder=tmp_path, name="tree-1")
     assert sorted(path.stem for path in tmp_path.iterdir()) == ["tree-0", "tree-0-best", "tree-1", "tree-1-best"]
     assert same(one, after(1))
     assert same(other, after(3))
@@ -118,14 +135,4 @@ def test_trainings_of_two_names_stand_side_by_side(tmp_path):
 def test_the_checkpoint_of_another_training_is_refused(tmp_path):
     Net().run(folder=tmp_path)
     with pytest.raises(ModelError, match="must be of the same data and parameters"):
-        Net().run(folder=tmp_path, what={**WHAT, "data": [1, 3]})
-
-
-def test_rows_to_stop_by_are_some_of_train():
-    Y = sp.csr_matrix((np.random.default_rng(0).random((200, 5)) < 0.5).astype(np.float32))
-    rest, held = early_stopping_rows(Y, seed=1)
-    assert len(held) == 20
-    assert sorted([*rest, *held]) == list(range(200))
-    assert not np.array_equal(held, early_stopping_rows(Y, seed=2)[1])
-    with pytest.raises(DataError, match="early stopping needs some documents .* but there are 3 in all; give validat"):
-        early_stopping_rows(Y[:3], seed=0)
+        Net().run(folder=tmp_path, fingerprint={**FINGERPRINT, "data": [1, 3]})

@@ -25,15 +25,15 @@ def case():
 
 
 def weights_of(Y):
-    """True labels stand for themselves alone."""
+    """1 for true labels."""
     wide = np.linspace(2, 5, LABELS, dtype=np.float32)
     return np.where(Y.toarray().any(axis=0), np.float32(1), wide)
 
 
-def in_blocks(errors, scores, Y, weights):
+def by_blocks(gradient, scores, Y, weights):
     out = scores.copy()
     for start, stop in ((0, 2), (2, N)):
-        errors(out[start:stop], Y.indices, Y.indptr, start, weights)
+        gradient(out[start:stop], Y.indices, Y.indptr, start, weights)
     return out
 
 
@@ -56,24 +56,24 @@ def softmax(torch, z, y, w):
 
 def pairs(torch, z, y, w):
     total = 0.0
-    for row, own in enumerate(y > 0):
-        wrong = (w[~own] * torch.exp(z[row, ~own])).sum()
-        for label in torch.nonzero(own)[:, 0]:
-            total = total - torch.log(torch.exp(z[row, label]) / (torch.exp(z[row, label]) + wrong)) / own.sum()
+    for row, true in enumerate(y > 0):
+        wrong = (w[~true] * torch.exp(z[row, ~true])).sum()
+        for label in torch.nonzero(true)[:, 0]:
+            total = total - torch.log(torch.exp(z[row, label]) / (torch.exp(z[row, label]) + wrong)) / true.sum()
     return total
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("errors", "loss"), [(bce_gradient, bce), (softmax_gradient, softmax), (pairwise_softmax_gradient, pairs)]
+    ("gradient", "loss"), [(bce_gradient, bce), (softmax_gradient, softmax), (pairwise_softmax_gradient, pairs)]
 )
-def test_errors_are_the_gradient_that_torch_finds(case, errors, loss, weighted):
+def test_gradients_are_those_of_torch(case, gradient, loss, weighted):
     scores, Y = case
     if weighted:
         Y = sp.csr_matrix(Y.toarray() * [1, 1, 0, 0, 1, 1, 1])
     weights = weights_of(Y) if weighted else None
     assert not weighted or weights.max() > 1
-    ours = in_blocks(errors, scores, Y, weights)
+    ours = by_blocks(gradient, scores, Y, weights)
     assert np.allclose(ours, by_torch(loss, scores, Y, weights), atol=1e-5)
 
 
@@ -83,34 +83,34 @@ def test_a_weight_is_as_many_labels_of_the_same_score(case):
     once = np.concatenate([scores, np.full((N, 1), 0.7, np.float32)], axis=1)
     thrice = np.concatenate([once, once[:, -1:], once[:, -1:]], axis=1)
     weights = np.array([1] * LABELS + [3], np.float32)
-    for errors in (bce_gradient, softmax_gradient, pairwise_softmax_gradient):
-        one, three = in_blocks(errors, once, Y, weights), in_blocks(errors, thrice, Y, None)
+    for gradient in (bce_gradient, softmax_gradient, pairwise_softmax_gradient):
+        one, three = by_blocks(gradient, once, Y, weights), by_blocks(gradient, thrice, Y, None)
         assert np.allclose(one[:, :LABELS], three[:, :LABELS], atol=1e-6)
         assert np.allclose(one[:, LABELS], three[:, LABELS:].sum(axis=1), atol=1e-6)
 
 
-def test_errors_of_a_case_worked_by_hand():
+def test_gradients_of_a_case_worked_by_hand():
     scores = np.log(np.array([[1, 2, 1], [3, 1, 1]], np.float32))
-    columns, ends = np.array([0, 1], np.int32), np.array([0, 2, 2], np.int32)
+    columns, indptr = np.array([0, 1], np.int32), np.array([0, 2, 2], np.int32)
     softened, crossed, paired = scores.copy(), scores.copy(), scores.copy()
-    softmax_gradient(softened, columns, ends, 0, None)
-    bce_gradient(crossed, columns, ends, 0, None)
-    pairwise_softmax_gradient(paired, columns, ends, 0, None)
+    softmax_gradient(softened, columns, indptr, 0, None)
+    bce_gradient(crossed, columns, indptr, 0, None)
+    pairwise_softmax_gradient(paired, columns, indptr, 0, None)
     assert np.allclose(paired, [[-1 / 4, -1 / 6, 5 / 12], [0, 0, 0]], atol=1e-6), (
         "the labels of a document do not compete"
     )
-    assert np.allclose(softened, [[-0.25, 0, 0.25], [0, 0, 0]], atol=1e-6), "no label, nothing to learn"
+    assert np.allclose(softened, [[-0.25, 0, 0.25], [0, 0, 0]], atol=1e-6), "no label, no loss"
     assert np.allclose(crossed, [[-1 / 2, -1 / 3, 1 / 2], [3 / 4, 1 / 2, 1 / 2]], atol=1e-6), "no label, all are wrong"
 
 
-@pytest.mark.parametrize("errors", [bce_gradient, softmax_gradient, pairwise_softmax_gradient])
-def test_large_scores_stay_finite_and_quiet(errors):
+@pytest.mark.parametrize("gradient", [bce_gradient, softmax_gradient, pairwise_softmax_gradient])
+def test_large_scores_stay_finite_and_quiet(gradient):
     scores = np.array([[2000, -2000, 0]], np.float32)
-    errors(scores, np.array([0], np.int32), np.array([0, 1], np.int32), 0, None)
+    gradient(scores, np.array([0], np.int32), np.array([0, 1], np.int32), 0, None)
     assert np.allclose(scores[0, :2], 0, atol=1e-20)
 
 
-def test_chances_in_place_are_those_of_the_sigmoid():
+def test_the_sigmoid_in_place_is_the_sigmoid():
     z = np.array([-1000, -3, 0, 0.5, 1000], np.float32)
     expected = sigmoid(z.astype(np.float64))
     assert np.allclose(expected[1:4], 1 / (1 + np.exp([3, 0, -0.5])))
@@ -118,21 +118,21 @@ def test_chances_in_place_are_those_of_the_sigmoid():
     assert np.allclose(z, expected, atol=1e-7)
 
 
-def test_log_odds_are_finite_for_labels_on_no_and_on_every_document():
+def test_log_odds_are_finite_for_labels_of_no_and_of_every_document():
     Y = sp.csr_matrix(np.array([[1, 0, 1], [1, 0, 0], [1, 0, 0]], np.float32))
     assert np.allclose(log_odds(Y), np.log([3.5 / 0.5, 0.5 / 3.5, 1.5 / 2.5]))
 
 
-def test_pair_errors_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(case):
+def test_pair_gradients_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(case):
     scores, Y = case
-    found = in_blocks(pairwise_softmax_gradient, scores, Y, None)
-    assert np.allclose(found.sum(axis=1), 0, atol=1e-6)
+    gradients = by_blocks(pairwise_softmax_gradient, scores, Y, None)
+    assert np.allclose(gradients.sum(axis=1), 0, atol=1e-6)
     one = sp.csr_matrix(np.eye(LABELS, dtype=np.float32)[[2]])
     alone = scores[:1].copy()
     pairwise_softmax_gradient(alone, one.indices, one.indptr, 0, None)
     other = np.array([[2, 5]], np.int32)
     both = scores[:1].copy()
-    both[0, 5] = 40  # far better than the first, which must not mind
+    both[0, 5] = 40  # far better than the first, which must not change
     pairwise_softmax_gradient(both, other[0], np.array([0, 2], np.int32), 0, None)
     without = scores[:1].astype(np.float64)[0]
     wrong = np.exp(np.delete(without, [2, 5])).sum()
@@ -142,13 +142,13 @@ def test_pair_errors_of_a_row_add_to_0_and_labels_of_a_document_do_not_compete(c
     assert np.isclose(alone[0, 2], -wrong / (wrong + np.exp(without[2])), rtol=1e-4)
 
 
-def test_a_document_with_every_label_has_nothing_to_learn():
+def test_a_document_with_every_label_has_no_gradient():
     scores = np.array([[1, 2, 30]], np.float32)
     pairwise_softmax_gradient(scores, np.arange(3, dtype=np.int32), np.array([0, 3], np.int32), 0, None)
     assert np.abs(scores).max() < 1e-12
 
 
-def test_pair_errors_stay_finite_however_far_apart_scores_are():
+def test_pair_gradients_stay_finite_however_far_apart_scores_are():
     rng = np.random.default_rng(9)
     Y = sp.csr_matrix((rng.random((200, LABELS)) < 0.4).astype(np.float32))
     for size in (1e2, 1e4, 1e30):
@@ -160,10 +160,10 @@ def test_pair_errors_stay_finite_however_far_apart_scores_are():
 
 @pytest.mark.parametrize("scores", [[0, -100, -120, -121], [0, -80, -78, -121], [0, 0, -500, -510], [-9, 90, 3, 1]])
 def test_pairs_are_exact_where_scores_lie_far_apart(scores):
-    found = np.array([scores], np.float32)
-    pairwise_softmax_gradient(found, np.array([0, 1], np.int32), np.array([0, 2], np.int32), 0, None)
+    gradients = np.array([scores], np.float32)
+    pairwise_softmax_gradient(gradients, np.array([0, 1], np.int32), np.array([0, 2], np.int32), 0, None)
     wrong = np.logaddexp(*map(float, scores[2:]))
-    expected = [-1 / (1 + np.exp(min(own - wrong, 700.0))) / 2 for own in scores[:2]]
+    expected = [-1 / (1 + np.exp(min(true - wrong, 700.0))) / 2 for true in scores[:2]]
     for other in scores[2:]:
-        expected.append(sum(np.exp(other - np.logaddexp(wrong, own)) for own in scores[:2]) / 2)
-    assert np.allclose(found[0], expected, atol=1e-6)
+        expected.append(sum(np.exp(other - np.logaddexp(wrong, true)) for true in scores[:2]) / 2)
+    assert np.allclose(gradients[0], expected, atol=1e-6)

@@ -1,4 +1,4 @@
-"""What the layers do, in torch: for gradients by autograd."""
+"""The layers in torch, for gradients by autograd."""
 
 import numpy as np
 
@@ -19,19 +19,19 @@ class Twins:
     def __call__(self, array):
         return self.torch.tensor(np.asarray(array), dtype=self.torch.float64, requires_grad=True)
 
-    def of(self, part):
-        """The twin of what Adam moves."""
-        if id(part) not in self.known:
-            self.known[id(part)] = self(part.value)
-        return self.known[id(part)]
+    def of(self, parameter):
+        """The twin of a parameter of Adam."""
+        if id(parameter) not in self.known:
+            self.known[id(parameter)] = self(parameter.value)
+        return self.known[id(parameter)]
 
-    def stack(self, stack, values):
-        for layer, activation in zip(stack.layers, stack.activations, strict=True):
-            values = in_torch(self.torch, values @ self.of(layer.rows).T + self.of(layer.offset), activation)
+    def mlp(self, mlp, values):
+        for layer, activation in zip(mlp.layers, mlp.activations, strict=True):
+            values = in_torch(self.torch, values @ self.of(layer.rows).T + self.of(layer.bias), activation)
         return values
 
     def agree(self, recorded):
-        """Whether the gradients that Adam was handed, by the id of what it moves, are those of the twins."""
+        """Check that the gradients passed to Adam, by the id of the parameter, are those of the twins."""
         assert recorded.keys() == self.known.keys()
         for key, twin in self.known.items():
             assert np.allclose(recorded[key], twin.grad.numpy(), atol=1e-4)

@@ -1,4 +1,4 @@
-"""Features: from texts to the sparse matrix X of most methods, or to the token ids that sequence methods read."""
+"""Features: from texts to the sparse matrix X of most methods, or to the token ids of sequence methods."""
 
 from __future__ import annotations
 

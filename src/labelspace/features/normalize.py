@@ -1,4 +1,4 @@
-"""Rows of one length, whatever the features are."""
+"""Rows of norm 1, whatever the features are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labelspace.types import Csr
 
 
 def normalize_rows(X: Csr) -> Csr:
-    """The rows of X divided by their Euclidean length; an empty row stays empty.
+    """The rows of X divided by their Euclidean norm; an empty row stays empty.
 
     >>> import numpy as np
     >>> normalize_rows(sp.csr_matrix(np.array([[3.0, 4.0], [0.0, 0.0]], np.float32))).toarray().tolist()

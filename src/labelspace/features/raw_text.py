@@ -1,4 +1,4 @@
-"""Texts as they are, for methods that read them themselves."""
+"""Unchanged texts, for methods that have a tokenizer of their own."""
 
 from __future__ import annotations
 

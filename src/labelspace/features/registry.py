@@ -14,15 +14,15 @@ from labelspace.features.tfidf import Tfidf
 
 FEATURES: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Tfidf, Hashing, Embeddings)}
 """The features that a user may choose for any method."""
-_OF_VIEWS: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Sequences, RawText)}
+_VIEWS_ONLY: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Sequences, RawText)}
 
 
 def features_class(name: str) -> type[Features]:
     """The class of features by name; an unknown name is an error that lists those to choose from."""
-    found = {**FEATURES, **_OF_VIEWS}.get(name)
-    if found is None:
+    kind = {**FEATURES, **_VIEWS_ONLY}.get(name)
+    if kind is None:
         raise ParameterError(f"features must be one of {', '.join(FEATURES)}, but are {name!r}; choose one of these")
-    return found
+    return kind
 
 
 def create_features(name: str, **params: Any) -> Features:  # noqa: ANN401 - parameters are of any type

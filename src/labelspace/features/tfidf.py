@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
@@ -10,40 +11,23 @@ import numpy as np
 from labelspace.constraints import boolean, integer, one_of, optional
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.features.base import (
-    ONCE,
-    Bags,
-    Features,
-    Rows,
-    check_texts,
-    check_training_texts,
-    inverse_document_frequency,
-    stacked,
-)
+from labelspace.features.base import Features, check_texts, check_training_texts
 from labelspace.features.ngrams import NgramIndex, count_ngrams
-from labelspace.features.tokenizer import Analyzer, in_blocks
-from labelspace.features.vocabulary import Stream, Vocabulary, read_words
+from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
+from labelspace.features.tokenizer import Analyzer, map_blocks
+from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Csr, Floats, Longs
 
 
 class Tfidf(Features):
-    r"""Weights of n-grams: (1 + ln count) times ln((1 + n) / (1 + df)) + 1, each row scaled to length one.
+    r"""Weights of n-grams: (1 + ln count) times ln((1 + n) / (1 + df)) + 1, each row scaled to norm 1.
 
-    The matrix is that of scikit-learn's ``TfidfVectorizer`` of the same settings up to float32 rounding, columns in the
-    same alphabetical order. Text is lower-cased; a word is two or more letters, digits or underscores (``\b\w\w+\b``).
-    One rule differs: with ``max_features``, n-grams of equal count are cut in a fixed order.
-
-    Args:
-        ngrams: words in the longest n-gram, 1 to 3; shorter ones are in too. For ``analyzer="word"``.
-        analyzer: ``word``; or ``char`` for n-grams of characters; or ``char_wb`` for those within a word and the spaces
-            round it.
-        min_n: characters in the shortest n-gram of ``char`` and ``char_wb``.
-        max_n: characters in the longest n-gram of ``char`` and ``char_wb``.
-        sublinear: weigh by 1 + ln count in place of the count.
-        min_df: n-grams of fewer training texts are left out.
-        max_features: keep at most so many n-grams: those that occur most, and of equals the alphabetically first.
+    The matrix is that of scikit-learn's ``TfidfVectorizer`` with the same settings up to float32 rounding, columns in
+    the same alphabetical order. Text is lower-cased; a word is two or more letters, digits or underscores
+    (``\b\w\w+\b``). Shorter n-grams than the longest are included. One rule differs: with ``max_features``, of n-grams
+    of equal count the alphabetically first are chosen.
 
     >>> features = Tfidf(ngrams=2, min_df=1)
     >>> X = features.fit_transform(["red apple", "green apple"])
@@ -54,6 +38,7 @@ class Tfidf(Features):
     """
 
     name: ClassVar[str] = "tfidf"
+
     ngrams: int = param(2, one_of(1, 2, 3), "Words in the longest n-gram, for analyzer word.")
     analyzer: str = param(
         "word", one_of("word", "char", "char_wb"), "What is counted: words, characters, or characters within words."
@@ -68,8 +53,6 @@ class Tfidf(Features):
     word_offsets_: Longs = learned()  # (n_words + 1,)
     keys_: Longs = learned()  # (n_features,) sorted; see kernels.ngrams
     idf_: Floats = learned()  # (n_features,)
-
-    _ready: tuple[Longs, Vocabulary, NgramIndex] | None = None
 
     @property
     def n_features(self) -> int:
@@ -86,73 +69,80 @@ class Tfidf(Features):
         """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
         stream = self._learn(listed)
-        parts = in_blocks(lambda start, stop: self._rows(stream.part(start, stop)), list(map(len, listed)))
-        return stacked(parts, self.n_features)
+        blocks = map_blocks(lambda start, stop: self._rows(stream.rows(start, stop)), list(map(len, listed)))
+        return stack_rows(blocks, self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """The rows of these texts. Shape (n, n_features)."""
         self.check_fitted()
         listed = check_texts(texts)
-        parts = in_blocks(lambda start, stop: self._rows(self._stream(listed[start:stop])), list(map(len, listed)))
-        return stacked(parts, self.n_features)
+        blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), list(map(len, listed)))
+        return stack_rows(blocks, self.n_features)
 
     def feature_names(self) -> list[str]:
         """The n-gram of each column."""
         self.check_fitted()
-        words = self._lookup()[0].words()
+        words = self._vocabulary.words()
         names, rest = [""] * self.n_features, self.keys_
-        for power in range(self._longest() - 1, -1, -1):
+        for power in range(self._max_words - 1, -1, -1):
             digits, rest = np.divmod(rest, (len(words) + 1) ** power)
             for column, digit in enumerate(digits.tolist()):
                 if digit:
                     names[column] += (" " if names[column] else "") + words[digit - 1]
         return names
 
-    def _learn(self, texts: Sequence[str]) -> Stream:
-        """Learn the state; the words of the texts come back under its ids."""
+    def _learn(self, texts: Sequence[str]) -> TokenStream:
+        """Learn the state; returns the words of the texts under its ids."""
         self.check_params()
         if self.min_n > self.max_n:
             raise ParameterError(
                 f"min_n of tfidf must be at most max_n, but is {self.min_n} for {self.max_n}; lower it or raise max_n"
             )
-        longest, min_df = self._longest(), int(self.min_df)
-        lexicon, stream, df, times = read_words(texts, self._analyzer(), longest > 1, min_df)
-        if not len(lexicon):
+        vocabulary, stream, df, occurrences = learn_vocabulary(
+            texts, self._analyzer, self._max_words > 1, int(self.min_df)
+        )
+        if not len(vocabulary):
             raise DataError(
                 f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
                 "lower min_df, or give more or longer texts"
             )
-        ngrams = count_ngrams(stream, df, times, longest, min_df).most_frequent(self.max_features)
-        used = np.zeros(len(lexicon) + 1, bool)
+        ngrams = count_ngrams(stream, df, occurrences, self._max_words, int(self.min_df))
+        ngrams = ngrams.most_frequent(self.max_features)
+        used = np.zeros(len(vocabulary) + 1, bool)
         used[ngrams.digits] = True
-        if not used[1:].all():  # a word may be without a column of its own, yet part of an n-gram that has one
-            lexicon, new_ids = lexicon.sorted_part(used[1:])
-            stream = stream.renumbered(new_ids)
+        if not used[1:].all():  # a word may have no column, and yet be part of an n-gram that has one
+            vocabulary, new_ids = vocabulary.select_sorted(used[1:])
+            stream = stream.renumber(new_ids)
             ngrams = ngrams._replace(digits=np.append(0, new_ids + 1).astype(np.int32)[ngrams.digits])
-        self.word_bytes_, self.word_offsets_ = lexicon.word_bytes, lexicon.offsets
-        self.keys_ = ngrams.keys(len(lexicon))
+        self.forget()  # here: a fit that fails leaves the state before
+        self.word_bytes_, self.word_offsets_ = vocabulary.word_bytes, vocabulary.offsets
+        self.keys_ = ngrams.keys(len(vocabulary))
         self.idf_ = inverse_document_frequency(ngrams.df, len(texts))
         return stream
 
-    def _rows(self, stream: Stream) -> Rows:
+    def _rows(self, stream: TokenStream) -> CsrRows:
         words, counts, ends = stream
-        if self._longest() > 1:
-            words, ends = self._lookup()[1].columns(words, ends)
-        return Bags(*count_rows(words, counts, ends, self.keys_.size)).weighed(self.idf_, bool(self.sublinear))
+        if self._max_words > 1:
+            words, ends = self._ngram_index.columns(words, ends)
+        return TermCounts(*count_rows(words, counts, ends, self.keys_.size)).tfidf(self.idf_, bool(self.sublinear))
 
-    def _stream(self, texts: Sequence[str]) -> Stream:
-        spans = self._analyzer().spans(texts)
-        return Stream(self._lookup()[0].ids(spans), ONCE, spans.ends)
+    def _tokenize(self, texts: Sequence[str]) -> TokenStream:
+        spans = self._analyzer.spans(texts)
+        return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
 
+    @property
     def _analyzer(self) -> Analyzer:
         return Analyzer(self.analyzer, int(self.min_n), int(self.max_n))
 
-    def _longest(self) -> int:
+    @property
+    def _max_words(self) -> int:
+        """Words in the longest n-gram; an n-gram of characters counts as one word."""
         return int(self.ngrams) if self.analyzer == "word" else 1
 
-    def _lookup(self) -> tuple[Vocabulary, NgramIndex]:
-        """What is derived from the state, on first use and again after a new ``fit``."""
-        if self._ready is None or self._ready[0] is not self.keys_:
-            lexicon = Vocabulary(self.word_bytes_, self.word_offsets_)
-            self._ready = (self.keys_, lexicon, NgramIndex(self.keys_, len(lexicon), self._longest()))
-        return self._ready[1:]
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.word_bytes_, self.word_offsets_)
+
+    @cached_property
+    def _ngram_index(self) -> NgramIndex:
+        return NgramIndex(self.keys_, len(self._vocabulary), self._max_words)

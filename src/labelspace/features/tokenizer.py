@@ -14,10 +14,10 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
 
 BLOCK = 2**20
-"""Characters a block, about: its words and their table then stay in a processor's cache."""
+"""Characters per block, about: its words and their hash table then stay in a processor's cache."""
 
 T = TypeVar("T")
-_WHITE_SPACES = re.compile(r"\s\s+")
+_WHITESPACE = re.compile(r"\s\s+")
 
 
 class Spans(NamedTuple):
@@ -32,27 +32,27 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class Analyzer:
-    """What of a text is counted: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them."""
+    """What is counted in a text: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them."""
 
     kind: str = "word"
     min_n: int = 3
     max_n: int = 5
-    shortest: int = 2  # characters in the shortest word
+    min_word_length: int = 2  # in characters
 
     def spans(self, texts: Sequence[str]) -> Spans:
         """Find the words or character n-grams of some texts."""
         if self.kind == "char":
-            texts = [_WHITE_SPACES.sub(" ", text) for text in texts]
+            texts = [_WHITESPACE.sub(" ", text) for text in texts]
         elif self.kind == "char_wb":
             texts = [" ".join(["", *text.split(), ""]) for text in texts]
-        text, text_ends, is_word = _encoded(texts)
+        text, text_ends, is_word = _encode(texts)
         if self.kind == "word":
-            return Spans(text, *scan_words(text, text_ends, is_word, self.shortest))
+            return Spans(text, *scan_words(text, text_ends, is_word, self.min_word_length))
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
 
 
-def in_blocks(work: Callable[[int, int], T], sizes: Sequence[int]) -> list[T]:
-    """``work(start, stop)`` over blocks of texts of these sizes, on all threads; the results in order.
+def map_blocks(function: Callable[[int, int], T], sizes: Sequence[int]) -> list[T]:
+    """``function(start, stop)`` over blocks of texts of these sizes, on all threads; the results in order.
 
     The blocks depend on the texts alone, so the result does not depend on the number of threads.
     """
@@ -60,26 +60,26 @@ def in_blocks(work: Callable[[int, int], T], sizes: Sequence[int]) -> list[T]:
     block = max(1, min(n, n * BLOCK // (sum(sizes) + 1)))
     results: dict[int, T] = {}
 
-    def one(start: int, stop: int) -> None:
-        results[start] = work(start, stop)
+    def call(start: int, stop: int) -> None:
+        results[start] = function(start, stop)
 
-    run_blocks(one, n, block)
+    run_blocks(call, n, block)
     return [results[start] for start in range(0, n, block)]
 
 
-def _encoded(texts: Sequence[str]) -> tuple[Bytes, Offsets, Flags]:
+def _encode(texts: Sequence[str]) -> tuple[Bytes, Offsets, Flags]:
     """The texts in lower case as UTF-8, where each ends, and a table of word characters that covers them."""
     ascii_only = all(text.isascii() for text in texts)
     # Lower case outside ASCII depends on neighbors (a final sigma) and changes lengths: Python does it, text by text.
     # ASCII is lowered at the end in one go; the bytes of other characters are not ASCII, so they stay as they are.
     parts = [text.encode() if text.isascii() else text.lower().encode("utf-8", "surrogatepass") for text in texts]
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends, characters(r"\w", ascii_only)
+    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends, character_flags(r"\w", ascii_only)
 
 
 @cache
-def characters(kind: str, ascii_only: bool = False) -> Flags:
-    r"""For each code point whether it is of a kind, by what ``\w`` or ``\d`` itself matches."""
+def character_flags(kind: str, ascii_only: bool = False) -> Flags:
+    r"""For each code point whether a pattern, ``\w`` or ``\d``, matches it."""
     points = np.arange(128 if ascii_only else 0x110000, dtype="<u4")
     flags = np.zeros(len(points), bool)
     for run in re.finditer(f"{kind}+", points.tobytes().decode("utf-32-le", "surrogatepass")):

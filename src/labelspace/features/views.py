@@ -1,8 +1,8 @@
-"""Named views of documents: what a method reads of a text, each made once whoever asks for it.
+"""Named views of documents: what a method reads of a text; each is made once for all who need it.
 
 A method declares the views it needs (``Model.views``); the ``Tagger`` makes them of the texts with a
 ``ViewTransformer``, saves that with the model, and hands the method ``Views``: the same documents under each name.
-Ready-made features (a sparse or dense matrix of the user's own) stand in for every view that is a matrix.
+Ready-made features (a sparse or dense matrix of the user) take the role of every view that is a matrix.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class View:
     name: str
     features: str = "tfidf"
     params: Mapping[str, Any] = field(default_factory=dict)
-    training_only: bool = False  # not needed, and so not kept, for prediction
+    training_only: bool = False  # not needed for prediction, and so not saved
 
     @property
     def is_matrix(self) -> bool:
@@ -55,9 +55,8 @@ class View:
             return self
         name = features or self.features
         known = features_class(name).defaults()
-        kept = {key: value for key, value in self.params.items() if key in known}
-        own = {key: value for key, value in params.items() if key in known}
-        return replace(self, features=name, params={**kept, **own})
+        settings = {**self.params, **params}
+        return replace(self, features=name, params={key: settings[key] for key in settings if key in known})
 
 
 WORDS = View("words", "tfidf", {"ngrams": 1})
@@ -91,7 +90,7 @@ def override(views: Iterable[View], features: str | None, params: Mapping[str, A
 
 
 class Views:
-    """Documents under each of their views, with as many rows each.
+    """Documents under each of their views, which all have the same rows.
 
     >>> views = Views({"words": np.eye(3), "text": ["a", "b", "c"]})
     >>> views.n, views.rows([2, 0])["text"]

@@ -1,1 +1,1 @@
-"""What can be computed of labels: trees by clustering, vectors, codes."""
+"""What is computed of labels: co-occurrence, trees by clustering, codes, votes, ancestors."""

@@ -1,4 +1,4 @@
-"""Trees over labels by clustering what is known of them: balanced by halving, or by k-means as the clusters fall."""
+"""Trees over labels by hierarchical clustering of their vectors: balanced 2-means, or k-means without balance."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from labelspace.kernels.kmeans import balanced_2means, kmeans
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
-MAX_ROUNDS = 20
+MAX_ITERATIONS = 20  # of k-means
 
 
 def pifa_embeddings(X: Csr, Y: Csr) -> Csr:
-    """Each label as the sum of its documents, at length one ("PIFA"). Shape (n_labels, n_features)."""
+    """PIFA label embeddings: the normalized sum of a label's documents. Shape (n_labels, n_features)."""
     return normalize_rows((Y.T.tocsr() @ X).tocsr())
 
 
 def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
-    """Halve the rows of Z by balanced 2-means until no part is larger than ``max_leaf``.
+    """Halve the rows of Z by balanced 2-means until no cluster is larger than ``max_leaf``.
 
-    Returns the rows in the order of the leaves, and for each depth where its parts begin (and the last ends).
+    Returns the rows in the order of the leaves, and for each depth where its clusters start (and the last ends).
 
     >>> import scipy.sparse as sp
     >>> Z = sp.csr_matrix(np.array([[1, 0], [0, 1], [1, 0.1], [0.1, 1]], np.float32))
     >>> order, depths = balanced_tree(normalize_rows(Z), max_leaf=2, seed=0)
-    >>> sorted(sorted(part.tolist()) for part in np.split(order, depths[-1][1:-1]))
+    >>> sorted(sorted(cluster.tolist()) for cluster in np.split(order, depths[-1][1:-1]))
     [[0, 2], [1, 3]]
     """
     order: Ints = np.arange(Z.shape[0], dtype=np.int32)
@@ -36,13 +36,11 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
 
         def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
             sums = np.zeros((2, Z.shape[1]), np.float32)
-            for part in range(start, stop):
-                members = order[bounds[part] : bounds[part + 1]]
+            for i in range(start, stop):
+                members = order[bounds[i] : bounds[i + 1]]
                 if len(members) > 1:
-                    half, number = int(middles[part] - bounds[part]), len(bounds) + part
-                    balanced_2means(
-                        Z.data, Z.indices, Z.indptr, members, half, MAX_ROUNDS, seed * 1_000_003 + number, sums
-                    )
+                    half, cluster_seed = int(middles[i] - bounds[i]), seed * 1_000_003 + len(bounds) + i
+                    balanced_2means(Z.data, Z.indices, Z.indptr, members, half, MAX_ITERATIONS, cluster_seed, sums)
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         depths.append(np.unique(np.concatenate([bounds, middles])))
@@ -50,16 +48,16 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
 
 
 def balanced_levels(Z: Csr, branching: int, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
-    """``balanced_tree`` with ``branching`` parts a step, a power of 2, in place of halves."""
+    """``balanced_tree`` with ``branching`` children per node, a power of 2, in place of 2."""
     order, depths = balanced_tree(Z, max_leaf, seed)
-    skip = max(1, round(np.log2(branching)))
-    return order, depths[len(depths) - 1 :: -skip][::-1]
+    halvings = max(1, round(np.log2(branching)))
+    return order, depths[len(depths) - 1 :: -halvings][::-1]
 
 
 def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int) -> tuple[Ints, list[Longs]]:
-    """Part the rows of Z by k-means with ``branching`` centers, ``max_depth`` times or until a part has ``max_leaf``.
+    """Split the rows of Z by k-means with k = ``branching``, ``max_depth`` times or down to ``max_leaf`` rows.
 
-    Returns what ``balanced_tree`` does. Parts are as large as they fall; rows that are all alike are not parted.
+    Returns the same as ``balanced_tree``. Clusters are of any size; rows that are all equal are not split.
     """
     order: Ints = np.arange(Z.shape[0], dtype=np.int32)
     depths: list[Longs] = [np.array([0, Z.shape[0]], np.int64)]
@@ -68,14 +66,18 @@ def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int
         cuts: list[Longs] = [np.zeros(0, np.int64)] * (len(bounds) - 1)
         large = np.flatnonzero(np.diff(bounds) > max_leaf)
 
-        def part(start: int, stop: int, bounds: Longs = bounds, cuts: list[Longs] = cuts, large: Longs = large) -> None:
-            for at in large[start:stop]:
-                members = order[bounds[at] : bounds[at + 1]]
-                number = seed * 1_000_003 + len(bounds) + int(at)
-                sizes = kmeans(Z.data, Z.indices, Z.indptr, members, branching, MAX_ROUNDS, number, Z.shape[1])
-                cuts[at] = bounds[at] + np.cumsum(sizes)
+        def split(
+            start: int, stop: int, bounds: Longs = bounds, cuts: list[Longs] = cuts, large: Longs = large
+        ) -> None:  # fmt: skip
+            for i in large[start:stop]:
+                members = order[bounds[i] : bounds[i + 1]]
+                cluster_seed = seed * 1_000_003 + len(bounds) + int(i)
+                sizes = kmeans(
+                    Z.data, Z.indices, Z.indptr, members, branching, MAX_ITERATIONS, cluster_seed, Z.shape[1]
+                )
+                cuts[i] = bounds[i] + np.cumsum(sizes)
 
-        run_blocks(part, len(large), 1)
+        run_blocks(split, len(large), 1)
         finer = np.unique(np.concatenate([bounds, *cuts]))
         if len(finer) == len(bounds):
             break

@@ -1,9 +1,11 @@
-"""Labels as short codes: D digits of K values each, so that labels which are alike begin alike.
+"""Semantic label codes: D digits of K values each; similar labels share prefixes.
 
 Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018): the
-vector v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantized to K
-values. Beside the paper's scheme stand two that cut every prefix anew, where labels get codes of their own as long as
-there are codes enough.
+embedding v of a label is projected on random directions, z = v R with R (P, D) Gaussian, and each z_d is quantized to K
+values. Beside the paper's scheme there are two that split the labels of every prefix separately; there codes are unique
+as long as there are enough of them.
+
+    K  ``code_size``    D  ``code_length``    P  columns of ``vectors``
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.labels.quantization import clustered, projected
-from labelspace.labels.tree import Nodes
+from labelspace.labels.quantization import balanced_digits, quantize_projections
+from labelspace.labels.tree import TreeNodes
 from labelspace.types import Floats, Ints, Longs
 
 SCHEMES = ("projection", "tree", "clusters")
@@ -25,25 +27,26 @@ QUANTIZERS = ("ordinal", "uniform")
 
 @dataclass(frozen=True)
 class Codes:
-    """The code of each label: as many digits for all, each from 0 to ``width`` - 1. Labels may share a code.
+    """The code of each label: ``code_length`` digits from 0 to ``code_size`` - 1. Labels may share a code.
 
-    >>> Codes(np.array([[0, 1], [2, 0]], np.int32), width=3).n_labels
+    >>> Codes(np.array([[0, 1], [2, 0]], np.int32), code_size=3).n_labels
     2
     """
 
-    digits: Ints  # (n_labels, n_digits)
-    width: int
+    digits: Ints  # (n_labels, code_length)
+    code_size: int
 
     def __post_init__(self) -> None:
         if self.digits.ndim != 2 or not self.digits.size:
             raise DataError(
-                f"codes must be a table with a row a label and a column a digit, but have the shape "
+                f"codes must be a matrix with a row per label and a column per digit, but have the shape "
                 f"{self.digits.shape}; give at least one label and one digit"
             )
         low, high = int(self.digits.min()), int(self.digits.max())
-        if low < 0 or high >= self.width:
+        if low < 0 or high >= self.code_size:
             raise DataError(
-                f"digits must be from 0 to {self.width - 1}, but go from {low} to {high}; give digits below the width"
+                f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; "
+                "give digits below code_size"
             )
         object.__setattr__(self, "digits", np.ascontiguousarray(self.digits, dtype=np.int32))
 
@@ -53,52 +56,57 @@ class Codes:
         return int(self.digits.shape[0])
 
     @property
-    def n_digits(self) -> int:
-        """Digits a code."""
+    def code_length(self) -> int:
+        """Digits per code."""
         return int(self.digits.shape[1])
 
 
-def make_codes(vectors: Floats, width: int, digits: int, scheme: str, quantizer: str, seed: int) -> Codes:
-    """Codes of labels with these vectors (n_labels, P); labels with vectors that are near begin with the same digits.
+def make_codes(
+    vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int
+) -> Codes:  # fmt: skip
+    """Codes of labels with these embeddings (n_labels, P); labels with similar embeddings share a prefix.
 
-    ``projection`` is the paper's: a random direction a digit, along which all labels are quantized. ``tree`` draws a
-    direction for every prefix and quantizes only the labels that begin so; as many labels as digits, or fewer, get one
-    each. ``clusters`` parts the labels of a prefix by balanced 2-means, halved until there are ``width`` parts.
+    ``projection`` is the paper's: a random direction per digit, along which all labels are quantized. ``tree`` draws a
+    direction for every prefix and quantizes the labels of that prefix; where these are at most ``code_size``, each gets
+    another digit. ``clusters`` splits the labels of a prefix by balanced 2-means, halved until there are ``code_size``
+    clusters.
 
-    ``ordinal`` cuts the ranks into equal parts, equals in the order of their ids; ``uniform`` cuts the range from the
-    smallest to the largest value into equal parts, and all equal give digit 0. It does not matter with ``clusters``.
+    ``ordinal`` quantization cuts the ranks into equal parts, ties in the order of their ids; ``uniform`` cuts the range
+    of the values into equal parts, and gives digit 0 where all are equal. With ``clusters`` there is no quantizer.
 
     With ``clusters``, and with ``tree`` and ``ordinal``, no two labels share a code where there are at most
-    ``width ** digits``. Below a prefix of one label, digits are 0.
+    ``code_size ** code_length``. Below a prefix of one label, digits are 0.
 
     >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
-    >>> first = make_codes(vectors, width=2, digits=2, scheme="clusters", quantizer="ordinal", seed=0).digits[:, 0]
+    >>> codes = make_codes(vectors, code_size=2, code_length=2, scheme="clusters", quantizer="ordinal", seed=0)
+    >>> first = codes.digits[:, 0]
     >>> bool(first[0] == first[2]), bool(first[1] == first[3]), bool(first[0] == first[1])
     (True, True, False)
     """
-    _check(vectors, width, digits, scheme, quantizer)
+    _check(vectors, code_size, code_length, scheme, quantizer)
     rng = np.random.default_rng(seed)
     if scheme == "clusters":
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        vectors = (vectors / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
-    found = np.zeros((len(vectors), digits), np.int32)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors = (vectors / np.where(norms > 0, norms, 1.0)).astype(np.float32)
+    digits = np.zeros((len(vectors), code_length), np.int32)
     order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
-    for place in range(digits):
+    for position in range(code_length):
         if scheme == "clusters":
-            digit = clustered(vectors, order, bounds, width, (seed * 1_000_003 + place * len(vectors)) % 2**62)
+            digit_seed = (seed * 1_000_003 + position * len(vectors)) % 2**62
+            digit = balanced_digits(vectors, order, bounds, code_size, digit_seed)
         else:
-            order, digit = projected(vectors, order, bounds, width, quantizer, scheme == "tree", rng)
-        found[order, place] = digit
+            order, digit = quantize_projections(vectors, order, bounds, code_size, quantizer, scheme == "tree", rng)
+        digits[order, position] = digit
         if scheme == "projection":
             continue
         bounds = np.union1d(bounds, np.flatnonzero(np.diff(digit)) + 1)
-        if len(bounds) > len(vectors):  # each label has its own prefix
+        if len(bounds) > len(vectors):  # no two labels share a prefix
             break
-    return Codes(found, width)
+    return Codes(digits, code_size)
 
 
-def _check(vectors: Floats, width: int, digits: int, scheme: str, quantizer: str) -> None:
-    for name, value, least in (("width", width, 2), ("digits", digits, 1)):
+def _check(vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str) -> None:
+    for name, value, least in (("code_size", code_size, 2), ("code_length", code_length, 1)):
         if value < least:
             raise ParameterError(f"{name} must be at least {least}, but is {value}; ask for {least} or more")
     for name, given, known in (("scheme", scheme, SCHEMES), ("quantizer", quantizer, QUANTIZERS)):
@@ -106,15 +114,15 @@ def _check(vectors: Floats, width: int, digits: int, scheme: str, quantizer: str
             raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
     if vectors.ndim != 2 or not len(vectors):
         raise DataError(
-            f"vectors must be a table with a row a label, but have the shape {vectors.shape}; give at least one label"
+            f"vectors must be a matrix with a row per label, but are of shape {vectors.shape}; give at least one label"
         )
 
 
 @dataclass(frozen=True)
 class CodeTree:
-    """The tree of the codes that exist: a node a prefix, numbered level by level and by digits; node 0 is the root.
+    """The trie of the codes that exist: a node per prefix, numbered by level, then by digits; node 0 is the root.
 
-    >>> tree = CodeTree.of(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), width=3))
+    >>> tree = CodeTree.from_codes(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), code_size=3))
     >>> tree.first_child.tolist(), tree.last_child.tolist(), tree.digit.tolist()
     ([1, 3, 4, 0, 0, 0], [3, 4, 6, 0, 0, 0], [-1, 0, 1, 2, 0, 1])
     >>> tree.labels.tolist(), tree.label_starts.tolist(), tree.path(2).tolist()
@@ -124,22 +132,22 @@ class CodeTree:
     first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
     last_child: Ints
     digit: Ints  # (n_nodes,) the last digit of each prefix, -1 for the root
-    level_starts: Longs  # (digits + 2,) the nodes of level i are level_starts[i] to level_starts[i + 1] - 1
-    labels: Ints  # (n_labels,) by leaf, then by id
+    level_starts: Longs  # (code_length + 2,) the nodes of level i are level_starts[i] to level_starts[i + 1] - 1
+    labels: Ints  # (n_labels,) sorted by leaf, then by id
     label_starts: Longs  # (n_leaves + 1,) the labels of leaf i are labels[label_starts[i] : label_starts[i + 1]]
     leaf_of: Ints  # (n_labels,) the node where the code of each label ends
 
     @staticmethod
-    def of(codes: Codes) -> CodeTree:
-        """The tree of these codes."""
+    def from_codes(codes: Codes) -> CodeTree:
+        """The trie of these codes."""
         order = np.lexsort(codes.digits.T[::-1])  # stable, so labels of one code stay in the order of their ids
         digits = codes.digits[order]
-        begins = np.zeros(codes.n_labels, bool)  # where a prefix begins that is not the one before
-        begins[0] = True
-        firsts = [np.flatnonzero(begins)]
-        for place in range(codes.n_digits):
-            begins[1:] |= digits[1:, place] != digits[:-1, place]
-            firsts.append(np.flatnonzero(begins))
+        is_first = np.zeros(codes.n_labels, bool)  # whether a label has another prefix than the one before
+        is_first[0] = True
+        firsts = [np.flatnonzero(is_first)]
+        for position in range(codes.code_length):
+            is_first[1:] |= digits[1:, position] != digits[:-1, position]
+            firsts.append(np.flatnonzero(is_first))
         starts = np.cumsum([0, *map(len, firsts)])
         first, last = np.zeros((2, starts[-1]), np.int32)
         digit = np.full(starts[-1], -1, np.int32)
@@ -155,12 +163,12 @@ class CodeTree:
 
     @property
     def n_nodes(self) -> int:
-        """Prefixes that exist, the empty one of the root among them."""
+        """Prefixes that exist, including the empty one of the root."""
         return len(self.digit)
 
     @property
-    def digits(self) -> int:
-        """Digits a code, which is the height of the tree."""
+    def code_length(self) -> int:
+        """Digits per code: the height of the tree."""
         return len(self.level_starts) - 2
 
     @cached_property
@@ -177,79 +185,80 @@ class CodeTree:
         return children
 
     def path(self, label: int) -> Ints:
-        """The nodes from the root to the leaf of a label. Shape (digits + 1,)."""
-        path: Ints = self._above(self.leaf_of[label : label + 1])[0]
+        """The nodes from the root to the leaf of a label. Shape (code_length + 1,)."""
+        path: Ints = self._paths(self.leaf_of[label : label + 1])[0]
         return path
 
     def ancestors(self) -> Ints:
-        """The path of every label, root first. Shape (n_labels, digits + 1)."""
-        return self._above(self.leaf_of)
+        """The path of every label, root first. Shape (n_labels, code_length + 1)."""
+        return self._paths(self.leaf_of)
 
-    def to_nodes(self) -> Nodes:
-        """The tree with a leaf a label: labels of one code become its children, and what only one label is below, it.
+    def to_nodes(self) -> TreeNodes:
+        """The tree with a leaf per label: labels that share a code become its children, a node of one label its leaf.
 
-        >>> nodes = CodeTree.of(Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), width=3)).to_nodes()
+        >>> codes = Codes(np.array([[1, 0], [0, 2], [1, 0], [1, 1]], np.int32), code_size=3)
+        >>> nodes = CodeTree.from_codes(codes).to_nodes()
         >>> nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
         ([1, 0, 3, 5, 0, 0, 0], [3, 0, 5, 7, 0, 0, 0], [-1, 1, -1, -1, 3, 0, 2])
         """
-        above = self.ancestors()
-        below = np.bincount(above.ravel(), minlength=self.n_nodes)  # labels below each node
+        paths = self.ancestors()
+        n_below = np.bincount(paths.ravel(), minlength=self.n_nodes)  # labels below each node
         parent = np.zeros(self.n_nodes, np.int64)
-        parent[above[:, 1:]] = above[:, :-1]
-        kept = (parent == 0) | (below[parent] > 1)
-        number = np.cumsum(kept) - 1
-        parted = kept & (below > 1)
-        parted[0] = True
-        crowded = parted & (self.last_child == 0)
-        first = np.where(parted, number[self.first_child], 0)
-        last = np.where(parted, number[self.last_child - 1] + 1, 0)
-        last[crowded] = kept.sum() + np.cumsum(below[crowded])
-        first[crowded] = last[crowded] - below[crowded]
+        parent[paths[:, 1:]] = paths[:, :-1]
+        kept = (parent == 0) | (n_below[parent] > 1)
+        new_id = np.cumsum(kept) - 1
+        inner = kept & (n_below > 1)
+        inner[0] = True
+        collided = inner & (self.last_child == 0)  # codes of several labels
+        first = np.where(inner, new_id[self.first_child], 0)
+        last = np.where(inner, new_id[self.last_child - 1] + 1, 0)
+        last[collided] = kept.sum() + np.cumsum(n_below[collided])
+        first[collided] = last[collided] - n_below[collided]
         label = np.full(self.n_nodes, -1, np.int32)
-        label[above] = np.where(parted[above], -1, np.arange(len(above))[:, None])
-        shared = self.labels[crowded[self.leaf_of[self.labels]]]
+        label[paths] = np.where(inner[paths], -1, np.arange(len(paths))[:, None])
+        shared = self.labels[collided[self.leaf_of[self.labels]]]
         first, last, label = (
             np.append(nodes[kept], more).astype(np.int32)
             for nodes, more in ((first, 0 * shared), (last, 0 * shared), (label, shared))
         )
-        return Nodes(first, last, label)
+        return TreeNodes(first, last, label)
 
-    def _above(self, leaves: Ints) -> Ints:
-        found = np.zeros((len(leaves), self.digits + 1), np.int32)
-        found[:, -1] = leaves
-        for level in range(self.digits - 1, 0, -1):
-            begin, end = self.level_starts[level], self.level_starts[level + 1]
-            found[:, level] = begin - 1 + np.searchsorted(self.first_child[begin:end], found[:, level + 1], "right")
-        return found
+    def _paths(self, leaves: Ints) -> Ints:
+        paths = np.zeros((len(leaves), self.code_length + 1), np.int32)
+        paths[:, -1] = leaves
+        for level in range(self.code_length - 1, 0, -1):
+            start, stop = self.level_starts[level], self.level_starts[level + 1]
+            paths[:, level] = start - 1 + np.searchsorted(self.first_child[start:stop], paths[:, level + 1], "right")
+        return paths
 
 
 def code_summary(codes: Codes) -> dict[str, Any]:
-    """Codes in figures: how many labels share one, how even the digits are used, and how much shorter outputs are.
+    """Statistics of codes: labels that share one, how evenly digits are used, and how much smaller the output is.
 
-    >>> summary = code_summary(Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), width=2))
+    >>> summary = code_summary(Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), code_size=2))
     >>> summary["codes"], summary["collisions"], summary["largest"], summary["occupancy"], summary["outputs"]
     (2, 2, 2, 0.5, 4)
     """
-    on_code = np.diff(CodeTree.of(codes).label_starts)
-    tables = [np.bincount(column, minlength=codes.width) for column in codes.digits.T]
-    outputs = codes.width * codes.n_digits
+    labels_per_code = np.diff(CodeTree.from_codes(codes).label_starts)
+    counts = [np.bincount(column, minlength=codes.code_size) for column in codes.digits.T]
+    outputs = codes.code_size * codes.code_length
     return {
         "n_labels": codes.n_labels,
-        "width": codes.width,
-        "digits": codes.n_digits,
-        "codes": len(on_code),
-        "collisions": int(on_code[on_code > 1].sum()),
-        "largest": int(on_code.max()),
-        "occupancy": len(on_code) / codes.width**codes.n_digits,
-        "used": [int((table > 0).sum()) for table in tables],
-        "evenness": [round(_evenness(table), 6) for table in tables],
-        "bits_a_label": codes.n_digits * float(np.log2(codes.width)),
+        "width": codes.code_size,
+        "digits": codes.code_length,
+        "codes": len(labels_per_code),
+        "collisions": int(labels_per_code[labels_per_code > 1].sum()),
+        "largest": int(labels_per_code.max()),
+        "occupancy": len(labels_per_code) / codes.code_size**codes.code_length,
+        "used": [int((count > 0).sum()) for count in counts],
+        "evenness": [round(_evenness(count), 6) for count in counts],
+        "bits_a_label": codes.code_length * float(np.log2(codes.code_size)),
         "outputs": outputs,
         "compression": codes.n_labels / outputs,
     }
 
 
-def _evenness(table: Longs) -> float:
-    """The entropy of the digits counted in a table, over the largest possible: 1 where all are used alike."""
-    shares = table[table > 0] / table.sum()
-    return float(abs((shares * np.log(shares)).sum()) / np.log(max(len(table), 2)))
+def _evenness(counts: Longs) -> float:
+    """The normalized entropy of digits with these counts: 1 where all are used equally often."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(abs((shares * np.log(shares)).sum()) / np.log(max(len(counts), 2)))

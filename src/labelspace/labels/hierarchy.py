@@ -1,25 +1,24 @@
-"""Answers that agree with a hierarchy of the labels: who says 'rye bread' says 'bread', and says it first."""
+"""Predictions that agree with a hierarchy of the labels: 'rye bread' implies 'bread', which is ranked before it."""
 
 from __future__ import annotations
 
 from labelspace.errors import DataError
-from labelspace.kernels.ancestor_closure import include_ancestors
+from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Hierarchy, TopK
 
-ROW_BLOCK = 256
+ROW_BLOCK = 256  # documents per task
 
 
-def consistent(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
-    """The k best labels of lists closed upwards: no label stands before one of its ancestors, nor without it.
+def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
+    """The k best labels after adding ancestors: no label is ranked before one of its ancestors, or without it.
 
-    Ancestors that are missing are added, and the score of an ancestor is the best of its own and those of the listed
-    labels below it. The order is by score, then level; so a cut at any k keeps the ancestors of what it keeps. Of the
-    several parents of a label, all as good as it is, the one that was ranked first stays so; what was not listed at all
-    goes by id.
+    The score of an ancestor is the best of its score and those of the listed labels below it. The order is by score,
+    then level; so a cut at any k includes the ancestors of all it includes. Of several parents of a label, all with its
+    score, the one that was ranked first stays first; those that were not listed are ordered by id.
 
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=4)  # 2 below 1 below 0
-    >>> closed = consistent(TopK.from_scores([[0.5, 0, 8, 2]], k=2), tree, k=4)
+    >>> closed = include_ancestors(TopK.from_scores([[0.5, 0, 8, 2]], k=2), tree, k=4)
     >>> closed.labels.tolist(), closed.scores.tolist()
     ([[0, 1, 2, 3]], [[8.0, 8.0, 8.0, 2.0]])
     """
@@ -30,11 +29,11 @@ def consistent(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
             f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
             "build it with the model's number of labels"
         )
-    out, above, levels = TopK.empty(len(top), k), hierarchy.ancestors, hierarchy.levels
+    out, ancestors, levels = TopK.empty(len(top), k), hierarchy.ancestors, hierarchy.levels
 
     def close(start: int, stop: int) -> None:
-        parts = (above.indptr, above.indices, levels, start, stop)
-        include_ancestors(top.labels, top.scores, *parts, out.labels, out.scores)
+        parts = (ancestors.indptr, ancestors.indices, levels, start, stop)
+        include_ancestors_of_rows(top.labels, top.scores, *parts, out.labels, out.scores)
 
     run_blocks(close, len(top), ROW_BLOCK)
     return out

@@ -1,4 +1,7 @@
-"""Parts of labels cut into smaller ones, a digit each: along random directions, or by balanced 2-means."""
+"""One digit for each label of a group: by quantized random projections, or by balanced 2-means.
+
+Groups are ``order[bounds[i]:bounds[i + 1]]``: labels with the same prefix.
+"""
 
 from __future__ import annotations
 
@@ -6,66 +9,69 @@ import numpy as np
 
 from labelspace.kernels.kmeans import balanced_2means_dense
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.clustering import MAX_ROUNDS
+from labelspace.labels.clustering import MAX_ITERATIONS
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 ROW_BLOCK = 65_536  # rows that are projected at once
 
 
-def projected(
-    vectors: Floats, order: Ints, bounds: Longs, width: int, quantizer: str, few_apart: bool, rng: np.random.Generator
-) -> tuple[Ints, Ints]:
-    """Quantize the labels of each part along a direction of its own.
+def quantize_projections(
+    vectors: Floats, order: Ints, bounds: Longs, code_size: int, quantizer: str, split_small: bool,
+    rng: np.random.Generator,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Quantize the labels of each group along a random direction per group.
 
-    The parts are ``order[bounds[i]:bounds[i + 1]]``. Returned are the labels sorted within their parts, and the digit
-    of each; with ``few_apart``, parts of at most ``width`` labels give every label a digit of its own.
+    Returns the labels sorted within their groups, and the digit of each; with ``split_small``, every label of a group
+    of at most ``code_size`` labels gets another digit.
     """
     sizes = np.diff(bounds)
-    part = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     directions = rng.standard_normal((len(sizes), vectors.shape[1]), np.float32)
     z = np.empty(len(order), np.float32)
     for start in range(0, len(order), ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
-        # Not by BLAS: a sum in another order would be another rank.
-        z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[part[rows]])
-    by_value = np.lexsort((order, z, part))
+        # Not by BLAS: another order of the sum could give another rank.
+        z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[group[rows]])
+    by_value = np.lexsort((order, z, group))
     order, z = order[by_value], z[by_value]
-    members, starts = sizes[part], bounds[:-1][part]
-    by_rank = (np.arange(len(order)) - starts) * np.minimum(members, width) // members
+    members, starts = sizes[group], bounds[:-1][group]
+    by_rank = (np.arange(len(order)) - starts) * np.minimum(members, code_size) // members
     if quantizer == "ordinal":
         return order, by_rank.astype(np.int32)
-    low, high = z[starts].astype(np.float64), z[bounds[1:][part] - 1].astype(np.float64)
-    bins: Doubles = np.minimum((z - low) / np.where(high > low, high - low, 1.0) * width, width - 1)
-    apart = (members <= width) & few_apart
-    return order, np.where(apart, by_rank, bins).astype(np.int32)
+    low, high = z[starts].astype(np.float64), z[bounds[1:][group] - 1].astype(np.float64)
+    bins: Doubles = np.minimum((z - low) / np.where(high > low, high - low, 1.0) * code_size, code_size - 1)
+    small = (members <= code_size) & split_small
+    return order, np.where(small, by_rank, bins).astype(np.int32)
 
 
-def clustered(vectors: Floats, order: Ints, bounds: Longs, width: int, seed: int) -> Ints:
-    """Cut each part into ``width`` clusters of even size, by halving; ``order`` is sorted by them in place.
+def balanced_digits(vectors: Floats, order: Ints, bounds: Longs, code_size: int, seed: int) -> Ints:
+    """Split each group into ``code_size`` clusters of equal size, by halving; ``order`` is sorted by them in place.
 
-    The digit of each place of ``order`` is returned. Vectors are of length one. Halves are as large as the clusters
-    that they will be cut into, so a width need not be a power of 2.
+    Returns the digit of each label of ``order``. Vectors must have norm 1. Halves are proportional to the clusters they
+    will be split into, so ``code_size`` need not be a power of 2.
     """
     size = np.diff(bounds)
-    wanted = np.minimum(size, width)  # clusters to make of each part
+    n_clusters = np.minimum(size, code_size)  # still to make of each part
     first_digit = np.zeros(len(size), np.int64)
-    while (wanted > 1).any():
-        ahead = (wanted + 1) // 2
-        middles = bounds[:-1] + np.where(wanted > 1, ahead * size // wanted, 0)
+    while (n_clusters > 1).any():
+        n_left = (n_clusters + 1) // 2
+        middles = bounds[:-1] + np.where(n_clusters > 1, n_left * size // n_clusters, 0)
 
         def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
             for i in range(start, stop):
                 if middles[i] > bounds[i]:
-                    members, number = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
+                    members, part_seed = order[bounds[i] : bounds[i + 1]], seed + len(bounds) + i
                     half = int(middles[i] - bounds[i])
-                    balanced_2means_dense(vectors, members, half, MAX_ROUNDS, number)
+                    balanced_2means_dense(vectors, members, half, MAX_ITERATIONS, part_seed)
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
-        cut = wanted > 1
-        bounds = np.append(np.stack([bounds[:-1], middles], 1)[np.stack([np.ones_like(cut), cut], 1)], bounds[-1])
-        twice = np.repeat(np.arange(len(cut)), 1 + cut)
-        second = np.append(False, twice[1:] == twice[:-1])
-        first_digit = first_digit[twice] + np.where(second, ahead[twice], 0)
-        wanted = np.where(second, (wanted - ahead)[twice], np.where(cut, ahead, wanted)[twice])
+        halved = n_clusters > 1
+        starts = np.stack([bounds[:-1], middles], 1)[np.stack([np.ones_like(halved), halved], 1)]
+        bounds = np.append(starts, bounds[-1])
+        parent = np.repeat(np.arange(len(halved)), 1 + halved)
+        is_right = np.append(False, parent[1:] == parent[:-1])
+        first_digit = first_digit[parent] + np.where(is_right, n_left[parent], 0)
+        n_right, n_first = (n_clusters - n_left)[parent], np.where(halved, n_left, n_clusters)[parent]
+        n_clusters = np.where(is_right, n_right, n_first)
         size = np.diff(bounds)
     return np.repeat(first_digit, size).astype(np.int32)

@@ -1,4 +1,4 @@
-"""How far two figures of the labels rise and fall together, such as a label's norm and its training documents."""
+"""Rank correlation of two figures per label, such as a label's norm and its number of training documents."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from labelspace.types import Doubles
 
 
 def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
-    """Spearman's rank correlation, from -1 to 1; ties share their mean rank. NaN where one of the two is constant.
+    """Spearman's rank correlation, from -1 to 1; ties get their mean rank. NaN where one of the two is constant.
 
     >>> round(spearman([1, 2, 3, 4], [10, 30, 20, 40]), 6)
     0.8
     """
     one, other = _ranks(a), _ranks(b)
     if len(one) != len(other):
-        raise DataError(f"there must be two figures a label, but there are {len(one)} and {len(other)}; give as many")
+        raise DataError(f"there must be two figures per label, but there are {len(one)} and {len(other)}; give as many")
     if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
     one, other = one - one.mean(), other - other.mean()
@@ -25,7 +25,7 @@ def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
 
 
 def _ranks(values: npt.ArrayLike) -> Doubles:
-    """The place of each value among all, from 1; equal values share the mean of their places."""
+    """The rank of each value, from 1; ties get their mean rank."""
     _, group, sizes = np.unique(np.ravel(values), return_inverse=True, return_counts=True)
     last = np.cumsum(sizes)
     return np.asarray((last - (sizes - 1) / 2)[group], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""A tree over labels, in the numbering that training and searching use."""
+"""Label trees, with their nodes numbered as training and beam search need them."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ import numpy as np
 from labelspace.kernels.complete_link import node_levels
 from labelspace.types import Floats, Hierarchy, Ints, Longs
 
-CHAIN = 4.0  # a tree higher than this times log2 of its labels, and as much again, is called a chain
+MAX_HEIGHT_FACTOR = 4.0  # a tree higher than this times (log2 of its labels + 1) is degenerate
 
 
 @dataclass(frozen=True)
-class Nodes:
-    """A tree over labels in the numbering that training and searching use, each node with any number of children.
+class TreeNodes:
+    """A label tree as arrays over its nodes, which have any number of children.
 
-    Node 0 is the root; the children of a node are neighbors, have larger numbers than it, and stand in the order of
-    their parents.
+    Node 0 is the root; the children of a node are consecutive, have larger ids than it, and are in the order of their
+    parents.
 
-    >>> nodes = Nodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
+    >>> nodes = TreeNodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
     >>> nodes.parent.tolist(), nodes.level.tolist(), nodes.height, nodes.n_labels, nodes.balance
     ([-1, 0, 0, 2, 2], [0, 1, 1, 2, 2], 2, 3, 1.0)
     """
 
     first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
     last_child: Ints
-    label: Ints  # (n_nodes,) -1 for a node that is no label, as inner ones mostly are
-    similarity: Floats | None = None  # (n_nodes,) how alike the children were when joined, NaN for a leaf
+    label: Ints  # (n_nodes,) -1 for a node that is no label, as most inner nodes are
+    similarity: Floats | None = None  # (n_nodes,) of the children when they were merged, NaN for a leaf
 
     def __len__(self) -> int:
         return len(self.label)
 
     @cached_property
     def parent(self) -> Ints:
-        """The node above each; -1 for the root. Shape (n_nodes,)."""
-        width = self.last_child - self.first_child
-        before = np.cumsum(width) - width  # children of the nodes of smaller numbers
-        children = np.arange(width.sum()) + np.repeat(self.first_child - before, width)
+        """The parent of each node; -1 for the root. Shape (n_nodes,)."""
+        n_children = self.last_child - self.first_child
+        before = np.cumsum(n_children) - n_children  # children of the nodes with smaller ids
+        children = np.arange(n_children.sum()) + np.repeat(self.first_child - before, n_children)
         parent = np.full(len(self), -1, np.int32)
-        parent[children] = np.repeat(np.arange(len(self), dtype=np.int32), width)
+        parent[children] = np.repeat(np.arange(len(self), dtype=np.int32), n_children)
         return parent
 
     @cached_property
@@ -62,17 +62,17 @@ class Nodes:
 
     @property
     def balance(self) -> float:
-        """The height of the lowest binary tree of so many labels over this one's; 1 where this one is no higher."""
+        """The height of a balanced binary tree of as many labels over this one's; 1 where this one is no higher."""
         return balance(self.n_labels, self.height)
 
     @property
-    def is_chain(self) -> bool:
-        """Whether the tree is degenerate: much higher than so many labels need."""
-        return is_chain(self.n_labels, self.height)
+    def is_degenerate(self) -> bool:
+        """Whether the tree is much higher than a balanced one, nearly a chain."""
+        return is_degenerate(self.n_labels, self.height)
 
 
 def balance(n_labels: int, height: int) -> float:
-    """The height of the lowest binary tree of so many labels, over a height: 1 is as low as can be, near 0 a chain.
+    """The height of a balanced binary tree of n labels over the given height: 1 is balanced, near 0 a chain.
 
     >>> balance(8, height=3), balance(8, height=6), balance(1, height=0)
     (1.0, 0.5, 1.0)
@@ -80,23 +80,22 @@ def balance(n_labels: int, height: int) -> float:
     return min(1.0, max((n_labels - 1).bit_length(), 1) / max(height, 1))
 
 
-def is_chain(n_labels: int, height: int) -> bool:
-    """Whether a tree of so many labels is degenerate.
+def is_degenerate(n_labels: int, height: int) -> bool:
+    """Whether a tree of n labels is much higher than a balanced one.
 
-    >>> is_chain(1000, height=20), is_chain(1000, height=200)
+    >>> is_degenerate(1000, height=20), is_degenerate(1000, height=200)
     (False, True)
     """
-    return height > CHAIN * log2(n_labels) + CHAIN
+    return height > MAX_HEIGHT_FACTOR * log2(n_labels) + MAX_HEIGHT_FACTOR
 
 
-class Tree:
-    """A tree made of nested partitions: the labels in the order of the leaves, and for each depth where parts begin.
+class PartitionTree:
+    """A tree of nested partitions: the labels in the order of the leaves, and for each depth where clusters start.
 
-    Node 0 is the root. The children of a node are neighbors, have larger numbers than the node, and stand in the order
-    of their parents. A part that a depth leaves whole is no node of its own; a part of one label is a leaf, and so is
-    each label of a part that is cut no more.
+    Nodes are numbered as in ``TreeNodes``. A cluster that a depth does not split is one node; a cluster of one label is
+    a leaf, and so is each label of a cluster that is not split further.
 
-    >>> tree = Tree(np.array([2, 0, 1, 3], np.int32), [np.array([0, 3, 4])])
+    >>> tree = PartitionTree(np.array([2, 0, 1, 3], np.int32), [np.array([0, 3, 4])])
     >>> tree.first_child.tolist(), tree.last_child.tolist(), tree.label.tolist()
     ([1, 3, 0, 0, 0, 0], [3, 6, 0, 0, 0, 0], [-1, -1, 3, 2, 0, 1])
     """
@@ -115,13 +114,13 @@ class Tree:
         size, now, depth = 1, root, np.zeros(1, np.int64)
         while len(now):  # a level at a time
             inner = np.flatnonzero((now[:, 1] - now[:, 0] > 1) | (size == 1))
-            cut = [self._cut(int(now[i, 0]), int(now[i, 1]), int(depth[i]), depths) for i in inner]
+            split = [self._split(int(now[i, 0]), int(now[i, 1]), int(depth[i]), depths) for i in inner]
             counts = np.zeros(len(now), np.int64)
-            counts[inner] = [len(cuts) - 1 for cuts, _ in cut]
+            counts[inner] = [len(cuts) - 1 for cuts, _ in split]
             ends = size + np.cumsum(counts)
             children.append(np.where(counts > 0, [ends - counts, ends], 0).T)
-            now = np.concatenate([np.zeros((0, 2), np.int64), *(np.stack([c[:-1], c[1:]], 1) for c, _ in cut)])
-            depth = np.concatenate([np.zeros(0, np.int64), *(np.full(len(c) - 1, at) for c, at in cut)])
+            now = np.concatenate([np.zeros((0, 2), np.int64), *(np.stack([c[:-1], c[1:]], 1) for c, _ in split)])
+            depth = np.concatenate([np.zeros(0, np.int64), *(np.full(len(c) - 1, at) for c, at in split)])
             bounds.append(now)
             levels.append(np.full(len(now), len(levels), np.int32))
             size += len(now)
@@ -130,8 +129,8 @@ class Tree:
         self.label = np.where(self.last_child > 0, -1, order[self.bounds[:, 0]]).astype(np.int32)
 
     @staticmethod
-    def _cut(first: int, last: int, depth: int, depths: list[Longs]) -> tuple[Longs, int]:
-        """Where the children of the part first..last begin, and the first depth that may cut them."""
+    def _split(first: int, last: int, depth: int, depths: list[Longs]) -> tuple[Longs, int]:
+        """Where the children of the cluster first..last start, and the first depth that may split them."""
         for at in range(depth, len(depths)):
             start, stop = np.searchsorted(depths[at], [first, last])
             if stop - start > 1:
@@ -142,9 +141,9 @@ class Tree:
         return len(self.label)
 
     @property
-    def nodes(self) -> Nodes:
-        """The tree without its partitions, as any kind of tree can be given."""
-        return Nodes(self.first_child, self.last_child, self.label)
+    def nodes(self) -> TreeNodes:
+        """The tree without its partitions."""
+        return TreeNodes(self.first_child, self.last_child, self.label)
 
     @property
     def inner(self) -> list[int]:
@@ -152,17 +151,17 @@ class Tree:
         return np.flatnonzero(self.label < 0).tolist()
 
     def largest_first(self, node: int) -> int:
-        """The key that sorts nodes by their labels, most first: a long task begun last would keep a thread waiting."""
+        """Sort key by the number of labels, most first: a long task that starts last keeps other threads waiting."""
         return int(self.bounds[node, 0] - self.bounds[node, 1])
 
     def cuts(self, node: int) -> Longs:
-        """Where the labels of each child of a node begin, and those of the last end."""
+        """Where the labels of each child of a node start, and those of the last end."""
         first, last = self.first_child[node], self.last_child[node]
         return np.append(self.bounds[first:last, 0], self.bounds[last - 1, 1])
 
 
 def hierarchy_tree(hierarchy: Hierarchy, seen: Ints) -> tuple[Ints, list[Longs]]:
-    """The labels ``seen`` as leaves of a hierarchy: numbers into ``seen`` in the order of the leaves, and nested parts.
+    """The labels ``seen`` as leaves of a hierarchy: indices into ``seen`` in leaf order, and the partitions.
 
     A label with several parents goes to the first; a seen label with children is a leaf beside them.
 
@@ -172,8 +171,8 @@ def hierarchy_tree(hierarchy: Hierarchy, seen: Ints) -> tuple[Ints, list[Longs]]
     ([0, 1, 2, 3], [[0, 3, 4], [0, 1, 2, 3, 4]])
     """
     n = hierarchy.parents.shape[0]
-    place = np.full(n, -1, np.int64)
-    place[seen] = np.arange(len(seen))
+    index = np.full(n, -1, np.int64)
+    index[seen] = np.arange(len(seen))
     children: list[list[int]] = [[] for _ in range(n)]
     roots = []
     starts, parents = hierarchy.parents.indptr.tolist(), hierarchy.parents.indices
@@ -182,17 +181,17 @@ def hierarchy_tree(hierarchy: Hierarchy, seen: Ints) -> tuple[Ints, list[Longs]]
             roots.append(label)
         else:
             children[parents[starts[label] : starts[label + 1]].min()].append(label)
-    order, turns = [], []
-    turn = 0  # the lowest depth entered since the last leaf: at this depth the next one is in another part
+    order, split_depths = [], []
+    split_depth = 0  # the lowest depth entered since the last leaf: from it on, the next leaf is in another cluster
     stack = [(label, 0) for label in reversed(roots)]
     while stack:
         label, depth = stack.pop()
-        turn = min(turn, depth)
-        if place[label] >= 0:
-            order.append(place[label])
-            turns.append(turn)
-            turn = n
+        split_depth = min(split_depth, depth)
+        if index[label] >= 0:
+            order.append(index[label])
+            split_depths.append(split_depth)
+            split_depth = n
         stack.extend((child, depth + 1) for child in reversed(children[label]))
-    parts, last = np.array(turns), len(order)
-    depths = [np.append(np.flatnonzero(parts <= depth), last) for depth in range(int(parts[1:].max(initial=-1)) + 1)]
+    splits, end = np.array(split_depths), len(order)
+    depths = [np.append(np.flatnonzero(splits <= depth), end) for depth in range(int(splits[1:].max(initial=-1)) + 1)]
     return np.array(order, np.int32), depths

@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.types import Floats, LabelSpace, TopK
 
 
@@ -40,7 +40,7 @@ class AddsLabels(Protocol):
 class HasLabelTree(Protocol):
     """Arranges its labels in trees."""
 
-    def label_trees(self) -> list[Nodes]:
+    def label_trees(self) -> list[TreeNodes]:
         """The trees, each over label ids."""
 
 

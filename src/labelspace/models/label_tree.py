@@ -39,11 +39,11 @@ from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
-from labelspace.labels.tree import Nodes, Tree, hierarchy_tree
+from labelspace.labels.tree import PartitionTree, TreeNodes, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.training.linear_weights import compact_ids, feature_major
+from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task
@@ -116,7 +116,9 @@ class LabelTree(Model):
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
         Z = self._label_embeddings(X, documents, seen, context)  # step 1
-        forest = [Tree(*self._build_tree(Z, seen, context, number)) for number in range(self.n_estimators)]  # step 2
+        forest = [
+            PartitionTree(*self._build_tree(Z, seen, context, number)) for number in range(self.n_estimators)
+        ]  # step 2
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
@@ -154,7 +156,7 @@ class LabelTree(Model):
             return hierarchy_tree(context.labels.hierarchy, seen)
         return balanced_levels(Z, self.branching_factor, max_leaf, seed)
 
-    def _train_nodes(self, X: Csr, documents: sp.csc_matrix, forest: list[Tree], context: FitContext) -> None:
+    def _train_nodes(self, X: Csr, documents: sp.csc_matrix, forest: list[PartitionTree], context: FitContext) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
         C = self.C or (FLAT_C if flat else TREE_C)
@@ -194,7 +196,7 @@ class LabelTree(Model):
             report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             run_blocks(partial(train, parts), len(parts), 1, report)
             done += len(parts)
-            W = feature_major([trained[part] for part in sorted(trained)], X.shape[1], sizes)
+            W = feature_major_weights([trained[part] for part in sorted(trained)], X.shape[1], sizes)
             self.values_, self.starts_ = W.data, W.indptr
             self.nodes_ = compact_ids(W.indices, len(sizes))
 
@@ -204,17 +206,17 @@ class LabelTree(Model):
         shape = (self.n_features_, len(self.label_))
         return sp.csr_matrix((self.values_, self.nodes_.astype(np.int32), self.starts_), shape=shape)
 
-    def label_trees(self) -> list[Nodes]:
+    def label_trees(self) -> list[TreeNodes]:
         """The trees, each by itself; a label without training documents is in none."""
         self.check_fitted()
         ends = [*self.roots_[1:].tolist(), len(self.label_)]
         return [self._nodes(root, end) for root, end in zip(self.roots_.tolist(), ends, strict=True)]
 
-    def _nodes(self, root: int, end: int) -> Nodes:
+    def _nodes(self, root: int, end: int) -> TreeNodes:
         own = slice(root, end)
-        return Nodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
+        return TreeNodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
 
-    def _stages(self, X: Csr, forest: list[Tree]) -> Iterator[list[Task]]:
+    def _stages(self, X: Csr, forest: list[PartitionTree]) -> Iterator[list[Task]]:
         """Nodes to train at one time; with hard negatives one level, since the levels above bring its negatives."""
         if not self.hard_negatives:
             tasks = [(number, node, NO_DOCUMENTS) for number, tree in enumerate(forest) for node in tree.inner]

@@ -24,7 +24,7 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.voting import gain, tally
+from labelspace.labels.voting import count_votes, total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -110,7 +110,7 @@ class Neighbors(Model):
         gains = []
         for m, p in choices:
             top = self._vote(near, similarity, m, p, min(CHOICE_K, self.n_labels_))
-            gains.append(gain(top, truth))
+            gains.append(total_dcg(top, truth))
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
@@ -137,6 +137,6 @@ class Neighbors(Model):
         # Relative to the nearest, so that a high power does not turn all votes to zero.
         weights = np.divide(similarity, similarity[:, :1], out=np.zeros_like(similarity), where=near >= 0)
         np.power(weights, np.float32(p), out=weights, where=near >= 0)
-        top = tally(near, weights, self.Y_, k)
+        top = count_votes(near, weights, self.Y_, k)
         np.divide(top.scores, np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30)), out=top.scores)
         return top

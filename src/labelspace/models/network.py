@@ -91,7 +91,7 @@ class Network(Model):
                 rates = (self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay)
                 net.train_step(batch, Y, rows, self.dropout, *rates, rng)  # steps 3 and 4
         self.feature_embeddings_, self.feature_scales_ = quantize_int8(net.features.vectors)  # step 5
-        self.output_weights_, self.output_scales_ = net.output.by_units()
+        self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.hidden_bias_, self.output_bias_ = net.hidden_bias.value, net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
@@ -138,10 +138,10 @@ class HiddenLayerNet:
         mask = (rng.random(hidden.shape, np.float32) >= dropout) / np.float32(1 - dropout)
         mask *= hidden > 0  # dropout and ReLU
         hidden *= mask
-        gradient = self.output.descend(hidden, partial(bce_gradient, Y, rows), learning_rate, self.n_steps)
+        gradient = self.output.backward(hidden, partial(bce_gradient, Y, rows), learning_rate, self.n_steps)
         gradient *= mask
         self.hidden_bias.step(gradient.sum(axis=0), learning_rate, self.n_steps)
-        self.features.descend(batch, gradient, feature_learning_rate)
+        self.features.backward(batch, gradient, feature_learning_rate)
 
 
 def bce_gradient(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:

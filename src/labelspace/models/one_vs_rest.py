@@ -29,7 +29,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.training.linear_weights import NOTHING, feature_major
+from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, TopK
 
@@ -70,7 +70,7 @@ class OneVsRest(Model):
         self.seen_ = np.diff(documents.indptr) > 0
         self.bias_ = np.zeros(Y.shape[1], np.float32)
         norms = squared_norms(X.data, X.indptr, BIAS)
-        trained = [NOTHING] * Y.shape[1]
+        trained = [NO_WEIGHTS] * Y.shape[1]
 
         def train(start: int, stop: int) -> None:
             w = np.zeros(X.shape[1] + 1, np.float32)
@@ -88,7 +88,7 @@ class OneVsRest(Model):
                 self.bias_[label] = w[-1] * BIAS
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
-        self.weights_ = feature_major(trained, X.shape[1])
+        self.weights_ = feature_major_weights(trained, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X

@@ -32,14 +32,14 @@ def chosen(tree: int | None, n_trees: int) -> list[int]:
 def read_prefix(text: str, codes: Codes) -> list[int]:
     """The digits of a prefix with commas between; no text is no digit.
 
-    >>> read_prefix("1,0", Codes(np.array([[0, 1], [1, 0]], np.int32), width=2))
+    >>> read_prefix("1,0", Codes(np.array([[0, 1], [1, 0]], np.int32), code_size=2))
     [1, 0]
     """
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
-    right = all(part.isascii() and part.isdigit() and int(part) < codes.width for part in parts)
-    if not right or len(parts) > codes.n_digits:
+    right = all(part.isascii() and part.isdigit() and int(part) < codes.code_size for part in parts)
+    if not right or len(parts) > codes.code_length:
         raise ParameterError(
-            f"--prefix must be at most {codes.n_digits} numbers from 0 to {codes.width - 1} with commas between, "
+            f"--prefix must be at most {codes.code_length} numbers from 0 to {codes.code_size - 1} with commas between, "
             f"but is {text!r}; write it like --prefix 1,0"
         )
     return [int(part) for part in parts]
@@ -49,7 +49,7 @@ def heading(summary: Mapping[str, Any], n_trees: int) -> str:
     """The figures of ``code_summary``, with the number of the ``tree`` among them, for people: three lines.
 
     >>> from labelspace.labels.codes import code_summary
-    >>> codes = Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), width=2)
+    >>> codes = Codes(np.array([[0, 1], [1, 0], [1, 0]], np.int32), code_size=2)
     >>> print(heading({"tree": 1, **code_summary(codes)}, n_trees=1))
     3 labels, each written as 2 digits from 0 to 1, its code; labels that are alike begin with the same digits
     2 codes are in use, 50% of all that could be; 2 labels share theirs with others, at most 2 one
@@ -77,19 +77,19 @@ def heading(summary: Mapping[str, Any], n_trees: int) -> str:
 def codes_text(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = (), limit: int = 0) -> str:
     """A line a code, sorted, with its labels; digits that are those of the line above are not written again.
 
-    >>> codes = Codes(np.array([[1, 0], [0, 10], [1, 0], [1, 1]], np.int32), width=11)
+    >>> codes = Codes(np.array([[1, 0], [0, 10], [1, 0], [1, 1]], np.int32), code_size=11)
     >>> print(codes_text(codes, LabelSpace(["bread", "fish", "dough", "salt"])))
      0 10  fish
      1  0  bread, dough
         1  salt
     """
-    size = len(str(codes.width - 1))
-    tree = CodeTree.of(codes)
+    size = len(str(codes.code_size - 1))
+    tree = CodeTree.from_codes(codes)
     leaves = _leaves(codes, tree, prefix)
     shown = leaves[:limit] if limit else leaves
-    lines, above = [], [-1] * codes.n_digits
+    lines, above = [], [-1] * codes.code_length
     for code, ids in _rows(codes, tree, shown):
-        new = next(place for place in range(codes.n_digits) if code[place] != above[place])
+        new = next(place for place in range(codes.code_length) if code[place] != above[place])
         digits = (str(digit) if place >= new else "" for place, digit in enumerate(code))
         lines.append(" ".join(digit.rjust(size) for digit in digits) + "  " + _told(ids, labels))
         above = code
@@ -107,7 +107,7 @@ def codes_tsv(sets: Mapping[int, Codes], labels: LabelSpace, prefix: Sequence[in
     """
     yield "tree\tcode\tlabel\n"
     for place, codes in sets.items():
-        tree = CodeTree.of(codes)
+        tree = CodeTree.from_codes(codes)
         for code, ids in _rows(codes, tree, _leaves(codes, tree, prefix)):
             written = ",".join(map(str, code))
             yield from (f"{place + 1}\t{written}\t{printable(labels.names[label])}\n" for label in ids)
@@ -116,10 +116,10 @@ def codes_tsv(sets: Mapping[int, Codes], labels: LabelSpace, prefix: Sequence[in
 def codes_json(codes: Codes, labels: LabelSpace, prefix: Sequence[int] = ()) -> list[dict[str, Any]]:
     """The codes and the names of their labels as plain values.
 
-    >>> codes_json(Codes(np.array([[1, 0], [0, 1]], np.int32), width=2), LabelSpace(["bread", "fish"]), prefix=[1])
+    >>> codes_json(Codes(np.array([[1, 0], [0, 1]], np.int32), code_size=2), LabelSpace(["bread", "fish"]), prefix=[1])
     [{'code': [1, 0], 'labels': ['bread']}]
     """
-    tree = CodeTree.of(codes)
+    tree = CodeTree.from_codes(codes)
     rows = _rows(codes, tree, _leaves(codes, tree, prefix))
     return [{"code": code, "labels": [labels.names[label] for label in ids]} for code, ids in rows]
 

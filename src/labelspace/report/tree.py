@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.types import LabelSpace
 
 WIDEST = 20  # children of a node that are drawn
@@ -26,10 +26,10 @@ KEPT_APART = set("()[]':;,_\"")  # Newick's own characters; a bare underscore wo
 JOINERS = "\u200c\u200d"  # without a width, but part of how some scripts are spelled
 
 
-def tree_summary(nodes: Nodes) -> dict[str, Any]:
+def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
     """A tree in figures; ``degenerate`` says that it is much higher than so many labels need.
 
-    >>> one = Nodes(np.array([0], np.int32), np.array([0], np.int32), np.array([5], np.int32))
+    >>> one = TreeNodes(np.array([0], np.int32), np.array([0], np.int32), np.array([5], np.int32))
     >>> tree_summary(one)["height"], tree_summary(one)["degenerate"]
     (0, False)
     """
@@ -41,7 +41,7 @@ def tree_summary(nodes: Nodes) -> dict[str, Any]:
         "mean_depth": round(float(nodes.level[nodes.label >= 0].mean()), 3),
         "balance": round(nodes.balance, 6),
         "most_children": int((nodes.last_child - nodes.first_child).max()),
-        "degenerate": nodes.is_chain,
+        "degenerate": nodes.is_degenerate,
     }
 
 
@@ -64,7 +64,7 @@ def heading(summary: Mapping[str, Any], place: int, n_trees: int, remedy: str) -
     )
 
 
-def forest(trees: Sequence[Nodes], labels: LabelSpace, form: str, depth: int, heads: Sequence[str]) -> str:
+def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int, heads: Sequence[str]) -> str:
     """Several trees as one file: text with the heads above, newick with a line for each tree, or a list as json."""
     if form == "json":
         return json.dumps([tree_json(nodes, labels) for nodes in trees], ensure_ascii=False) + "\n"
@@ -74,10 +74,10 @@ def forest(trees: Sequence[Nodes], labels: LabelSpace, form: str, depth: int, he
     return "\n".join(drawn)
 
 
-def tree_text(nodes: Nodes, labels: LabelSpace, depth: int = 3) -> str:
+def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:
     """The tree drawn with lines: a label by its name, another node by its labels and the most frequent of them.
 
-    >>> nodes = Nodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
+    >>> nodes = TreeNodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> print(tree_text(nodes, LabelSpace(["bread", "dough", "fish"])))
     3 labels: bread, dough, fish
     ├─ fish
@@ -88,12 +88,12 @@ def tree_text(nodes: Nodes, labels: LabelSpace, depth: int = 3) -> str:
     return "\n".join(_Drawing(nodes, labels, depth).lines())
 
 
-def tree_newick(nodes: Nodes, labels: LabelSpace) -> str:
+def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
     """The whole tree in Newick's format, which programs that draw trees read; without branch lengths.
 
     An inner node that is a label has its name behind what it encloses.
 
-    >>> nodes = Nodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
+    >>> nodes = TreeNodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> tree_newick(nodes, LabelSpace(["bread", "dough", "baker's oven"]))
     "('baker''s oven',(bread,dough));"
     """
@@ -116,7 +116,7 @@ def tree_newick(nodes: Nodes, labels: LabelSpace) -> str:
     return "".join(parts)
 
 
-def tree_json(nodes: Nodes, labels: LabelSpace) -> list[dict[str, Any]]:
+def tree_json(nodes: TreeNodes, labels: LabelSpace) -> list[dict[str, Any]]:
     """The nodes as plain values, parents first; the root's parent is None, and inner nodes seldom have a label."""
     below = labels_below(nodes)
     rows: list[dict[str, Any]] = [
@@ -133,7 +133,7 @@ def tree_json(nodes: Nodes, labels: LabelSpace) -> list[dict[str, Any]]:
     return rows
 
 
-def labels_below(nodes: Nodes) -> list[int]:
+def labels_below(nodes: TreeNodes) -> list[int]:
     """How many labels each node and those below it are; 1 for a leaf."""
     parent = nodes.parent.tolist()
     counts: list[int] = (nodes.label >= 0).astype(int).tolist()
@@ -142,7 +142,7 @@ def labels_below(nodes: Nodes) -> list[int]:
     return counts
 
 
-def most_frequent(nodes: Nodes, labels: LabelSpace, places: int) -> list[list[int]]:
+def most_frequent(nodes: TreeNodes, labels: LabelSpace, places: int) -> list[list[int]]:
     """For each inner node its most frequent labels, or the first ones where frequencies are not known."""
     leaves = np.flatnonzero(nodes.label >= 0)
     own = nodes.label[leaves]
@@ -172,7 +172,7 @@ def printable(name: str) -> str:
 class _Drawing:
     """A tree while it is drawn, a line a node."""
 
-    def __init__(self, nodes: Nodes, labels: LabelSpace, depth: int) -> None:
+    def __init__(self, nodes: TreeNodes, labels: LabelSpace, depth: int) -> None:
         self.nodes, self.names, self.depth = nodes, labels.names, depth
         self.below = labels_below(nodes)
         self.frequent = most_frequent(nodes, labels, NAMED)

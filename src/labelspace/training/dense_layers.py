@@ -1,4 +1,4 @@
-"""Dense layers, alone and in a stack: forward, and back again with a step of Adam on the way."""
+"""Dense layers, one or several: the forward pass, and the backward pass with an Adam step."""
 
 from __future__ import annotations
 
@@ -12,122 +12,121 @@ from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "linear")
-TINY = np.float32(1e-12)  # the length of a vector of zeros, so that one may divide by it
+MIN_NORM = np.float32(1e-12)  # counts as the norm of a zero vector, so that one can divide by it
 
 
-class Dense:
-    """A dense layer that Adam moves, a row of weights a unit; normalized, all rows have one learned length."""
+class DenseLayer:
+    """A dense layer trained by Adam, one row of weights per unit; normalized, all rows share one learned norm."""
 
     def __init__(self, rows: Floats, normalized: bool = False) -> None:
         self.rows, self.normalized = AdamParameter(rows), normalized
-        self.offset = AdamParameter(np.zeros(len(rows), np.float32))
-        self.length = AdamParameter(np.ones(1, np.float32))
+        self.bias = AdamParameter(np.zeros(len(rows), np.float32))
+        self.norm = AdamParameter(np.ones(1, np.float32))
 
     @classmethod
-    def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> Dense:
-        """Random rows of about length 1."""
+    def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> DenseLayer:
+        """Random rows with norms of about 1."""
         return cls(rng.standard_normal((units, inputs), np.float32) * np.float32(inputs**-0.5), normalized)
 
     @property
     def weights(self) -> Floats:
-        """The rows as they are used. Shape (units, inputs)."""
+        """The effective weights, after normalization. Shape (units, inputs)."""
         rows = self.rows.value
         if not self.normalized:
             return rows
-        scaled: Floats = rows * (self.length.value / lengths(rows))[:, None]
+        scaled: Floats = rows * (self.norm.value / row_norms(rows))[:, None]
         return scaled
 
     def forward(self, inputs: Floats) -> Floats:
-        """The output (batch, units) of inputs (batch, inputs)."""
+        """The output (batch, units) for inputs (batch, inputs)."""
         out: Floats = inputs @ self.weights.T
-        out += self.offset.value
+        out += self.bias.value
         return out
 
-    def descend(self, inputs: Floats, gradient: Floats, rate: float, number: int) -> Floats:
-        """Move on the gradient by the output (batch, units); that by the inputs is returned."""
-        weights, own = self.weights, gradient.T @ inputs
-        back: Floats = gradient @ weights
+    def backward(self, inputs: Floats, gradient: Floats, rate: float, n_steps: int) -> Floats:
+        """Update on the gradient by the output (batch, units); returns the gradient by the inputs."""
+        by_weights = gradient.T @ inputs
+        by_inputs: Floats = gradient @ self.weights
         if self.normalized:
             rows = self.rows.value
-            size = lengths(rows)[:, None]
-            along = (own * rows).sum(axis=1, keepdims=True) / size
-            own = (own - along * rows / size) * (self.length.value / size)
-            self.length.step(along.sum(axis=0), rate, number)
-        self.rows.step(own, rate, number)
-        self.offset.step(gradient.sum(axis=0), rate, number)
-        return back
+            norms = row_norms(rows)[:, None]
+            along = (by_weights * rows).sum(axis=1, keepdims=True) / norms
+            by_weights = (by_weights - along * rows / norms) * (self.norm.value / norms)
+            self.norm.step(along.sum(axis=0), rate, n_steps)
+        self.rows.step(by_weights, rate, n_steps)
+        self.bias.step(gradient.sum(axis=0), rate, n_steps)
+        return by_inputs
 
 
-class Stack:
+class MLP:
     """Dense layers one after another, each with its activation."""
 
-    def __init__(self, layers: Sequence[Dense], activations: Sequence[str]) -> None:
+    def __init__(self, layers: Sequence[DenseLayer], activations: Sequence[str]) -> None:
         self.layers, self.activations = list(layers), list(activations)
 
     @classmethod
-    def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Stack:
-        """Random layers from the first width to the last; with one width there are none, and nothing is done.
+    def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> MLP:
+        """Random layers from the first width to the last; one width gives no layer, and the identity.
 
-        >>> stack = Stack.random([4, 3, 2], "relu", "tanh", np.random.default_rng(0))
-        >>> [values.shape for values in stack.forward(np.ones((5, 4), np.float32))]
+        >>> mlp = MLP.random([4, 3, 2], "relu", "tanh", np.random.default_rng(0))
+        >>> [values.shape for values in mlp.forward(np.ones((5, 4), np.float32))]
         [(5, 4), (5, 3), (5, 2)]
         """
-        layers = [Dense.random(inputs, units, rng) for inputs, units in zip(widths, widths[1:], strict=False)]
+        layers = [DenseLayer.random(inputs, units, rng) for inputs, units in zip(widths, widths[1:], strict=False)]
         return cls(layers, [activation] * (len(layers) - 1) + [last] * bool(layers))
 
     def forward(self, inputs: Floats) -> list[Floats]:
-        """What goes into each layer, and last what comes out."""
+        """The input of each layer, and last the output."""
         values = [inputs]
         for layer, activation in zip(self.layers, self.activations, strict=True):
-            values.append(activated(layer.forward(values[-1]), activation))
+            values.append(activate(layer.forward(values[-1]), activation))
         return values
 
-    def backward(self, values: Sequence[Floats], gradient: Floats, rate: float, number: int) -> Floats:
-        """Move on the gradient by what came out of ``forward``; that by what went in is returned."""
-        for at in reversed(range(len(self.layers))):
-            by_sum = gradient * slopes(values[at + 1], self.activations[at])
-            gradient = self.layers[at].descend(values[at], by_sum, rate, number)
+    def backward(self, values: Sequence[Floats], gradient: Floats, rate: float, n_steps: int) -> Floats:
+        """Update on the gradient by the output; ``values`` are from ``forward``. Returns the gradient by the inputs."""
+        for i in reversed(range(len(self.layers))):
+            by_sum = gradient * activation_derivative(values[i + 1], self.activations[i])
+            gradient = self.layers[i].backward(values[i], by_sum, rate, n_steps)
         return gradient
 
 
-Chain = list[tuple[int, str]]
-"""Width and activation of each of some layers."""
+LayerSpecs = list[tuple[int, str]]
+"""Width and activation of each layer."""
 
 
-def layer_chain(widths: Sequence[int], activation: str, last: str) -> Chain:
-    """Layers of these widths, the last of them with an activation of its own.
+def layer_specs(widths: Sequence[int], activation: str, last: str) -> LayerSpecs:
+    """Layers of these widths, the last with the activation ``last``.
 
-    >>> layer_chain([512, 64], "relu", "linear")
+    >>> layer_specs([512, 64], "relu", "linear")
     [(512, 'relu'), (64, 'linear')]
     """
     return [*((width, activation) for width in widths[:-1]), (widths[-1], last)]
 
 
-def flatten_layers(layers: Sequence[Dense]) -> Floats:
-    """The layers as one array, to be kept: for each its weights (inputs, units), then its offset."""
-    parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.offset.value)]
+def flatten_layers(layers: Sequence[DenseLayer]) -> Floats:
+    """The layers as one array to save: of each its weights (inputs, units), then its bias."""
+    parts = [part for layer in layers for part in (layer.weights.T.ravel(), layer.bias.value)]
     return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
-def through(values: Floats, flat: Floats, chain: Chain) -> Floats:
-    """Rows (n, width) through layers that ``flatten_layers`` made one, each row by itself and in one order of sums.
+def forward_flat(values: Floats, flat: Floats, specs: LayerSpecs) -> Floats:
+    """The forward pass of layers from ``flatten_layers``; a row's result does not depend on the other rows.
 
-    ``chain`` has the width and the activation of each layer, the first being that of the rows as they come; the rows
-    may be overwritten.
+    The first of ``specs`` is the width and activation of ``values`` (n, width), which may be overwritten.
     """
-    values, at = activated(values, chain[0][1]), 0
-    for (inputs, _), (units, activation) in zip(chain, chain[1:], strict=False):
-        weights, offset = flat[at : at + inputs * units], flat[at + inputs * units : at + (inputs + 1) * units]
+    values, start = activate(values, specs[0][1]), 0
+    for (inputs, _), (units, activation) in zip(specs, specs[1:], strict=False):
+        middle, stop = start + inputs * units, start + (inputs + 1) * units
         out = np.empty((len(values), units), np.float32)
-        dense_forward(values, weights.reshape(inputs, units), offset, out)
-        values, at = activated(out, activation), at + (inputs + 1) * units
+        dense_forward(values, flat[start:middle].reshape(inputs, units), flat[middle:stop], out)
+        values, start = activate(out, activation), stop
     return values
 
 
-def activated(values: Floats, activation: str) -> Floats:
-    """The activation of each value, in place where that can be.
+def activate(values: Floats, activation: str) -> Floats:
+    """The activation of each value, in place where possible.
 
-    >>> activated(np.array([-1.0, 2.0], np.float32), "relu").tolist()
+    >>> activate(np.array([-1.0, 2.0], np.float32), "relu").tolist()
     [0.0, 2.0]
     """
     if activation == "relu":
@@ -141,8 +140,8 @@ def activated(values: Floats, activation: str) -> Floats:
     return values
 
 
-def slopes(out: Floats, activation: str) -> Floats:
-    """The derivative of an activation, told by what came out of it."""
+def activation_derivative(out: Floats, activation: str) -> Floats:
+    """The derivative of an activation, computed from its output."""
     if activation == "relu":
         return (out > 0).astype(np.float32)
     if activation == "tanh":
@@ -154,7 +153,7 @@ def slopes(out: Floats, activation: str) -> Floats:
     return np.ones_like(out)
 
 
-def lengths(rows: Floats) -> Floats:
-    """Euclidean lengths of rows, never quite 0."""
-    found: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), TINY)
-    return found
+def row_norms(rows: Floats) -> Floats:
+    """Euclidean norms of rows, at least ``MIN_NORM``."""
+    norms: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM)
+    return norms

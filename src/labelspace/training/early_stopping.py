@@ -20,11 +20,11 @@ def hold_out_rows(Y: Csr, share: float, at_most: int, random_state: int) -> tupl
     """
     order = np.random.default_rng(random_state).permutation(Y.shape[0])
     n = min(round(share * Y.shape[0]), at_most)
-    held, train = np.sort(order[:n]), np.sort(order[n:])
+    held_out, train = np.sort(order[:n]), np.sort(order[n:])
     unseen = np.bincount(Y[train].indices, minlength=Y.shape[1]) == 0
-    needed = Y[held] @ unseen.astype(np.float32) > 0
-    train, held = np.sort(np.concatenate([train, held[needed]])), held[~needed]
-    return (train, held) if Y[held].nnz and Y[train].nnz else None
+    needed = Y[held_out] @ unseen.astype(np.float32) > 0
+    train, held_out = np.sort(np.concatenate([train, held_out[needed]])), held_out[~needed]
+    return (train, held_out) if Y[held_out].nnz and Y[train].nnz else None
 
 
 def early_stopping_rows(Y: Csr, random_state: int) -> tuple[Ints, Ints]:

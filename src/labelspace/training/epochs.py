@@ -20,7 +20,7 @@ MIN_BATCHES = 16  # per epoch, where there are as many documents
 class Trainable(Protocol):
     """What is trained: all that a step changes."""
 
-    n_steps: int  # steps begun
+    n_steps: int  # steps started
 
     def arrays(self) -> Arrays:
         """The arrays themselves, not copies."""
@@ -31,7 +31,7 @@ def batch_schedule(
 ) -> tuple[int, int]:
     """The batch size and the number of epochs for n documents.
 
-    A batch is small enough that an epoch has ``MIN_BATCHES``. Epochs, unless given, are those that make so many
+    A batch is small enough that an epoch has ``MIN_BATCHES``. Epochs, unless given, are those that make this many
     ``steps``, within bounds.
 
     >>> batch_schedule(1000, batch_size=256, epochs=None, steps=300, epoch_bounds=(8, 12))
@@ -49,7 +49,7 @@ def batches(
 ) -> Iterator[tuple[Ints, float]]:
     """The rows of each batch, in a new order each epoch, and the learning-rate factor, which falls from 1 to 0.
 
-    ``progress`` hears how many epochs are over, of all phases of so many epochs each.
+    ``progress`` is given the epochs done, of all phases; each phase has as many epochs.
 
     >>> [(len(rows), round(decay, 2)) for rows, decay in batches(5, 3, 2, np.random.default_rng(0), print)]
     epochs 1 2

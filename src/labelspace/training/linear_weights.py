@@ -1,4 +1,4 @@
-"""Linear classifiers, learned one by one, as one sparse matrix laid out for prediction."""
+"""Linear classifiers, trained one by one, as one sparse matrix laid out for prediction."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ import scipy.sparse as sp
 
 from labelspace.types import Csr, Floats, Ints, Longs
 
-NOTHING: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
-"""The weights of a classifier that has none."""
+NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
+"""The features and weights of a classifier without any."""
 
 
-def feature_major(kept: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
-    """Features and weights of each classifier as a matrix (n_features, n_classifiers) stored by features.
+def feature_major_weights(
+    classifiers: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None
+) -> Csr:  # fmt: skip
+    """The features and weights of each classifier as a matrix (n_features, n_classifiers) stored by feature.
 
-    Where an entry holds several classifiers one after the other, ``sizes`` gives the weights of each of all.
+    Where an entry of the list holds several classifiers one after another, ``sizes`` has the number of weights of each.
 
-    >>> feature_major([(np.array([2], np.int32), np.array([0.5], np.float32)), NOTHING], n_features=3).toarray().tolist()
+    >>> one = (np.array([2], np.int32), np.array([0.5], np.float32))
+    >>> feature_major_weights([one, NO_WEIGHTS], n_features=3).toarray().tolist()
     [[0.0, 0.0], [0.0, 0.0], [0.5, 0.0]]
     """
-    sizes = np.array([len(features) for features, _ in kept], np.int64) if sizes is None else sizes
+    sizes = np.array([len(features) for features, _ in classifiers], np.int64) if sizes is None else sizes
     indptr = np.concatenate([[0], np.cumsum(sizes)])
-    features = np.concatenate([features for features, _ in kept])
-    values = np.concatenate([values for _, values in kept])
-    return sp.csc_matrix((values, features, indptr), shape=(n_features, len(sizes))).tocsr()
+    features = np.concatenate([features for features, _ in classifiers])
+    weights = np.concatenate([weights for _, weights in classifiers])
+    return sp.csc_matrix((weights, features, indptr), shape=(n_features, len(sizes))).tocsr()
 
 
-def compact_ids(numbers: Ints, n: int) -> npt.NDArray[Any]:
-    """Numbers below n in 16 bits where that suffices: a quarter of such a matrix is saved."""
-    return numbers.astype(np.uint16) if n <= 2**16 else numbers
+def compact_ids(ids: Ints, n: int) -> npt.NDArray[Any]:
+    """Ids below n in 16 bits where that suffices: it saves a quarter of such a matrix."""
+    return ids.astype(np.uint16) if n <= 2**16 else ids

@@ -1,6 +1,7 @@
-"""Losses by the gradient they have, and the scores they lead to.
+"""Losses, by their gradients, and the scores they lead to.
 
-Each ``*_errors`` turns the scores (batch, n) of a batch into the gradient of the loss by them, in place.
+Each ``*_gradient`` turns the scores (batch, n) of a batch into the gradient of the loss by them, in place. The true
+labels are given as the parts ``columns`` and ``indptr`` of a csr matrix; the batch starts at its row ``start``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_from_exp, subtract_positives
 from labelspace.types import Csr, Floats, Ints
 
-MOST = np.float32(60.0)  # the power of e that counts as infinite
+MAX_EXPONENT = np.float32(60.0)  # exp of more is cut off here
 
 Real = TypeVar("Real", np.float32, np.float64)
 
@@ -25,20 +26,20 @@ def sigmoid(log_odds: npt.NDArray[Real]) -> npt.NDArray[Real]:
     [0.0, 0.5, 1.0]
     """
     half = log_odds.dtype.type(0.5)
-    chance: npt.NDArray[Real] = half + half * np.tanh(half * log_odds)
-    return chance
+    probabilities: npt.NDArray[Real] = half + half * np.tanh(half * log_odds)
+    return probabilities
 
 
 def sigmoid_inplace(log_odds: Floats) -> None:
-    """The same in place, and faster: for tables that are read once and thrown away."""
-    with np.errstate(over="ignore"):  # exp of a lot is infinite, and the chance 0
+    """The same in place, and faster: for arrays that are read once."""
+    with np.errstate(over="ignore"):  # exp overflows to infinity, and the probability is 0
         np.exp(np.negative(log_odds, out=log_odds), out=log_odds)
     log_odds += 1.0
     np.reciprocal(log_odds, out=log_odds)
 
 
 def log_odds(Y: Csr) -> Floats:
-    """The log-odds of each label's frequency among the documents, half a document being added to either side.
+    """The log-odds of each label's frequency among the documents, smoothed by half a document on either side.
 
     >>> import scipy.sparse as sp
     >>> log_odds(sp.csr_matrix(np.eye(2))).tolist()
@@ -49,49 +50,49 @@ def log_odds(Y: Csr) -> Floats:
     return odds
 
 
-def bce_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
-    """Of binary cross-entropy, summed over the labels; a label's ``weights`` says how many it stands for.
+def bce_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
+    """Of binary cross-entropy, summed over the labels; ``weights`` are the numbers of labels that each stands for.
 
     True labels must have a weight of 1.
     """
     sigmoid_inplace(scores)
     if weights is not None:
         scores *= weights
-    subtract_positives(columns, ends, start, False, scores)
+    subtract_positives(columns, indptr, start, False, scores)
 
 
-def squared_error_gradient(chances: Floats, errors: Floats) -> None:
-    """Of half the squared error of chances, by their log-odds; ``errors`` are chances minus truth, and are changed."""
-    errors *= chances
-    errors *= np.float32(1) - chances
+def squared_error_gradient(probabilities: Floats, errors: Floats) -> None:
+    """Of half the squared error of probabilities, by their log-odds; ``errors``, probabilities - truth, are changed."""
+    errors *= probabilities
+    errors *= np.float32(1) - probabilities
 
 
-def softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+def softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
     """Of cross-entropy between the softmax of the scores and equal shares for the true labels."""
     if weights is not None:
         scores += np.log(weights)
     scores -= scores.max(axis=1, keepdims=True)
     np.exp(scores, out=scores)
     scores /= scores.sum(axis=1, keepdims=True)
-    counts = ends[start + 1 : start + len(scores) + 1] - ends[start : start + len(scores)]
-    scores[counts == 0] = 0.0  # nothing to learn
-    subtract_positives(columns, ends, start, True, scores)
+    counts = indptr[start + 1 : start + len(scores) + 1] - indptr[start : start + len(scores)]
+    scores[counts == 0] = 0.0  # a document without labels has no loss
+    subtract_positives(columns, indptr, start, True, scores)
 
 
-def pairwise_softmax_gradient(scores: Floats, columns: Ints, ends: Ints, start: int, weights: Floats | None) -> None:
+def pairwise_softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:
     """Of the mean over a document's labels of cross-entropy between that label and all that it does not have.
 
-    Unlike softmax, the labels of a document do not compete with each other. Powers are those of scores above the best
-    wrong one: a true label far ahead of it needs no push, and nothing that counts is lost to rounding.
+    Unlike with softmax, the labels of a document do not compete with each other. Exponents are relative to the best
+    wrong score: a true label far above it has no gradient, and nothing that counts is lost to rounding.
     """
-    own = np.empty(ends[start + len(scores)] - ends[start], np.float32)
-    extract_positive_scores(columns, ends, start, scores, own)
-    best = scores.max(axis=1)
-    best[np.isneginf(best)] = 0.0  # no label is wrong
-    scores -= best[:, None]
+    true_scores = np.empty(indptr[start + len(scores)] - indptr[start], np.float32)
+    extract_positive_scores(columns, indptr, start, scores, true_scores)
+    best_wrong = scores.max(axis=1)
+    best_wrong[np.isneginf(best_wrong)] = 0.0  # no label is wrong
+    scores -= best_wrong[:, None]
     np.exp(scores, out=scores)
     if weights is not None:
         scores *= weights
-    own -= np.repeat(best, np.diff(ends[start : start + len(scores) + 1]))
-    np.exp(np.minimum(own, MOST, out=own), out=own)
-    pairwise_softmax_from_exp(columns, ends, start, own, scores)
+    true_scores -= np.repeat(best_wrong, np.diff(indptr[start : start + len(scores) + 1]))
+    np.exp(np.minimum(true_scores, MAX_EXPONENT, out=true_scores), out=true_scores)
+    pairwise_softmax_from_exp(columns, indptr, start, true_scores, scores)

@@ -1,4 +1,4 @@
-"""The labels that a batch learns on: all of them, or its own with some others, where there are too many for a step."""
+"""The labels that a batch is trained on: all, or its positives with sampled negatives where there are too many."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ import numpy as np
 
 from labelspace.types import Csr, Floats, Ints
 
-ALL_LABELS = 20_000  # up to here a step learns on every label
+MAX_UNSAMPLED_LABELS = 20_000  # up to this many labels, a step trains on all of them
 
 
 @dataclass(frozen=True)
 class SampledLabels:
-    """Labels, each once, and where in them the documents' own stand."""
+    """The labels of a step, each once, and which of them are the positives of each document."""
 
     ids: Ints  # (n,)
-    columns: Ints  # places in ids: those of document i are columns[ends[i] : ends[i + 1]]
-    ends: Ints
-    weights: Floats | None = None  # (n,) how many labels each stands for
-    n_sure: int = 0  # the first so many ids stand in rising order, with all true ones among them
+    columns: Ints  # the positives of document i are ids[columns[indptr[i] : indptr[i + 1]]]
+    indptr: Ints
+    weights: Floats | None = None  # (n,) the number of labels that each stands for
+    n_fixed: int = 0  # the first ids are not sampled: positives and hard negatives, sorted
 
     @property
-    def every(self) -> bool:
-        """Whether these are all labels to choose from, in their order."""
+    def covers_all(self) -> bool:
+        """Whether these are all candidate labels, in their order."""
         return self.weights is None
 
 
-def choose(
-    true: Csr, labels: Ints, negatives: int, rng: np.random.Generator, near: Ints | None = None
+def sample_labels(
+    Y: Csr, candidates: Ints, n_negatives: int, rng: np.random.Generator, hard_negatives: Ints | None = None
 ) -> SampledLabels:
-    """The batch's own labels, those listed in ``near`` (-1 is none), and some drawn by chance for all documents.
+    """The positives of a batch, its hard negatives (-1 is none), and uniform negatives shared by all documents.
 
-    A drawn label stands for as many as were left out for it, so that sums over labels stay what they are on average.
+    A sampled label is weighted by the number of labels it stands for, so sums over labels stay the same in expectation.
     """
-    listed = [true.indices] if near is None else [true.indices, near.ravel()]
-    sure = np.unique(np.concatenate(listed))
-    sure = sure[sure >= 0]
-    others = np.setdiff1d(labels[rng.integers(0, len(labels), negatives)], sure)
-    weights = np.ones(len(sure) + len(others), np.float32)
-    weights[len(sure) :] = (len(labels) - len(sure)) / max(len(others), 1)
-    ids = np.concatenate([sure, others])
-    return SampledLabels(ids, np.searchsorted(sure, true.indices).astype(np.int32), true.indptr, weights, len(sure))
+    listed = [Y.indices] if hard_negatives is None else [Y.indices, hard_negatives.ravel()]
+    fixed = np.unique(np.concatenate(listed))
+    fixed = fixed[fixed >= 0]
+    sampled = np.setdiff1d(candidates[rng.integers(0, len(candidates), n_negatives)], fixed)
+    weights = np.ones(len(fixed) + len(sampled), np.float32)
+    weights[len(fixed) :] = (len(candidates) - len(fixed)) / max(len(sampled), 1)
+    ids = np.concatenate([fixed, sampled])
+    return SampledLabels(ids, np.searchsorted(fixed, Y.indices).astype(np.int32), Y.indptr, weights, len(fixed))
 
 
 def seen_labels(Y: Csr) -> Ints:
-    """The labels with a document."""
+    """The labels with a training document."""
     return np.unique(Y.indices).astype(np.int32)

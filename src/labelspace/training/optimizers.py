@@ -1,4 +1,4 @@
-"""How weights move: Adam for dense ones, Adagrad for numbers of which a step touches few, and a choice for rows."""
+"""Optimizers: Adam for dense weights, Adagrad for numbers of which a step reads few, and a choice for rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labelspace.types import Floats, Ints
 
 @dataclass
 class AdamParameter:
-    """Weights that Adam moves, with what it remembers of their gradients."""
+    """Weights trained by Adam, with the moments of their gradients."""
 
     value: Floats
     mean: Floats = field(init=False)
@@ -24,15 +24,15 @@ class AdamParameter:
     def __post_init__(self) -> None:
         self.mean, self.square = np.zeros_like(self.value), np.zeros_like(self.value)
 
-    def step(self, gradient: Floats, rate: float, number: int, part: slice = slice(None)) -> None:
-        """Move the rows of a part, whose gradient this is."""
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Update the rows of a part, given their gradient."""
         value, mean, square = (array[part].reshape(-1) for array in (self.value, self.mean, self.square))
-        adam_step(value, gradient.reshape(-1), mean, square, rate, number)
+        adam_step(value, gradient.reshape(-1), mean, square, rate, n_steps)
 
 
 @dataclass
 class AdagradParameter:
-    """Single numbers that Adagrad moves: only those that a step names are read and changed."""
+    """Single numbers trained by Adagrad: only those that a step names are read and changed."""
 
     value: Floats
     square: Floats = field(init=False)
@@ -40,64 +40,64 @@ class AdagradParameter:
     def __post_init__(self) -> None:
         self.square = np.zeros_like(self.value)
 
-    def step(self, gradient: Floats, rate: float, which: Ints | slice) -> None:
-        """Move the numbers at some places, each named once, whose gradient this is."""
-        self.square[which] += gradient * gradient
-        self.value[which] -= np.float32(rate) * gradient / (np.sqrt(self.square[which]) + np.float32(1e-10))
+    def step(self, gradient: Floats, rate: float, ids: Ints | slice) -> None:
+        """Update the numbers with these ids, each named once, given their gradient."""
+        self.square[ids] += gradient * gradient
+        self.value[ids] -= np.float32(rate) * gradient / (np.sqrt(self.square[ids]) + np.float32(1e-10))
 
 
 class RowOptimizer(ABC):
-    """Turns the gradients of some rows of a table into steps; what it remembers is kept by the rows' ids."""
+    """Turns the gradients of some rows of a matrix into updates; its state is stored per row."""
 
-    form: ClassVar[str]
+    name: ClassVar[str]
 
     @abstractmethod
-    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """What to add to the rows, each named once, whose gradient (n, width) this is."""
+    def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """What to add to the rows with these ids, each named once, given their gradient (n, width)."""
 
 
 class RowSgd(RowOptimizer):
-    """Against the gradient."""
+    """Stochastic gradient descent."""
 
-    form = "sgd"
+    name = "sgd"
 
-    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """The gradient times the rate."""
-        found: npt.NDArray[Any] = -gradient.dtype.type(rate) * gradient
-        return found
+    def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """The negative gradient times the learning rate."""
+        updates: npt.NDArray[Any] = -gradient.dtype.type(rate) * gradient
+        return updates
 
 
 class RowAdagrad(RowOptimizer):
-    """One number a row: the sum so far of the mean squares of its gradients."""
+    """Row-wise Adagrad: one number per row, the sum of the mean squares of its gradients."""
 
-    form = "adagrad"
+    name = "adagrad"
 
-    def __init__(self, rows: int) -> None:
-        self.squares = np.zeros(rows, np.float32)
+    def __init__(self, n_rows: int) -> None:
+        self.squares = np.zeros(n_rows, np.float32)
 
-    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """The longer the gradients of a row were, the shorter its step; 0 for a gradient of 0."""
+    def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """The learning rate of a row falls with its past gradients; a gradient of 0 gives an update of 0."""
         self.squares[ids] += np.einsum("ij,ij->i", gradient, gradient) / gradient.shape[1]
-        lengths = -gradient.dtype.type(rate) / (np.sqrt(self.squares[ids]) + gradient.dtype.type(1e-10))
-        found: npt.NDArray[Any] = lengths[:, None].astype(gradient.dtype) * gradient
-        return found
+        rates = -gradient.dtype.type(rate) / (np.sqrt(self.squares[ids]) + gradient.dtype.type(1e-10))
+        updates: npt.NDArray[Any] = rates[:, None].astype(gradient.dtype) * gradient
+        return updates
 
 
 class RowAdam(RowOptimizer):
-    """Adam (Kingma and Ba, 2015) with its usual constants, for the rows that a step names; the others rest."""
+    """Adam (Kingma and Ba, 2015) with its default constants, for the rows that a step names; the others do not move."""
 
-    form = "adam"
+    name = "adam"
 
-    def __init__(self, rows: int, width: int) -> None:
-        self.mean, self.square = np.zeros((rows, width), np.float32), np.zeros((rows, width), np.float32)
-        self.n_steps = np.zeros(rows, np.int32)  # steps of each row
+    def __init__(self, n_rows: int, width: int) -> None:
+        self.mean, self.square = np.zeros((n_rows, width), np.float32), np.zeros((n_rows, width), np.float32)
+        self.n_steps = np.zeros(n_rows, np.int32)  # of each row
 
-    def steps(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
-        """Each row by its own count of steps."""
+    def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
+        """Bias is corrected by each row's number of steps."""
         self.n_steps[ids] += 1
-        number = self.n_steps[ids][:, None].astype(gradient.dtype)
+        n_steps = self.n_steps[ids][:, None].astype(gradient.dtype)
         self.mean[ids] = mean = 0.9 * self.mean[ids] + 0.1 * gradient
         self.square[ids] = square = 0.999 * self.square[ids] + 0.001 * gradient * gradient
-        lengths = -rate * np.sqrt(1 - 0.999**number) / (1 - 0.9**number)
-        found: npt.NDArray[Any] = (lengths * mean / (np.sqrt(square) + 1e-8)).astype(gradient.dtype)
-        return found
+        rates = -rate * np.sqrt(1 - 0.999**n_steps) / (1 - 0.9**n_steps)
+        updates: npt.NDArray[Any] = (rates * mean / (np.sqrt(square) + 1e-8)).astype(gradient.dtype)
+        return updates

@@ -1,4 +1,4 @@
-"""The last layer of a network, with a row of weights a label: each block of labels from its scores to its Adam step."""
+"""The output layer of a network, one row of weights per label: each block of labels from scores to its Adam step."""
 
 from __future__ import annotations
 
@@ -12,39 +12,42 @@ from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Floats, Ints
 
-LABEL_BLOCK = 512  # labels a task: their scores of a batch stay in the cache
+LABEL_BLOCK = 512  # labels per task: their scores of a batch stay in the cache
 
-ToErrors = Callable[[Floats, int], None]
-"""Turns the scores (batch, some) of the labels from a number on into the gradient of the loss by them, in place."""
+LossGradient = Callable[[Floats, int], None]
+"""Turns the scores (batch, n) of n labels from a first one on into the gradient of the loss by them, in place."""
 
 
 class OutputLayer:
-    """z = W a + b for all labels."""
+    """z = W h + b for all labels."""
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
         self.weights, self.bias = AdamParameter(weights), AdamParameter(bias)  # (n_labels, width) and (n_labels,)
 
     @classmethod
     def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> OutputLayer:
-        """Random weights, and a bias (n_labels,) to begin with."""
+        """Random weights, and a given initial bias (n_labels,)."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
-    def descend(self, activity: Floats, to_errors: ToErrors, rate: float, number: int) -> Floats:
-        """Move on the errors of the scores of an activity (batch, width); the gradient by that is returned."""
-        n_labels = len(self.bias.value)
-        gradients = np.empty((-(-n_labels // LABEL_BLOCK), *activity.shape), np.float32)
+    def backward(self, hidden: Floats, loss_gradient: LossGradient, rate: float, n_steps: int) -> Floats:
+        """Score all labels for ``hidden`` (batch, width), and update on the loss; returns the gradient by ``hidden``.
 
-        def descend(start: int, stop: int) -> None:
+        Scores exist only block by block, so the forward pass is part of this.
+        """
+        n_labels = len(self.bias.value)
+        gradients = np.empty((-(-n_labels // LABEL_BLOCK), *hidden.shape), np.float32)
+
+        def update(start: int, stop: int) -> None:
             part = slice(start, stop)
             weights = self.weights.value[part]
-            errors: Floats = activity @ weights.T  # (batch, stop - start)
+            errors: Floats = hidden @ weights.T  # (batch, stop - start)
             errors += self.bias.value[part]
-            to_errors(errors, start)
+            loss_gradient(errors, start)
             np.matmul(errors, weights, out=gradients[start // LABEL_BLOCK])
-            self.weights.step(errors.T @ activity, rate, number, part)
-            self.bias.step(errors.sum(axis=0), rate, number, part)
+            self.weights.step(errors.T @ hidden, rate, n_steps, part)
+            self.bias.step(errors.sum(axis=0), rate, n_steps, part)
 
-        run_blocks(descend, n_labels, LABEL_BLOCK)
+        run_blocks(update, n_labels, LABEL_BLOCK)
         gradient: Floats = gradients.sum(axis=0)  # in one order, whatever the threads did
         return gradient
 
@@ -53,29 +56,29 @@ class OutputLayer:
         """The bias of each label. Shape (n_labels,)."""
         return self.bias.value
 
-    def by_units(self) -> tuple[Int8s, Floats]:
-        """The weights as prediction reads them: (width, n_labels) in bytes, with a scale a label."""
-        return _by_units(self.weights.value)
+    def quantized_weights(self) -> tuple[Int8s, Floats]:
+        """The weights for prediction: (width, n_labels) in int8, with a scale per label."""
+        return _quantized_weights(self.weights.value)
 
 
 class SampledOutputLayer:
-    """The same where a step can touch some labels only: row-wise Adagrad remembers one number a label."""
+    """The same where a step updates only some labels: row-wise Adagrad stores one number per label."""
 
     def __init__(self, weights: Floats, bias: Floats) -> None:
         self.rows = SparseLayer(np.concatenate([weights, bias[:, None]], axis=1))  # (n_labels, width + 1)
 
     @classmethod
     def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> SampledOutputLayer:
-        """Random weights, and a bias (n_labels,) to begin with."""
+        """Random weights, and a given initial bias (n_labels,)."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
-    def descend(self, activity: Floats, ids: Ints, to_errors: ToErrors, rate: float) -> Floats:
-        """Move the labels ``ids``, each named once, on the errors of their scores; the gradient by the activity."""
-        padded, own = append_ones(activity), self.rows.vectors[ids]
-        errors: Floats = padded @ own.T  # (batch, len(ids))
-        to_errors(errors, 0)
-        gradient: Floats = errors @ own[:, :-1]
-        self.rows.descend_rows(ids, errors.T @ padded, rate)
+    def backward(self, hidden: Floats, ids: Ints, loss_gradient: LossGradient, rate: float) -> Floats:
+        """Score the labels ``ids``, each named once, and update them on the loss; returns the gradient by hidden."""
+        padded, rows = append_ones(hidden), self.rows.vectors[ids]
+        errors: Floats = padded @ rows.T  # (batch, len(ids))
+        loss_gradient(errors, 0)
+        gradient: Floats = errors @ rows[:, :-1]
+        self.rows.update_rows(ids, errors.T @ padded, rate)
         return gradient
 
     @property
@@ -83,14 +86,14 @@ class SampledOutputLayer:
         """The bias of each label. Shape (n_labels,)."""
         return self.rows.vectors[:, -1].copy()
 
-    def by_units(self) -> tuple[Int8s, Floats]:
-        """The weights as prediction reads them: (width, n_labels) in bytes, with a scale a label."""
-        return _by_units(self.rows.vectors[:, :-1])
+    def quantized_weights(self) -> tuple[Int8s, Floats]:
+        """The weights for prediction: (width, n_labels) in int8, with a scale per label."""
+        return _quantized_weights(self.rows.vectors[:, :-1])
 
 
-def append_ones(activity: Floats) -> Floats:
-    """An activity (batch, width) with a last column that multiplies biases."""
-    return np.concatenate([activity, np.ones((len(activity), 1), np.float32)], axis=1)
+def append_ones(hidden: Floats) -> Floats:
+    """Activations (batch, width) with a last column of ones, which multiplies biases."""
+    return np.concatenate([hidden, np.ones((len(hidden), 1), np.float32)], axis=1)
 
 
 def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
@@ -98,6 +101,6 @@ def _random_rows(n_labels: int, width: int, rng: np.random.Generator) -> Floats:
     return rows
 
 
-def _by_units(rows: Floats) -> tuple[Int8s, Floats]:
+def _quantized_weights(rows: Floats) -> tuple[Int8s, Floats]:
     weights, scales = quantize_int8(rows)
     return np.ascontiguousarray(weights.T), scales

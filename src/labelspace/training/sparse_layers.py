@@ -1,4 +1,4 @@
-"""The first layer of a network on sparse rows: a vector a feature; a step touches those of the batch's features."""
+"""The first layer of a network on sparse rows: an embedding per feature; a step updates those of the batch."""
 
 from __future__ import annotations
 
@@ -16,69 +16,69 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
 from labelspace.types import Csr, Floats, Ints
 
-ROW_BLOCK = 64  # documents a task
-FEATURE_BLOCK = 2048  # features a task
-SPREAD = 0.1  # of the features' vectors at the start
+ROW_BLOCK = 64  # documents per task
+FEATURE_BLOCK = 2048  # features per task
+INIT_STD = 0.1  # of the initial embeddings
 
-NONE: Ints = np.zeros(0, np.int32)
+NO_FEATURES: Ints = np.zeros(0, np.int32)
 
 Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
 
 
 def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
-    """Some rows of X; each value is left out by chance, and what stays is enlarged to the same sum on average."""
-    chance = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
-    batch: Batch = dropout_rows(X.data, X.indices, X.indptr, rows, chance, float(dropout))
+    """Some rows of X with input dropout: values are dropped at random, and the rest are scaled up to the same mean."""
+    draws = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
+    batch: Batch = dropout_rows(X.data, X.indices, X.indptr, rows, draws, float(dropout))
     return batch
 
 
 class SparseLayer:
-    """E'x + c for sparse rows x, moved by row-wise Adagrad: one number of memory a feature.
+    """E'x + c for sparse rows x, trained by row-wise Adagrad: one number of optimizer state per feature.
 
-    With ``normalized`` the vector of each unit, a column of E, counts by its direction alone: the sum of its squares is
-    kept up to date with the rows that a step moves.
+    With ``normalized``, only the direction of a unit's vector, a column of E, counts: the sum of its squares is updated
+    with the rows that a step changes.
     """
 
     vectors: Floats  # E (n_features, width)
 
     def __init__(self, vectors: Floats, normalized: bool = False) -> None:
         n_features, width = vectors.shape
-        self.vectors, self.memory, self.normalized = vectors, RowAdagrad(n_features), normalized
-        self.lengths = np.zeros(width if normalized else 0)  # of the units' vectors, squared
+        self.vectors, self.adagrad, self.normalized = vectors, RowAdagrad(n_features), normalized
+        self.squared_norms = np.zeros(width if normalized else 0)  # of the units' vectors
         if normalized:
             for start in range(0, n_features, FEATURE_BLOCK):
-                self.lengths += np.square(vectors[start : start + FEATURE_BLOCK], dtype=np.float64).sum(axis=0)
+                self.squared_norms += np.square(vectors[start : start + FEATURE_BLOCK], dtype=np.float64).sum(axis=0)
         self._ones, self._workspace = np.ones(n_features, np.float32), np.zeros(n_features, np.int32)
 
     @classmethod
     def random(
-        cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, spread: float = SPREAD
+        cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, init_std: float = INIT_STD
     ) -> SparseLayer:
-        """Random vectors; 0 for a feature without documents."""
+        """Random embeddings; 0 for a feature without documents."""
         vectors = rng.standard_normal((X.shape[1], width), np.float32)
-        vectors *= np.float32(spread)
+        vectors *= np.float32(init_std)
         vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
         return cls(vectors, normalized)
 
     @property
     def squares(self) -> Floats:
-        """What Adagrad remembers of each vector. Shape (n_features,)."""
-        return self.memory.squares
+        """Adagrad's state of each embedding. Shape (n_features,)."""
+        return self.adagrad.squares
 
     @property
     def unit_scales(self) -> Floats:
-        """What a unit's output is multiplied by: 1 over the length of its vector, as a share of that at the start."""
-        usual = SPREAD * np.sqrt(max(len(self.vectors), 1))
-        scales: Floats = (usual / np.sqrt(np.maximum(self.lengths, 1e-12))).astype(np.float32)
+        """The factor of a unit's output: the expected initial norm of its vector over the norm it has."""
+        initial_norm = INIT_STD * np.sqrt(max(len(self.vectors), 1))
+        scales: Floats = (initial_norm / np.sqrt(np.maximum(self.squared_norms, 1e-12))).astype(np.float32)
         return scales
 
     def embed(self, batch: Batch, bias: Floats) -> Floats:
         """E'x + c for each row x: (batch, width)."""
         out = np.empty((len(batch[2]) - 1, self.vectors.shape[1]), np.float32)
-        first = np.zeros_like(bias) if self.normalized else bias
+        initial = np.zeros_like(bias) if self.normalized else bias
 
         def embed(start: int, stop: int) -> None:
-            embed_rows(*batch, start, stop, self.vectors, self._ones, first, out)
+            embed_rows(*batch, start, stop, self.vectors, self._ones, initial, out)
 
         run_blocks(embed, len(out), ROW_BLOCK)
         if self.normalized:
@@ -86,10 +86,10 @@ class SparseLayer:
             out += bias
         return out
 
-    def at(self, batch: Batch, hidden: Floats, skipped: Ints = NONE) -> Floats:
-        """At each entry of a batch, the product of its feature's vector and its row of ``hidden`` (batch, width).
+    def entry_scores(self, batch: Batch, hidden: Floats, skipped: Ints = NO_FEATURES) -> Floats:
+        """At each entry of a batch, the product of its feature's embedding and its row of ``hidden`` (batch, width).
 
-        Entries of features with ``skipped`` (n_features,) at 0 or more are left out, and 0.
+        Entries of features with ``skipped`` (n_features,) at 0 or more are 0.
         """
         out = np.zeros(len(batch[1]), np.float32)
 
@@ -99,33 +99,33 @@ class SparseLayer:
         run_blocks(multiply, len(hidden), ROW_BLOCK)
         return out
 
-    def descend_rows(self, ids: Ints, gradient: Floats, rate: float) -> None:
-        """Move the vectors of some features, each named once, whose gradient (n, width) this is."""
-        self.vectors[ids] += self.memory.steps(ids, gradient, rate)
+    def update_rows(self, ids: Ints, gradient: Floats, rate: float) -> None:
+        """Update the embeddings of some features, each named once, given their gradient (n, width)."""
+        self.vectors[ids] += self.adagrad.updates(ids, gradient, rate)
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
-        """A batch's features, and the gradient by the vector of each. Shapes (m,) and (m, width)."""
+        """A batch's features, and the gradient by the embedding of each. Shapes (m,) and (m, width)."""
         features, ends, rows, values = group_by_feature(*batch, self._workspace)
         out = np.empty((len(features), gradient.shape[1]), np.float32)
         feature_gradients(values, rows, ends, gradient, out)
         return features, out
 
-    def descend(self, batch: Batch, gradient: Floats, rate: float) -> None:
-        """Move the vectors of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
+    def backward(self, batch: Batch, gradient: Floats, rate: float) -> None:
+        """Update the embeddings of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
 
         Of a normalized unit's gradient the term that makes it orthogonal to the unit's vector is left out: it would
-        touch every feature, and change the vector's length alone.
+        touch every feature, and change only the vector's norm.
         """
         if self.normalized:
             gradient = gradient * self.unit_scales
         features, ends, rows, values = group_by_feature(*batch, self._workspace)
-        changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.lengths)))
+        changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.squared_norms)))
 
-        def descend(start: int, stop: int) -> None:
+        def update(start: int, stop: int) -> None:
             adagrad_features(
                 values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
                 changes[start // FEATURE_BLOCK],
             )  # fmt: skip
 
-        run_blocks(descend, len(features), FEATURE_BLOCK)
-        self.lengths += changes.sum(axis=0)  # in one order, whatever the threads did
+        run_blocks(update, len(features), FEATURE_BLOCK)
+        self.squared_norms += changes.sum(axis=0)  # in one order, whatever the threads did

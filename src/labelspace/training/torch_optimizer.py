@@ -1,6 +1,6 @@
-"""A net of torch's modules whose weights are one array that Adam moves, on one thread.
+"""Training of torch modules on one thread, with all weights in one array that Adam updates.
 
-This module needs torch: import it only where ``errors.require`` has been asked.
+This module needs torch: import it only where ``errors.require`` has been called.
 """
 
 from __future__ import annotations
@@ -16,42 +16,41 @@ from labelspace.errors import ParameterError
 from labelspace.training.optimizers import AdamParameter
 
 
-class Descent:
-    """The weights of a net as one array, and the way they go."""
+class FlatAdam:
+    """Adam on the weights of a torch module, which become views of one array."""
 
-    def __init__(self, net: nn.Module, rates: str) -> None:
+    def __init__(self, net: nn.Module, rate_names: str) -> None:
         parameters = list(net.parameters())
-        self.rates = rates  # the parameters to lower where it goes wrong
+        self.rate_names = rate_names  # the parameters to lower where the training diverges
         self.weights = AdamParameter(np.concatenate([p.detach().numpy().ravel() for p in parameters]))
         self.gradient = np.zeros_like(self.weights.value)
-        begin = 0
-        for p in parameters:  # the modules' weights become views of the arrays
-            end = begin + p.numel()
-            p.data = torch.from_numpy(self.weights.value[begin:end]).view(p.shape)
-            p.grad = torch.from_numpy(self.gradient[begin:end]).view(p.shape)
-            begin = end
+        start = 0
+        for p in parameters:
+            stop = start + p.numel()
+            p.data = torch.from_numpy(self.weights.value[start:stop]).view(p.shape)
+            p.grad = torch.from_numpy(self.gradient[start:stop]).view(p.shape)
+            start = stop
 
-    def descend(self, loss: Tensor, clip: float, rate: float, number: int) -> None:
-        """Move against the gradient of a loss, which is shortened to a length of ``clip``."""
+    def step(self, loss: Tensor, clip_norm: float, rate: float, n_steps: int) -> None:
+        """Update on the gradient of a loss, clipped to a norm of ``clip_norm``."""
         self.gradient[:] = 0.0
         loss.backward()  # type: ignore[no-untyped-call]
         with np.errstate(over="ignore", invalid="ignore"):
-            length = float(np.linalg.norm(self.gradient))
-        if not np.isfinite(length):
+            norm = float(np.linalg.norm(self.gradient))
+        if not np.isfinite(norm):
             raise ParameterError(
-                f"weights must stay finite while they are learned, but the length of a gradient is {length}; "
-                f"lower {self.rates}"
+                f"weights must stay finite in training, but the norm of a gradient is {norm}; lower {self.rate_names}"
             )
-        if length > clip:
-            self.gradient *= np.float32(clip / length)
-        self.weights.step(self.gradient, rate, number)
+        if norm > clip_norm:
+            self.gradient *= np.float32(clip_norm / norm)
+        self.weights.step(self.gradient, rate, n_steps)
 
 
 @contextmanager
 def single_thread() -> Iterator[None]:
-    """Hold torch to one thread: sums in another order would be other weights, and tasks have threads of their own.
+    """Limit torch to one thread: another order of sums would give other weights, and tasks have their own threads.
 
-    Where torch has not got the memory it asked for, that becomes Python's own error.
+    Where torch runs out of memory, that becomes Python's ``MemoryError``.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)

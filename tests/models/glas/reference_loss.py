@@ -7,7 +7,7 @@ label embeddings and biases; log_s. ``drawn`` has what the step sampled.
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.training.sparse_layers import SPREAD
+from labelspace.training.sparse_layers import INIT_STD
 from tests.models.glas.cases import similarities_by_definition
 
 
@@ -16,7 +16,7 @@ def objective(w, drawn, model, xp):
     ids = sampled.ids.astype(np.int64)
     phi, V = embeddings(w, drawn["activations"], model, xp), w["V"] / row_norms(w["V"], xp)
     z = xp.exp(w["log_s"]) * (phi @ V[ids].T) + w["b"][ids]
-    labeled = np.diff(sampled.ends) > 0
+    labeled = np.diff(sampled.indptr) > 0
     labels = np.unique(ids[sampled.columns[drawn["positives"][labeled]]])
     loss = {"bce": bce, "softmax": softmax, "margin": margin}[model.loss](z, drawn, model, xp)
     return loss / len(phi) + model.reg_weight * regularizer(phi, V[labels], labels, drawn["Y"], model, xp)
@@ -25,7 +25,7 @@ def objective(w, drawn, model, xp):
 def embeddings(w, activations, model, xp):
     E, n_features = w["E"], len(w["E"])
     if model.weight_norm:
-        E = E / xp.sqrt((E * E).sum(0)) * (SPREAD * n_features**0.5) * w["g"]
+        E = E / xp.sqrt((E * E).sum(0)) * (INIT_STD * n_features**0.5) * w["g"]
     X = sp.csr_matrix(activations.inputs, shape=(len(activations.embeddings), n_features)).toarray()
     hidden = as_float64(X, xp) @ E + w["c"]
     if model.activation == "relu":

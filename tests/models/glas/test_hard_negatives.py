@@ -24,8 +24,8 @@ def test_hard_negatives_are_the_best_scored_labels_and_have_weight_1(small, monk
     assert recall > 0.95, "but for the quantization of the index"
     rows = np.array([1, 9], np.int32)
     sampled = data.sample_labels(data.Y[rows], 2, nearest[rows], np.random.default_rng(0))
-    assert np.isin(nearest[rows], sampled.ids[: sampled.n_sure]).all()
-    assert (sampled.weights[: sampled.n_sure] == 1).all()
+    assert np.isin(nearest[rows], sampled.ids[: sampled.n_fixed]).all()
+    assert (sampled.weights[: sampled.n_fixed] == 1).all()
     assert len(set(sampled.ids)) == len(sampled.ids)
     assert np.array_equal(sampled.ids[sampled.columns], data.Y[rows].indices)
 

@@ -9,7 +9,7 @@ from labelspace.models.glas import model as glas_model
 from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.network import Net
 from labelspace.models.glas.training_data import TrainingData
-from labelspace.training.dense_layers import Dense
+from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
 from tests.models.glas.cases import ENCODERS, training_data
@@ -46,8 +46,8 @@ def tiny_net(model, seed=5):
 
     dense = None
     if model.n_layers == 2:
-        dense = Dense(normal(DIM, DIM), model.weight_norm)
-        dense.offset.value[:], dense.length.value[:] = normal(DIM), 0.8
+        dense = DenseLayer(normal(DIM, DIM), model.weight_norm)
+        dense.bias.value[:], dense.norm.value[:] = normal(DIM), 0.8
     encoder = Encoder(SparseLayer(normal(FEATURES, DIM), model.weight_norm), dense, model.activation == "relu")
     encoder.bias.value[:], encoder.gain.value[:] = 0.5 * normal(DIM), 1.3
     embeddings = np.full((LABELS, DIM + 1), np.nan, np.float32)  # the bias column is not read in training
@@ -61,7 +61,7 @@ def parameters(net):
     encoder = net.encoder
     named = {"c": encoder.bias, "g": encoder.gain, "b": net.bias, "log_s": net.log_scale}
     if encoder.dense is not None:
-        named |= {"R": encoder.dense.rows, "c2": encoder.dense.offset, "g2": encoder.dense.length}
+        named |= {"R": encoder.dense.rows, "c2": encoder.dense.bias, "g2": encoder.dense.norm}
     return named
 
 

@@ -54,7 +54,7 @@ def test_similarities_are_a_block_of_the_matrix(small):
 
 def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypatch):
     assert training_data(Glas(), small.X, small.Y).all_labels
-    monkeypatch.setattr(training_data_module, "ALL_LABELS", 29)
+    monkeypatch.setattr(training_data_module, "MAX_UNSAMPLED_LABELS", 29)
     assert not training_data(Glas(), small.X, small.Y).all_labels
     assert training_data(Glas(all_labels=True), small.X, small.Y).all_labels
 

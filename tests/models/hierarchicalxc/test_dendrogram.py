@@ -215,7 +215,7 @@ def test_a_rebalanced_tree_is_low_and_has_the_same_order_of_leaves(n, seed, chai
     assert leaves(folded) == leaves(tree)
     assert folded.height() <= min(tree.height(), 2 * np.log2(n) + 2)
     assert np.isclose(folded.height() * folded.balance(), np.ceil(np.log2(n)))
-    assert not folded.is_chain()
+    assert not folded.is_degenerate()
 
 
 @given(st.integers(2, 60), st.integers(0, 10**6), st.sampled_from([0.0, 0.9]))
@@ -243,7 +243,7 @@ def test_a_chain_of_a_million_labels_is_detected_and_rebalanced():
     n = 1_000_000
     chain = chain_tree(n)
     assert chain.height() == n - 1
-    assert chain.is_chain()
+    assert chain.is_degenerate()
     assert chain.balance() < 1e-4
     low = rebalanced(chain)
     assert low.height() == 20
@@ -259,7 +259,7 @@ def test_measures_of_a_tree_worked_by_hand():
     assert tree.height() == 3
     assert tree.balance() == pytest.approx(2 / 3)
     one = complete_link(sp.csr_matrix((1, 1), dtype=np.float32))
-    assert (one.height(), one.balance(), one.is_chain(), one.sizes().tolist()) == (0, 1.0, False, [1])
+    assert (one.height(), one.balance(), one.is_degenerate(), one.sizes().tolist()) == (0, 1.0, False, [1])
 
 
 @given(st.integers(1, 120), st.integers(0, 10**6), st.sampled_from([0.0, 0.9]))

@@ -51,7 +51,7 @@ def test_every_kind_of_tree_has_each_seen_label_once(data, similarity, ties, bal
         "tree_height": tree.height,
         "tree_balance": round(tree.balance, 4),
         "tree_mean_depth": round(float(tree.level[leaf].mean()), 2),
-        "tree_is_a_chain": tree.is_chain,
+        "tree_is_a_chain": tree.is_degenerate,
     }
     json.dumps(report)
     assert not np.isin([3, 39], model.predict_topk(test.X, 40).labels).any()
@@ -97,8 +97,8 @@ def probabilities(model, X):
         W = sp.csr_matrix((values, nodes, starts), shape=(X.shape[1], len(bias)))
         return sigmoid(X @ W.toarray() + bias)
     encoder, (weights, scales, bias) = model.encoder_, model.code_classifiers_
-    assert encoder.chain == [(128, "linear")]
-    code = X @ (encoder.vectors * encoder.scales[:, None].astype(np.float64)) + encoder.offset
+    assert encoder.specs == [(128, "linear")]
+    code = X @ (encoder.vectors * encoder.scales[:, None].astype(np.float64)) + encoder.bias
     return sigmoid(code @ (weights * scales[:, None].astype(np.float64)).T + bias)
 
 

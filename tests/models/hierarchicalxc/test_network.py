@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
-from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
+from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
 
@@ -21,9 +21,9 @@ def nets(monkeypatch):
 
 def copies(net):
     """Copies of the autoencoder's parameters, and of the classifiers."""
-    layers = [*net.encoder.stack.layers, *net.decoder.stack.layers]
-    autoencoder = [net.encoder.features.vectors, net.encoder.offset.value, net.decoder.features.vectors]
-    autoencoder += [part.value for layer in layers for part in (layer.rows, layer.offset)]
+    layers = [*net.encoder.mlp.layers, *net.decoder.mlp.layers]
+    autoencoder = [net.encoder.features.vectors, net.encoder.bias.value, net.decoder.features.vectors]
+    autoencoder += [part.value for layer in layers for part in (layer.rows, layer.bias)]
     return [table.copy() for table in autoencoder], net.classifiers.vectors.copy()
 
 
@@ -65,13 +65,13 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
     model = HierarchicalXC(input_layers=layers, activation="tanh", input_code="elu", epochs=1, off_path=1, dropout=0.0)
     model.fit(X, Y)
     net = nets[0]
-    stacks = [*net.encoder.stack.layers, *net.decoder.stack.layers]
-    dense = [net.encoder.offset, *(part for layer in stacks for part in (layer.rows, layer.offset))]
+    stacks = [*net.encoder.mlp.layers, *net.decoder.mlp.layers]
+    dense = [net.encoder.bias, *(part for layer in stacks for part in (layer.rows, layer.bias))]
     tables = {"E": net.encoder.features, "D": net.decoder.features, "N": net.classifiers}
     for table in [part.value for part in dense] + [layer.vectors for layer in tables.values()]:
         table[:] = 0.5 * rng.standard_normal(table.shape)
     for layer in tables.values():
-        layer.memory.squares[:] = 0
+        layer.squares[:] = 0
     gradients = record_adam(monkeypatch)
     before = {key: layer.vectors.copy() for key, layer in tables.items()}
     w = {id(part): torch.tensor(part.value, dtype=torch.float64, requires_grad=True) for part in dense}
@@ -81,12 +81,12 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
 
     tanh, elu = torch.tanh, torch.nn.functional.elu
     x = torch.tensor(X[order].toarray(), dtype=torch.float64)
-    code = (tanh if net.encoder.stack.layers else elu)(x @ w["E"] + w[id(net.encoder.offset)])
-    for layer in net.encoder.stack.layers:
-        code = elu(code @ w[id(layer.rows)].T + w[id(layer.offset)])
+    code = (tanh if net.encoder.mlp.layers else elu)(x @ w["E"] + w[id(net.encoder.bias)])
+    for layer in net.encoder.mlp.layers:
+        code = elu(code @ w[id(layer.rows)].T + w[id(layer.bias)])
     decoded = code
-    for layer in net.decoder.stack.layers:
-        decoded = tanh(decoded @ w[id(layer.rows)].T + w[id(layer.offset)])
+    for layer in net.decoder.mlp.layers:
+        decoded = tanh(decoded @ w[id(layer.rows)].T + w[id(layer.bias)])
     loss = phase.alpha * (decoded @ w["D"].T - x).square().sum()
     if phase.classify:
         z = code @ w["N"][:, :-1].T + w["N"][:, -1]
@@ -100,7 +100,7 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
     for part in dense:
         assert np.allclose(gradients.get(id(part), 0), expected[id(part)], atol=1e-5)
     sparse_rate = model.feature_learning_rate if phase.classify else model.learning_rate
-    rates = {"E": sparse_rate, "D": DECODER_SHARE * model.learning_rate, "N": model.node_learning_rate}
+    rates = {"E": sparse_rate, "D": DECODER_RATE_FACTOR * model.learning_rate, "N": model.node_learning_rate}
     for key, layer in tables.items():
         step = first_adagrad_step(expected[key], rates[key])
         assert np.allclose(layer.vectors - before[key], step, atol=1e-4), key

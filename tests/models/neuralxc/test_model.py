@@ -44,7 +44,7 @@ def trained(monkeypatch):
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_staged_training_freezes_the_autoencoders_and_trains_f(small, monkeypatch, trained, all_labels):
-    monkeypatch.setattr(neuralxc, "ALL_LABELS", all_labels)
+    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
     NeuralXC(**{**SMALL, "input_layers": "16,8", "output_layers": "16,8", "training": "staged"}).fit(small.X, small.Y)
     nets, states = trained
     (start, middle), end = states[0], copies(nets[0])
@@ -76,7 +76,7 @@ def test_adam_counts_the_steps_of_f_from_its_first(small, monkeypatch, trained):
         counts.clear()
         NeuralXC(**SMALL, training=training).fit(small.X, small.Y)
         net = trained[0][-1]
-        for part in (net.f.layers[0].rows, net.phi_i.offset, net.output.bias):
+        for part in (net.f.layers[0].rows, net.phi_i.bias, net.output.bias):
             numbers = counts[id(part)]
             assert numbers == list(range(1, len(numbers) + 1))
 
@@ -101,7 +101,7 @@ def test_every_activation_runs_in_every_layer(small, activation):
 
 @pytest.mark.parametrize("n_negatives", [5, 100])
 def test_training_on_sampled_labels_finds_planted_labels(data, monkeypatch, n_negatives):
-    monkeypatch.setattr(neuralxc, "ALL_LABELS", 5)
+    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", 5)
     train, test = data
     model = NeuralXC(n_negatives=n_negatives, input_layers=128, output_layers=128, epochs=15).fit(train.X, train.Y)
     assert precision_at_1(model, test) > 0.8
@@ -115,7 +115,7 @@ def test_few_sampled_features_suffice(data):
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_label_biases_start_at_the_label_frequency_or_at_0(small, monkeypatch, all_labels):
-    monkeypatch.setattr(neuralxc, "ALL_LABELS", all_labels)
+    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
     rng = np.random.default_rng(0)
     for prior_bias, expected in ((True, log_odds(small.Y)), (False, np.zeros(40))):
         net = NeuralXC(prior_bias=prior_bias)._init_net(small.X, small.Y, rng)
@@ -133,14 +133,14 @@ def test_the_stored_model_scores_as_the_trained_net(small, trained):
     scores = 1 / (1 + np.exp(-(hidden @ weights.T + net.output.bias_values)))
     rows, ranks = np.nonzero(top.labels >= 0)
     assert np.allclose(scores[rows, top.labels[rows, ranks]], top.scores[rows, ranks], atol=1e-4)
-    units, activations = zip(*model.encoder_.chain, strict=True)
+    units, activations = zip(*model.encoder_.specs, strict=True)
     assert units == (40, 20, 16, 14, 12, 18, 24)
     assert activations == ("elu", "relu", "elu", "elu", "linear", "elu", "elu")
 
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])
 def test_a_label_without_documents_is_never_suggested(small, monkeypatch, all_labels):
-    monkeypatch.setattr(neuralxc, "ALL_LABELS", all_labels)
+    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", all_labels)
     Y = small.Y.tolil()
     Y[:, 11] = 0
     unseen = int((Y.tocsr().sum(axis=0).A1 == 0).sum())
@@ -203,7 +203,7 @@ def test_codes_of_documents_are_those_that_predictions_start_from(data, layers):
     assert np.abs(codes).max() <= 1
     assert np.unique(codes.round(4), axis=0).shape[0] > 100, "documents differ"
     encoder = model.encoder_
-    sums = normalize_rows(test.X).toarray() @ (encoder.vectors * encoder.scales[:, None]) + encoder.offset
+    sums = normalize_rows(test.X).toarray() @ (encoder.vectors * encoder.scales[:, None]) + encoder.bias
     if layers == "16":
         assert np.allclose(codes, np.tanh(sums), atol=1e-4)
     with pytest.raises(DataError, match="must have the 600 features"):

@@ -9,7 +9,7 @@ from labelspace.models.neuralxc import model as neuralxc
 from labelspace.models.neuralxc.model import NeuralXC
 from labelspace.models.neuralxc.network import OutputLoss
 from labelspace.training import output_layer
-from labelspace.training.autoencoder import DECODER_SHARE, TrainingPhase
+from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from labelspace.training.negative_sampling import SampledLabels
 from tests.models.neuralxc.parameters import STACKS, copies, parameters
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
@@ -48,7 +48,7 @@ def eq1(torch, X, Y, w, model, phase, mask):
 
     def through(values, name, depth, last):
         for at in range(depth):
-            values = values @ w[f"{name}{at}rows"].T + w[f"{name}{at}offset"]
+            values = values @ w[f"{name}{at}rows"].T + w[f"{name}{at}bias"]
             values = (last if at == depth - 1 else inner)(values)
         return values
 
@@ -84,7 +84,7 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, pa
     X, Y = tiny
     monkeypatch.setattr(output_layer, "LABEL_BLOCK", 3)  # blocks that do not divide the labels
     if sampled:  # so many negatives that all labels are sampled, and the sums are exact
-        monkeypatch.setattr(neuralxc, "ALL_LABELS", 1)
+        monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", 1)
     model = NeuralXC(**{"input_layers": 8, "output_layers": 6, "dropout": 0.0, "n_negatives": 200, **params})
     rng = np.random.default_rng(1)
     net = model._init_net(X, Y, rng)
@@ -98,13 +98,13 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, pa
     model._train_step(net, phase, X, Y, order, np.arange(LABELS, dtype=np.int32), 1.0, rng)
 
     w = {key: torch.tensor(value, dtype=torch.float64, requires_grad=True) for key, value in before.items()}
-    eq1(torch, X[order], Y[order], w, model, phase, outputs[0].gate).backward()
+    eq1(torch, X[order], Y[order], w, model, phase, outputs[0].dropout_mask).backward()
     expected = {key: np.zeros(t.shape) if t.grad is None else t.grad.numpy() for key, t in w.items()}
     for key, part in dense.items():
         assert np.allclose(gradients.get(id(part), 0), expected[key], atol=1e-5), key
     after = copies(net)
     sparse_rate = model.feature_learning_rate if phase.classify else model.learning_rate
-    rates = {"E_i": sparse_rate, "E_o": sparse_rate, "W": sparse_rate, "D_i": DECODER_SHARE * model.learning_rate}
+    rates = {"E_i": sparse_rate, "E_o": sparse_rate, "W": sparse_rate, "D_i": DECODER_RATE_FACTOR * model.learning_rate}
     for key in tables:
         assert np.allclose(after[key] - before[key], first_adagrad_step(expected[key], rates[key]), atol=1e-4), key
     assert np.abs(expected["W"]).max() > 0.001

@@ -362,7 +362,7 @@ def test_training_on_distances_stays_finite_where_documents_and_labels_meet(whic
         assert np.isfinite(by_r).all(), step
         assert np.isfinite(by_points).all(), step
         points = manifold.riemannian_step(points, by_points, label_optimizer, ids, 10.0)
-        r = r + document_optimizer.steps(ids, by_r, 10.0)
+        r = r + document_optimizer.updates(ids, by_r, 10.0)
         assert np.isfinite(z).all()
         assert np.isfinite(r).all(), step
         assert (np.einsum("ij,ij->i", points, points, dtype=np.float64) < 1).all(), step
@@ -379,7 +379,7 @@ def test_sgd_updates_labels_by_the_paper_s_rule():
 def test_adam_steps_are_scaled_by_the_inverse_metric():
     points, gradient, ids = in_ball(18, 5, 3, 0.7), gaussian(19, 5, 3), np.arange(5, dtype=np.int32)
     inverse_metric = ((1 - (points**2).sum(axis=1, keepdims=True)) / 2) ** 2
-    expected = points + inverse_metric * RowAdam(5, 3).steps(ids, gradient, 0.1)
+    expected = points + inverse_metric * RowAdam(5, 3).updates(ids, gradient, 0.1)
     assert np.allclose(BALL.riemannian_step(points, gradient, RowAdam(5, 3), ids, 0.1), expected)
 
 

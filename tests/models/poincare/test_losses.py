@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.models.poincare.losses import SIMILARITY_ALPHA, label_loss_gradients, similarity_loss_gradient
-from labelspace.training.negative_sampling import SampledLabels, choose
+from labelspace.training.negative_sampling import SampledLabels, sample_labels
 from tests.models.poincare.reference import (
     BALL,
     CLIPPED,
@@ -114,7 +114,7 @@ def test_the_gradient_of_the_label_loss_is_that_of_the_paper_s_loss(
 @MANIFOLDS
 def test_the_gradient_by_sampled_labels_is_that_of_the_weighted_loss(manifold):
     r, points, Y = random_case(6, 20, 0.15)
-    sampled = choose(sp.csr_matrix(Y), np.arange(20, dtype=np.int32), 5, np.random.default_rng(3))
+    sampled = sample_labels(sp.csr_matrix(Y), np.arange(20, dtype=np.int32), 5, np.random.default_rng(3))
     assert sampled.weights.max() > 1
     computed = computed_gradients(manifold, r, points[sampled.ids], sampled, 4.0)
     expected = reference_gradients(

@@ -78,7 +78,7 @@ def test_every_epoch_has_all_training_documents_in_a_new_order(small, monkeypatc
 
 def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypatch):
     assert TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
-    monkeypatch.setattr(training, "ALL_LABELS", 29)
+    monkeypatch.setattr(training, "MAX_UNSAMPLED_LABELS", 29)
     assert not TrainingData.build(small.X, small.Y, None, Poincare()).all_labels
     assert TrainingData.build(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
 

@@ -16,7 +16,7 @@ CODES = np.array(
 
 
 def code_tree(digits=CODES, code_size=3):
-    return CodeTree.of(Codes(digits, code_size))
+    return CodeTree.from_codes(Codes(digits, code_size))
 
 
 def random_decoder(code_length=3, code_size=3, sequences=False, encoder="bag", seed=0, spread=0.5):

@@ -11,7 +11,7 @@ from labelspace.models.secseq.decoder import (  # noqa: E402
     EncoderStates,
     decoder_from_weights,
 )
-from labelspace.training.torch_optimizer import Descent, single_thread  # noqa: E402
+from labelspace.training.torch_optimizer import FlatAdam, single_thread  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")
 
@@ -94,7 +94,7 @@ def test_initial_weights_depend_on_the_generator_alone_and_biases_are_0():
 def test_a_decoder_from_the_weights_of_another_has_the_same_logits(encoder):
     config = config_of(encoder, sequences=True)
     decoder = CodeDecoder(config, rng_of(7))
-    optimizer = Descent(decoder, "learning_rate")
+    optimizer = FlatAdam(decoder, "learning_rate")
     optimizer.weights.value += 0.1
     weights = optimizer.weights.value.copy()
     copy = decoder_from_weights(config, weights)
@@ -255,7 +255,7 @@ def twin_adam(values, gradients, learning_rate):
 @pytest.mark.parametrize("clip_norm", [1e9, 1.0])
 def test_a_step_is_that_of_adam_on_the_clipped_gradient(clip_norm):
     decoder = CodeDecoder(config_of(), rng_of(1))
-    optimizer, learning_rate = Descent(decoder, "learning_rate"), 0.01
+    optimizer, learning_rate = FlatAdam(decoder, "learning_rate"), 0.01
     values, gradients, moved = optimizer.weights.value.astype(np.float64), [], []
     p = random_rows([5], 4)
     for number in range(1, 4):
@@ -267,7 +267,7 @@ def test_a_step_is_that_of_adam_on_the_clipped_gradient(clip_norm):
         norm = np.linalg.norm(flat)
         assert norm > 2
         gradients.append(flat * min(1, clip_norm / norm))
-        optimizer.descend(loss, clip_norm, learning_rate, number)
+        optimizer.step(loss, clip_norm, learning_rate, number)
         assert np.allclose(optimizer.gradient, gradients[-1], rtol=1e-4, atol=1e-6)
         moved.append(optimizer.weights.value.copy())
     still = np.all(np.array(gradients) == 0, axis=0)
@@ -282,7 +282,7 @@ def test_a_step_is_that_of_adam_on_the_clipped_gradient(clip_norm):
 def test_the_optimizer_holds_all_weights_in_one_array_that_the_modules_share(encoder, sequences):
     config = config_of(encoder, sequences)
     decoder = CodeDecoder(config, rng_of())
-    optimizer = Descent(decoder, "learning_rate")
+    optimizer = FlatAdam(decoder, "learning_rate")
     values, gradient = optimizer.weights.value, optimizer.gradient
     assert values.shape == gradient.shape == (expected_n_weights(config),)
     assert values.dtype == np.float32

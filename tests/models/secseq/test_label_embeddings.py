@@ -157,7 +157,9 @@ def test_siblings_share_their_first_digit(source, scheme, family):
     siblings = (PARENT[:, None] == PARENT) & distinct
     ratios = []
     for seed in range(5):
-        first = make_codes(vectors, width=8, digits=3, scheme=scheme, quantizer="ordinal", seed=seed).digits[:, 0]
+        first = make_codes(vectors, code_size=8, code_length=3, scheme=scheme, quantizer="ordinal", seed=seed).digits[
+            :, 0
+        ]
         alike = first[:, None] == first
         ratios.append(alike[siblings].mean() / alike[distinct].mean())
     assert np.mean(ratios) > (5 if scheme == "clusters" else 2.5)  # one random direction separates less than all

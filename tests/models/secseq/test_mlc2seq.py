@@ -21,7 +21,7 @@ def tiny(**params):
 def test_each_label_is_a_digit(few):
     model = tiny().fit(few.X, few.Y)
     (codes,) = model.label_codes()
-    assert codes.width == 12
+    assert codes.code_size == 12
     assert codes.digits.tolist() == [[label] for label in range(12)]
     assert model.report()["codes"][0]["collisions"] == 0
     assert (model.label_shares_[0][few.Y.sum(axis=0).A1 > 0] == 1).all()

@@ -146,7 +146,7 @@ def test_every_document_has_a_label_with_a_beam_of_one(few, target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_labels_that_share_a_code_have_their_shares(few, target):
     model = fit(tiny(target=target, code_size=2, epochs=1), few)
-    leaf, Y = CodeTree.of(model.label_codes()[0]).leaf_of, few.Y.toarray()
+    leaf, Y = CodeTree.from_codes(model.label_codes()[0]).leaf_of, few.Y.toarray()
     for label in range(12):
         sharing = Y[:, leaf == leaf[label]]
         total = sharing.sum() if target == "label" else sharing.any(axis=1).sum()
@@ -158,9 +158,9 @@ def test_label_codes_and_trees_are_those_of_the_model(few):
     codes, trees = model.label_codes(), model.label_trees()
     assert len(codes) == len(trees) == 2
     for tree in range(2):
-        assert codes[tree].width == 3
+        assert codes[tree].code_size == 3
         assert np.array_equal(codes[tree].digits, model.digits_[tree])
-        expected = CodeTree.of(codes[tree]).to_nodes()
+        expected = CodeTree.from_codes(codes[tree]).to_nodes()
         assert np.array_equal(trees[tree].first_child, expected.first_child)
         assert sorted(trees[tree].label[trees[tree].label >= 0]) == list(range(12))
     assert not np.array_equal(codes[0].digits, codes[1].digits)
@@ -186,7 +186,7 @@ def test_there_may_be_more_labels_than_codes(documents, target):
     assert 7 not in top.labels
     assert hits(top, test.Y) > 0.35
     counts = train.Y.sum(axis=0).A1
-    leaf = CodeTree.of(model.label_codes()[0]).leaf_of
+    leaf = CodeTree.from_codes(model.label_codes()[0]).leaf_of
     for row in top.labels:
         for sharing in (row[(leaf[row] == code) & (row >= 0)] for code in set(leaf)):
             assert (np.diff(counts[sharing]) <= 0).all()

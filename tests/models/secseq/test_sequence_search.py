@@ -66,7 +66,7 @@ def codes_of(tree, leaves):
 
 def case(code_length, encoder="bag", seed=0, n=2):
     decoder = random_decoder(code_length, sequences=True, encoder=encoder, seed=seed, spread=0.8).requires_grad_(False)
-    return decoder, random_states(decoder, n), CodeTree.of(Codes(CODES[code_length], 3))
+    return decoder, random_states(decoder, n), CodeTree.from_codes(Codes(CODES[code_length], 3))
 
 
 @pytest.mark.parametrize(

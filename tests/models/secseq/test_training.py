@@ -12,7 +12,7 @@ from labelspace.models.secseq import decoding, training  # noqa: E402
 from labelspace.models.secseq.decoder import CodeDecoder  # noqa: E402
 from labelspace.models.secseq.model import SeCSeq  # noqa: E402
 from labelspace.models.secseq.objectives import PrefixObjective  # noqa: E402
-from labelspace.models.secseq.training import Descent, SparseLayer, TreeTrainer  # noqa: E402
+from labelspace.models.secseq.training import FlatAdam, SparseLayer, TreeTrainer  # noqa: E402
 from labelspace.types import Dataset, LabelSpace  # noqa: E402
 from tests.checks import digest  # noqa: E402
 from tests.models.secseq.small_models import SIZES, fit, inputs, same_state, tiny  # noqa: E402
@@ -94,7 +94,7 @@ def test_every_epoch_has_all_documents_in_a_new_order_and_learning_rates_fall_li
 
 def watch_steps(monkeypatch):
     """A list of what each step of Adam, and then of Adagrad, is given, with the largest change that it makes."""
-    calls, adam, adagrad = [], Descent.descend, SparseLayer.descend
+    calls, adam, adagrad = [], FlatAdam.step, SparseLayer.backward
 
     def adam_spy(self, loss, clip_norm, learning_rate, number):
         before = self.weights.value.copy()
@@ -106,8 +106,8 @@ def watch_steps(monkeypatch):
         adagrad(self, batch, gradient, learning_rate)
         calls.append((learning_rate, batch, gradient.copy(), np.abs(self.vectors - before).max()))
 
-    monkeypatch.setattr(Descent, "descend", adam_spy)
-    monkeypatch.setattr(SparseLayer, "descend", adagrad_spy)
+    monkeypatch.setattr(FlatAdam, "step", adam_spy)
+    monkeypatch.setattr(SparseLayer, "backward", adagrad_spy)
     return calls
 
 

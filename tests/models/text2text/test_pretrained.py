@@ -52,7 +52,7 @@ def test_targets_are_token_sequences_of_the_pretrained_tokenizer(small_t5, produ
     model = Text2Text(pretrained=str(small_t5), epochs=1).fit(texts, Y, labels=labels)
     _, _, prompt = model._decoder
     (path,) = prompt.tokenizer.encode(["L0: Drinks L1: Tea"])
-    assert prompt.tries[1].tree.digits >= len(path) + 1
+    assert prompt.tries[1].tree.code_length >= len(path) + 1
     (tokens,) = prompt.encode(["title: leaf"])
     assert tokens[: len(prompt.prefix)] == prompt.prefix
     assert tokens[-1] == 1, "the end"

@@ -44,7 +44,7 @@ def test_a_long_text_is_cut_and_the_instruction_is_not(targets):
 def test_each_label_is_one_token_in_training_from_scratch(targets):
     tokenizer = SubwordTokenizer.train(["tea rice"] * 2, vocab_size=50)
     (trie,) = Prompt.with_label_tokens(tokenizer, LABELS, targets, max_length=9).tries
-    assert trie.tree.digits == 2
+    assert trie.tree.code_length == 2
     start = len(tokenizer) + len(NAMES) + 2  # two columns may be NA
     assert trie.tokens.tolist() == [*(len(tokenizer) + np.arange(5)), start]
 

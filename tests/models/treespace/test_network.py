@@ -34,7 +34,7 @@ def torch_loss(torch, net, x, weights, paths, parts):
         loss = loss + (losses * torch.tensor(weights[rows, level], dtype=torch.float64)).sum()
         target = torch.zeros(len(embedding), dtype=torch.float64)
         if parent and net.projections is not None:
-            parent_embedding = embedding_of(layout, embeddings, parent).detach()  # updated by Projections.descend
+            parent_embedding = embedding_of(layout, embeddings, parent).detach()  # updated by Projections.backward
             target = parent_embedding @ torch.tensor(net.projections.shared[level - 1].value, dtype=torch.float64)
         loss = loss + net.consistency_weight * (embedding - target).square().sum()
         loss = loss + net.weight_decay / 2 * embedding.square().sum()
@@ -63,7 +63,7 @@ def test_a_step_has_the_gradients_that_torch_finds(layout, rng, monkeypatch, bal
     features, hidden_bias, maps, embeddings, bias = (part.grad.numpy() for part in parts)
     before = net.features.vectors.copy(), net.embeddings.copy(), net.bias.copy()
     if net.projections is not None:
-        net.projections.descend = lambda *_: None  # has its own test; here it would add to the steps of parents
+        net.projections.backward = lambda *_: None  # has its own test; here it would add to the steps of parents
     gradients = record_adam(monkeypatch)
     rows, rates = np.arange(n, dtype=np.int32), LearningRates(nodes=0.1, dense=0.01, features=0.2)
     net.train_step((X.data, X.indices, X.indptr), rows, starts, on_path, weights, 0.0, rates, rng)
@@ -99,7 +99,7 @@ def test_dropped_units_are_not_updated(layout, rng):
     net = LevelNet(X, layout, 200, rng.random(10), False, rng)
     net.features.vectors[:] = 0.1
     before, gradients = net.level_maps.value.copy(), []
-    net.features.descend = lambda batch, gradient, rate: gradients.append(gradient)
+    net.features.backward = lambda batch, gradient, rate: gradients.append(gradient)
     batch = (X[:1].data, X[:1].indices, X[:1].indptr)
     starts, on_path = on_path_nodes(Y, layout.nodes)
     rows, weights = np.zeros(1, np.int32), np.ones((1, 3), np.float32)

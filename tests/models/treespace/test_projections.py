@@ -60,7 +60,7 @@ def test_a_step_has_the_gradients_that_torch_finds(layout, rng, monkeypatch, con
         for name, array in [("embeddings", embeddings), ("ups", projections.ups), ("downs", projections.downs)]
     }
     squares, gradients = np.zeros(len(nodes), np.float32), record_adam(monkeypatch)
-    projections.descend(parents, embeddings, residuals, squares, consistency_weight, weight_decay, 0.1, 1)
+    projections.backward(parents, embeddings, residuals, squares, consistency_weight, weight_decay, 0.1, 1)
     for part, twin in zip(projections.shared, shared, strict=True):
         assert np.allclose(gradients[id(part)], twin.grad.numpy(), atol=1e-3)
     for name, optimizer in (("ups", projections.optimizers[0]), ("downs", projections.optimizers[1])):

@@ -13,7 +13,7 @@ import numpy as np
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.training.dense_layers import TINY, Dense, lengths
+from labelspace.training.dense_layers import MIN_NORM, DenseLayer, row_norms
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats
@@ -36,7 +36,7 @@ class Activations:
 class Encoder:
     """phi while it trains."""
 
-    def __init__(self, features: SparseLayer, dense: Dense | None, relu: bool) -> None:
+    def __init__(self, features: SparseLayer, dense: DenseLayer | None, relu: bool) -> None:
         self.features, self.dense, self.relu = features, dense, relu
         self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
         self.gain = AdamParameter(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
@@ -47,7 +47,7 @@ class Encoder:
     ) -> Encoder:
         """Random weights."""
         features = SparseLayer.random(X, dim, rng, weight_norm)
-        return cls(features, Dense.random(dim, dim, rng, weight_norm) if n_layers == 2 else None, relu)
+        return cls(features, DenseLayer.random(dim, dim, rng, weight_norm) if n_layers == 2 else None, relu)
 
     def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> Activations:
         """The embeddings of a batch, with dropout of hidden units."""
@@ -60,7 +60,7 @@ class Encoder:
             mask *= preactivation > 0
         hidden: Floats = preactivation * mask
         output = hidden if self.dense is None else self.dense.forward(hidden)
-        norms = lengths(output)
+        norms = row_norms(output)
         return Activations(batch, preactivation, mask, hidden, norms, output / norms[:, None])
 
     def embed(self, X: Csr) -> Floats:
@@ -79,17 +79,17 @@ class Encoder:
         phi, norms = activations.embeddings, activations.norms
         gradient = gradient - np.einsum("ij,ij->i", gradient, phi)[:, None] * phi
         gradient /= norms[:, None]
-        gradient[norms <= TINY] = 0.0  # a zero vector has no direction: no features, or all units dropped
+        gradient[norms <= MIN_NORM] = 0.0  # a zero vector has no direction: no features, or all units dropped
         if self.dense is not None:
-            gradient = self.dense.descend(activations.hidden, gradient, learning_rate, step)
+            gradient = self.dense.backward(activations.hidden, gradient, learning_rate, step)
         gradient *= activations.mask
         if self.features.normalized:
             gain = self.gain.value.copy()
             gain_gradient = np.vdot(gradient, activations.preactivation - self.bias.value) / gain
             self.gain.step(gain_gradient.astype(np.float32), learning_rate, step)
-            self.features.descend(activations.inputs, gradient * gain, feature_learning_rate)
+            self.features.backward(activations.inputs, gradient * gain, feature_learning_rate)
         else:
-            self.features.descend(activations.inputs, gradient, feature_learning_rate)
+            self.features.backward(activations.inputs, gradient, feature_learning_rate)
         self.bias.step(gradient.sum(axis=0), learning_rate, step)
 
 
@@ -111,7 +111,7 @@ class Int8Encoder(NamedTuple):
             table *= encoder.features.unit_scales * encoder.gain.value
         weights, bias = np.zeros((0, 0), np.float32), np.zeros(0, np.float32)
         if encoder.dense is not None:
-            weights, bias = np.ascontiguousarray(encoder.dense.weights.T), encoder.dense.offset.value
+            weights, bias = np.ascontiguousarray(encoder.dense.weights.T), encoder.dense.bias.value
         del encoder.features  # to free the memory before the index is built
         return cls(*quantize_int8(table), encoder.bias.value, weights, bias, encoder.relu)
 
@@ -129,7 +129,7 @@ class Int8Encoder(NamedTuple):
                 np.maximum(block, 0, out=block)
             if len(self.dense_weights):
                 dense_forward(block.copy(), self.dense_weights, self.dense_bias, block)
-            block /= lengths(block)[:, None]
+            block /= row_norms(block)[:, None]
 
         run_blocks(embed, len(out), ROW_BLOCK)
         return out

@@ -22,7 +22,7 @@ def loss_gradient(
     """
 
     def to_gradient(start: int, stop: int) -> None:
-        block, true = scores[start:stop], (sampled.columns, sampled.ends, start)
+        block, true = scores[start:stop], (sampled.columns, sampled.indptr, start)
         if loss == "bce":
             bce_gradient(block, *true, sampled.weights)
         elif loss == "softmax":

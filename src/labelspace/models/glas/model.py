@@ -18,7 +18,7 @@ phi: document embeddings (batch, dim), V: label embeddings (m, dim), U: label si
    Adam or Adagrad. Learning rates fall linearly to 0.
 8. Put the label embeddings into an index; rank the labels of a document by z.
 
-The cost of a step depends neither on the number of features nor, above ``ALL_LABELS``, on the number of labels.
+The cost of a step depends neither on the number of features nor, above ``MAX_UNSAMPLED_LABELS``, on the number of labels.
 
 Where we differ, and why: the paper has no biases; binary cross-entropy, which we add, needs them, and with embeddings
 of length 1 nothing else distinguishes a frequent label from a rare one. All labels of a document count in it and in
@@ -50,7 +50,7 @@ from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.regularizers import regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
-from labelspace.training.checkpoints import fingerprint
+from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import run_epochs
 from labelspace.training.losses import sigmoid
 from labelspace.training.negative_sampling import seen_labels
@@ -136,7 +136,7 @@ class Glas(Model):
         measure = self.similarity if self.regularizer == "glas" else None
         data = TrainingData.build(X, Y, measure, self.batch_size, self.epochs, self.input_dropout, self.all_labels)
         seen = seen_labels(Y)
-        identity = {"params": self.get_params(), "data": fingerprint(X, Y, *(held_out or ()))}
+        identity = {"params": self.get_params(), "data": data_fingerprint(X, Y, *(held_out or ()))}
         run_epochs(
             net, data.epochs, lambda epoch: self._run_epoch(net, data, epoch, context.progress),
             None if held_out is None else lambda: net.validation_score(*held_out, seen), self.patience,

@@ -9,7 +9,7 @@ from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.regularizers import RegularizerGradient
-from labelspace.training.dense_layers import lengths
+from labelspace.training.dense_layers import row_norms
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.losses import log_odds
 from labelspace.training.negative_sampling import SampledLabels
@@ -39,7 +39,7 @@ class Net:
         embeddings = np.zeros((n_labels, dim + 1), np.float32)
         for start in range(0, n_labels, LABEL_BLOCK):
             block = rng.standard_normal((min(LABEL_BLOCK, n_labels - start), dim), np.float32)
-            embeddings[start : start + LABEL_BLOCK, :-1] = block / lengths(block)[:, None]
+            embeddings[start : start + LABEL_BLOCK, :-1] = block / row_norms(block)[:, None]
         bias = np.zeros(n_labels, np.float32) if scale is None else log_odds(Y)
         log_scale = np.full(1, 0.0 if scale is None else np.log(scale), np.float32)
         return cls(encoder, embeddings, AdagradParameter(bias), AdamParameter(log_scale))
@@ -54,11 +54,11 @@ class Net:
         features, dense = self.encoder.features, self.encoder.dense
         arrays: store.Arrays = {"label_embeddings": self.label_embeddings, "label_squares": self.label_squares}
         arrays |= {"feature_embeddings": features.vectors, "feature_squares": features.squares}
-        arrays |= {"unit_squares": features.lengths}
+        arrays |= {"unit_squares": features.squared_norms}
         arrays |= {"bias": self.bias.value, "bias_square": self.bias.square}
         by_adam = {"log_scale": self.log_scale, "hidden_bias": self.encoder.bias, "gain": self.encoder.gain}
         if dense is not None:
-            by_adam |= {"dense": dense.rows, "dense_bias": dense.offset, "dense_gain": dense.length}
+            by_adam |= {"dense": dense.rows, "dense_bias": dense.bias, "dense_gain": dense.norm}
         for name, weights in by_adam.items():
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
         return arrays
@@ -87,7 +87,7 @@ class Net:
         """Update the embeddings and biases of the sampled labels; returns the loss' gradient by phi (batch, dim)."""
         n, scale = len(sampled.ids), np.float32(self.scale)
         ids = regularizer.labels
-        columns = ids if sampled.every else np.searchsorted(sampled.ids[: sampled.n_sure], ids)
+        columns = ids if sampled.covers_all else np.searchsorted(sampled.ids[: sampled.n_fixed], ids)
         phi_gradients = np.empty((-(-n // LABEL_BLOCK), *phi.shape), np.float32)
 
         def update(start: int, stop: int) -> None:
@@ -109,7 +109,7 @@ class Net:
 
     def _sampled_embeddings(self, sampled: SampledLabels, start: int, stop: int) -> Floats:
         """The embeddings of a block of the sampled labels; a view where these are all labels."""
-        return self.label_embeddings[slice(start, stop) if sampled.every else sampled.ids[start:stop], :-1]
+        return self.label_embeddings[slice(start, stop) if sampled.covers_all else sampled.ids[start:stop], :-1]
 
     def write_bias_column(self, norm: float = 1.0) -> float:
         """Put b / bias_scale beside label embeddings of this norm; returns bias_scale.

@@ -9,7 +9,7 @@ import numpy as np
 from labelspace.kernels.sparse_layers import dense_submatrix
 from labelspace.labels.cooccurrence import similarity
 from labelspace.training.epochs import batch_schedule
-from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
+from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.types import Csr, Floats, Ints, Longs
 
 ENOUGH_STEPS = 300  # batches that suffice to learn
@@ -43,7 +43,7 @@ class TrainingData:
         """Choose what is None by the size of the data; ``measure`` is that of U, None without it."""
         seen = seen_labels(Y)
         if all_labels is None:
-            all_labels = len(seen) <= ALL_LABELS
+            all_labels = len(seen) <= MAX_UNSAMPLED_LABELS
         if input_dropout is None:
             input_dropout = INPUT_DROPOUT[X.shape[0] > MANY_DOCUMENTS]
         labels = np.arange(Y.shape[1], dtype=np.int32) if all_labels else seen
@@ -62,7 +62,7 @@ class TrainingData:
         """The labels that a batch trains on: all, or its positives with hard and random negatives."""
         if self.all_labels:
             return SampledLabels(self.labels, Y_batch.indices, Y_batch.indptr)
-        return choose(Y_batch, self.labels, n_negatives, rng, hard_negatives)
+        return sample_labels(Y_batch, self.labels, n_negatives, rng, hard_negatives)
 
     def similarities(self, labels: Ints) -> Floats:
         """The submatrix of U of some labels, dense."""

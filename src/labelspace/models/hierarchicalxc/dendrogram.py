@@ -23,8 +23,8 @@ from labelspace.kernels.complete_link import (
     merge_smallest_first,
     subtree_sizes,
 )
-from labelspace.labels.cooccurrence import shared_documents, similarity
-from labelspace.labels.tree import Nodes, balance, is_chain
+from labelspace.labels.cooccurrence import cooccurrence_counts, similarity
+from labelspace.labels.tree import TreeNodes, balance, is_degenerate
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs
 
 MEASURES = ("counts", "iou")
@@ -73,9 +73,9 @@ class Dendrogram:
         """The lowest possible height over the actual height: 1 is fully balanced, near 0 is a chain."""
         return balance(self.n_labels, self.height())
 
-    def is_chain(self) -> bool:
+    def is_degenerate(self) -> bool:
         """Whether the tree is degenerate, much higher than its labels need; ``rebalanced`` repairs it."""
-        return is_chain(self.n_labels, self.height())
+        return is_degenerate(self.n_labels, self.height())
 
 
 def label_similarity(Y: Csr, measure: str) -> Csr:
@@ -87,13 +87,13 @@ def label_similarity(Y: Csr, measure: str) -> Csr:
     """
     if measure not in MEASURES:
         raise ParameterError(f"measure must be one of {', '.join(MEASURES)}, but is {measure!r}; set it so")
-    return shared_documents(Y) if measure == "counts" else similarity(Y, "jaccard")
+    return cooccurrence_counts(Y) if measure == "counts" else similarity(Y, "jaccard")
 
 
-def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> Nodes:
+def cluster_labels(Y: Csr, measure: str, ties: str, balance: str) -> TreeNodes:
     """The complete-link tree over the columns of Y; rebalanced "always", "never", or with "auto" if it is a chain."""
     tree = complete_link(label_similarity(Y, measure), ties)
-    if balance == "always" or (balance == "auto" and tree.is_chain()):
+    if balance == "always" or (balance == "auto" and tree.is_degenerate()):
         tree = rebalanced(tree)
     return to_nodes(tree)
 
@@ -151,7 +151,7 @@ def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
     return folded if folded.height() < dendrogram.height() else dendrogram
 
 
-def to_nodes(dendrogram: Dendrogram) -> Nodes:
+def to_nodes(dendrogram: Dendrogram) -> TreeNodes:
     """The tree with breadth-first node ids, as training and search use it. A single label is a leaf below a root.
 
     >>> nodes = to_nodes(Dendrogram(np.array([[0, 2], [1, 3]], np.int32), np.array([2, 1], np.float32)))
@@ -161,13 +161,13 @@ def to_nodes(dendrogram: Dendrogram) -> Nodes:
     n = dendrogram.n_labels
     if n == 1:
         first, last, label = np.array([[1, 0], [2, 0], [-1, 0]], np.int32)
-        return Nodes(first, last, label, np.full(2, np.nan, np.float32))
+        return TreeNodes(first, last, label, np.full(2, np.nan, np.float32))
     order = breadth_first_order(dendrogram.children)
     inner = order >= n
     first = np.where(inner, 2 * np.cumsum(inner) - 1, 0).astype(np.int32)
     last = np.where(inner, first + 2, 0).astype(np.int32)
     link_similarity = np.append(dendrogram.similarity, np.float32(np.nan))[np.where(inner, order - n, -1)]
-    return Nodes(first, last, np.where(inner, -1, order).astype(np.int32), link_similarity)
+    return TreeNodes(first, last, np.where(inner, -1, order).astype(np.int32), link_similarity)
 
 
 def _checked(S: Csr) -> Csr:

@@ -9,8 +9,8 @@ import numpy as np
 
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import leaf_ranges, train_nodes
-from labelspace.labels.tree import Nodes
-from labelspace.training.linear_weights import compact_ids, feature_major
+from labelspace.labels.tree import TreeNodes
+from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs
 
 NODE_BLOCK = 64  # nodes per task
@@ -28,7 +28,7 @@ class LinearClassifiers(NamedTuple):
 
 
 def train_linear_classifiers(
-    X: Csr, Y: Csr, tree: Nodes, C: float, threshold: float, random_state: int, progress: Callable[[int, int], None]
+    X: Csr, Y: Csr, tree: TreeNodes, C: float, threshold: float, random_state: int, progress: Callable[[int, int], None]
 ) -> LinearClassifiers:
     """A logistic classifier of each node but the root; Y has a column for each label of the tree."""
     if tree.n_labels == 1:  # nothing to learn
@@ -56,7 +56,7 @@ def train_linear_classifiers(
     # Children are numbered in the order of their parents, so block after block gives all nodes but the root.
     features, weights, ends, biases = zip(*(trained[at] for at in range(len(blocks))), strict=True)
     sizes = np.concatenate([[0], *map(np.diff, ends)])
-    W = feature_major(list(zip(features, weights, strict=True)), X.shape[1], sizes)
+    W = feature_major_weights(list(zip(features, weights, strict=True)), X.shape[1], sizes)
     bias = np.concatenate([np.zeros(1, np.float32), *biases])
     return LinearClassifiers(W.data, compact_ids(W.indices, len(sizes)), W.indptr, bias)
 

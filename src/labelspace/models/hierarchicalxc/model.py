@@ -41,7 +41,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -57,7 +57,7 @@ from labelspace.training.autoencoder import (
     TrainingPhase,
     phases,
 )
-from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_chain
+from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
@@ -128,7 +128,7 @@ class HierarchicalXC(Model):
     )
     random_state: int = parameters.random_state()
 
-    tree_: Nodes = learned(Nodes)  # over the labels with training documents
+    tree_: TreeNodes = learned(TreeNodes)  # over the labels with training documents
     encoder_: QuantizedEncoder | None = learned(QuantizedEncoder)  # this and the next with ``input="code"``
     code_classifiers_: CodeClassifiers | None = learned(CodeClassifiers)
     linear_classifiers_: LinearClassifiers | None = learned(LinearClassifiers)  # with ``input="features"``
@@ -164,9 +164,9 @@ class HierarchicalXC(Model):
             for number, phase in enumerate(plan):
                 for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
                     self._train_step(net, phase, X, rows, lr_decay, rng)
-        chain = layer_chain(sizes, self.activation, self.input_code)
-        layers, embeddings = flatten_layers(net.encoder.stack.layers), quantize_int8(net.encoder.features.vectors)
-        self.encoder_ = QuantizedEncoder(*embeddings, net.encoder.offset.value, layers, chain)
+        chain = layer_specs(sizes, self.activation, self.input_code)
+        layers, embeddings = flatten_layers(net.encoder.mlp.layers), quantize_int8(net.encoder.features.vectors)
+        self.encoder_ = QuantizedEncoder(*embeddings, net.encoder.bias.value, layers, chain)
         weights = net.classifiers.vectors
         self.code_classifiers_ = CodeClassifiers(*quantize_int8(weights[:, :-1]), weights[:, -1].copy())
         self.reconstruction_error_ = net.decoder.error()
@@ -184,11 +184,11 @@ class HierarchicalXC(Model):
             by_code += net.descend_classifiers(encoded.code, rows, self.node_learning_rate * lr_decay)
         if phase.alpha:
             target = batch_rows(X, rows, 0.0, rng)
-            by_code += net.decoder.descend(encoded.code, target, phase.alpha / len(rows), rates, rng)
+            by_code += net.decoder.backward(encoded.code, target, phase.alpha / len(rows), rates, rng)
         if not phase.freeze_codes:
             net.encoder.backward(encoded, by_code, rates)
 
-    def label_trees(self) -> list[Nodes]:
+    def label_trees(self) -> list[TreeNodes]:
         """The tree; a label without training documents is not in it."""
         self.check_fitted()
         return [self.tree_]
@@ -202,7 +202,7 @@ class HierarchicalXC(Model):
             "tree_height": tree.height,
             "tree_balance": round(tree.balance, 4),
             "tree_mean_depth": round(depth, 2),
-            "tree_is_a_chain": tree.is_chain,
+            "tree_is_a_chain": tree.is_degenerate,
             "reconstruction_error": self.reconstruction_error_,
         }
 

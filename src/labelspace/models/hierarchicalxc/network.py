@@ -28,11 +28,11 @@ class CodeNet:
         """Update the classifiers on the cross-entropy, summed over the nodes of a row; the gradient by the code."""
         targets, nodes, ends = self.targets.of_rows(rows)
         inputs = append_ones(code)
-        errors = sigmoid(self.classifiers.at((targets, nodes, ends), inputs)) - targets
+        errors = sigmoid(self.classifiers.entry_scores((targets, nodes, ends), inputs)) - targets
         errors /= np.float32(len(rows))
         batch: Batch = (errors, nodes, ends)
         gradient = self.classifiers.embed(batch, np.zeros(inputs.shape[1], np.float32))[:, :-1]
-        self.classifiers.descend(batch, inputs, learning_rate)
+        self.classifiers.backward(batch, inputs, learning_rate)
         return gradient
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.kernels.tree_classifiers import classifier_targets
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.training.sparse_layers import Batch
 from labelspace.types import Csr, Floats, Ints
 
@@ -18,14 +18,14 @@ COUNTED_AT_ONCE = 4096  # documents whose targets are counted at once
 class NodeTargets:
     """What the classifiers of a tree learn from the rows of Y."""
 
-    tree: Nodes
+    tree: TreeNodes
     Y: Csr
     max_distance: int  # steps down from a node on the path to the farthest node that is trained
     leaf_of: Ints  # (n_labels,) -1 for a label that is not in the tree
     mark: Ints  # (n_nodes,) scratch
 
     @classmethod
-    def build(cls, tree: Nodes, Y: Csr, off_path: int) -> NodeTargets:
+    def build(cls, tree: TreeNodes, Y: Csr, off_path: int) -> NodeTargets:
         """The targets of a tree over columns of Y; documents are followed ``off_path`` steps off their paths."""
         leaf_of = np.full(Y.shape[1], -1, np.int32)
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)

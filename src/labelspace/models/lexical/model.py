@@ -32,7 +32,7 @@ import numpy.typing as npt
 from labelspace.constraints import one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
-from labelspace.features.tokenizer import in_blocks
+from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels.phrase_matching import (
     FULL_GRADES,
@@ -152,7 +152,7 @@ class Lexical(Model):
                 empty_scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
             )  # fmt: skip
 
-        in_blocks(count, list(map(len, texts)))
+        map_blocks(count, list(map(len, texts)))
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
         return by_bucket, by_label
 
@@ -167,7 +167,7 @@ class Lexical(Model):
                 self.shift_, out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 
-        in_blocks(find, list(map(len, texts)))
+        map_blocks(find, list(map(len, texts)))
         return out
 
 

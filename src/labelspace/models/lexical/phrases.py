@@ -13,7 +13,7 @@ from labelspace.kernels.ngrams import build_key_table
 from labelspace.kernels.phrase_matching import Phrases, hash_stems
 from labelspace.types import Ints, LabelSpace, Longs
 
-ANALYZER = Analyzer("word", shortest=1)  # the C of "vitamin C" counts
+ANALYZER = Analyzer("word", min_word_length=1)  # the C of "vitamin C" counts
 NAME, SYNONYM, PART = 0, 1, 2
 MAX_LABELS_PER_PHRASE = 20  # what more labels share tells nothing of any of them
 MAX_PHRASES_PER_WORD = 128  # for matches of some words: likewise

@@ -29,7 +29,7 @@ the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1)
 
 Where we differ, and why: losses are summed over features and labels, as eq. 1 has them; the authors' programs take the
 mean. Biases at the label frequencies and codes that do not saturate keep the model from collapsing to the label
-frequencies (docs/methods/neuralxc.md). Above ``ALL_LABELS`` labels a batch is trained on its own labels and
+frequencies (docs/methods/neuralxc.md). Above ``MAX_UNSAMPLED_LABELS`` labels a batch is trained on its own labels and
 ``n_negatives`` sampled ones; above ``n_sampled_features`` features the reconstruction loss is sampled. Both estimate
 the same sums without a table of all labels or features.
 """
@@ -62,10 +62,10 @@ from labelspace.training.autoencoder import (
     TrainingPhase,
     phases,
 )
-from labelspace.training.dense_layers import ACTIVATIONS, Stack, flatten_layers, layer_chain
+from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import log_odds, sigmoid
-from labelspace.training.negative_sampling import ALL_LABELS, choose, seen_labels
+from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, sample_labels, seen_labels
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -147,13 +147,15 @@ class NeuralXC(Model):
         inputs, regressor, outputs = self._layer_sizes()
         hidden = self.activation
         bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        output = (OutputLayer if Y.shape[1] <= ALL_LABELS else SampledOutputLayer).random(bias, outputs[0], rng)
+        output = (OutputLayer if Y.shape[1] <= MAX_UNSAMPLED_LABELS else SampledOutputLayer).random(
+            bias, outputs[0], rng
+        )
         return NeuralXCNet(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
             psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
-            f=Stack.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
+            f=MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
             phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
-            psi_o=Stack.random(outputs[::-1], hidden, hidden, rng),
+            psi_o=MLP.random(outputs[::-1], hidden, hidden, rng),
             output=output,
         )
 
@@ -171,7 +173,7 @@ class NeuralXC(Model):
         net.n_classifier_steps += phase.classify
         sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
         rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
-        autoencoder_rates = rates.none() if phase.freeze_codes else rates
+        autoencoder_rates = rates.frozen() if phase.freeze_codes else rates
         encoded = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(encoded.code)
         true = Y[rows]
@@ -179,7 +181,9 @@ class NeuralXC(Model):
         encoded_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
         codes = [*regressed[-1:], *([] if encoded_labels is None else [encoded_labels.code])]
         if codes:  # step 4
-            sampled = choose(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
+            sampled = (
+                sample_labels(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
+            )
             loss = OutputLoss(Y, rows, sampled, phase, self.reduction == "mean")
             gradients = net.descend_psi_o(np.concatenate(codes), loss, autoencoder_rates)
             if encoded_labels is not None:
@@ -189,7 +193,7 @@ class NeuralXC(Model):
         if phase.alpha:  # step 5
             weight = phase.alpha / len(rows) / (X.shape[1] if self.reduction == "mean" else 1)
             target = batch_rows(X, rows, 0.0, rng)
-            by_code += net.psi_i.descend(encoded.code, target, weight, autoencoder_rates, rng)
+            by_code += net.psi_i.backward(encoded.code, target, weight, autoencoder_rates, rng)
         if not phase.freeze_codes:
             net.phi_i.backward(encoded, by_code, rates)
 
@@ -199,14 +203,14 @@ class NeuralXC(Model):
     def _store(self, net: NeuralXCNet, Y: Csr) -> None:
         inputs, regressor, outputs = self._layer_sizes()
         chain = [
-            *layer_chain(inputs, self.activation, self.input_code),
-            *layer_chain([*regressor, outputs[-1]], self.activation, self.output_code),
+            *layer_specs(inputs, self.activation, self.input_code),
+            *layer_specs([*regressor, outputs[-1]], self.activation, self.output_code),
             *((units, self.activation) for units in outputs[-2::-1]),
         ]
-        layers = flatten_layers([*net.phi_i.stack.layers, *net.f.layers, *net.psi_o.layers])
+        layers = flatten_layers([*net.phi_i.mlp.layers, *net.f.layers, *net.psi_o.layers])
         embeddings = quantize_int8(net.phi_i.features.vectors)
-        self.encoder_ = QuantizedEncoder(*embeddings, net.phi_i.offset.value, layers, chain)
-        self.output_weights_, self.output_scales_ = net.output.by_units()
+        self.encoder_ = QuantizedEncoder(*embeddings, net.phi_i.bias.value, layers, chain)
+        self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.output_bias_ = net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
         self.reconstruction_error_ = net.psi_i.error()
@@ -222,7 +226,7 @@ class NeuralXC(Model):
         views = check_inputs(X)
         check_widths(views, self.widths_)
         n_layers = len(parse_layer_sizes(self.input_layers))
-        phi_i = replace(self.encoder_, chain=self.encoder_.chain[:n_layers])
+        phi_i = replace(self.encoder_, specs=self.encoder_.specs[:n_layers])
         return phi_i.rows(normalize_rows(self.read(views)))
 
     def _predict(self, X: Csr, k: int) -> TopK:

@@ -9,7 +9,7 @@ import numpy as np
 from labelspace.kernels.losses import subtract_positives
 from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.training.autoencoder import LearningRates, SparseDecoder, SparseEncoder, TrainingPhase
-from labelspace.training.dense_layers import Stack
+from labelspace.training.dense_layers import MLP
 from labelspace.training.losses import sigmoid_inplace, squared_error_gradient
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
@@ -22,9 +22,9 @@ class NeuralXCNet:
 
     phi_i: SparseEncoder
     psi_i: SparseDecoder
-    f: Stack
+    f: MLP
     phi_o: SparseEncoder
-    psi_o: Stack  # without the output layer
+    psi_o: MLP  # without the output layer
     output: OutputLayer | SampledOutputLayer  # the last layer of psi_o
     n_steps: int = 0
     n_classifier_steps: int = 0  # steps that update f: Adam counts the steps of what it updates
@@ -34,9 +34,9 @@ class NeuralXCNet:
         values = self.psi_o.forward(codes)
         if isinstance(self.output, SampledOutputLayer):
             ids = np.zeros(0, np.int32) if loss.sampled is None else loss.sampled.ids
-            gradient = self.output.descend(values[-1], ids, loss.to_gradient, rates.sparse)
+            gradient = self.output.backward(values[-1], ids, loss.to_gradient, rates.sparse)
         else:
-            gradient = self.output.descend(values[-1], loss.to_gradient, rates.dense, rates.n_steps)
+            gradient = self.output.backward(values[-1], loss.to_gradient, rates.dense, rates.n_steps)
         return self.psi_o.backward(values, gradient, rates.dense, rates.n_steps)
 
 
@@ -72,4 +72,4 @@ class OutputLoss:
         if self.sampled is None:
             subtract_label_block(self.Y.indices, self.Y.indptr, self.rows, start, part)
         else:
-            subtract_positives(self.sampled.columns, self.sampled.ends, 0, False, part)
+            subtract_positives(self.sampled.columns, self.sampled.indptr, 0, False, part)

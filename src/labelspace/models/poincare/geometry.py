@@ -113,7 +113,7 @@ class Euclidean(Manifold):
 
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
         """The optimizer's step, added."""
-        updated: Array = points + optimizer.steps(ids, gradient, lr)
+        updated: Array = points + optimizer.updates(ids, gradient, lr)
         return updated
 
 
@@ -189,11 +189,11 @@ class PoincareBall(Manifold):
     def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
         """Adagrad: along geodesics. SGD and Adam, as in the paper: scaled by the inverse metric, then clipped."""
         factor = inverse_conformal_factor(points)
-        if optimizer.form == "adagrad":
-            return exponential_map(points, optimizer.steps(ids, gradient * factor, lr))
-        if optimizer.form == "sgd":
-            return clip_to_ball(points + factor * optimizer.steps(ids, gradient * factor, lr))
-        return clip_to_ball(points + np.square(factor) * optimizer.steps(ids, gradient, lr))
+        if optimizer.name == "adagrad":
+            return exponential_map(points, optimizer.updates(ids, gradient * factor, lr))
+        if optimizer.name == "sgd":
+            return clip_to_ball(points + factor * optimizer.updates(ids, gradient * factor, lr))
+        return clip_to_ball(points + np.square(factor) * optimizer.updates(ids, gradient, lr))
 
 
 def inverse_conformal_factor(points: Array) -> Array:

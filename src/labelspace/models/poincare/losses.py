@@ -32,7 +32,7 @@ def label_loss_gradients(
         errors = rows @ duals.T
         derivatives = manifold.distances_inplace(errors)
         errors *= np.float32(-alpha)
-        pairwise_softmax_gradient(errors, sampled.columns, sampled.ends, start, sampled.weights)
+        pairwise_softmax_gradient(errors, sampled.columns, sampled.indptr, start, sampled.weights)
         errors *= derivatives
         errors *= np.float32(-alpha / len(lifted))
         np.matmul(errors, duals, out=by_lifted[start:stop])

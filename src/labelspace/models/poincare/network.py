@@ -43,7 +43,7 @@ class Net:
     @classmethod
     def random(cls, params: Poincare, X: Csr, n_labels: int, rng: np.random.Generator) -> Net:
         """Theta and label points drawn near the origin; the row of theta is 0 for a feature without documents."""
-        theta = SparseLayer.random(X, params.embedding_dim, rng, spread=THETA_SCALE)
+        theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=THETA_SCALE)
         label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
         return cls(params, theta, label_points)
 
@@ -53,13 +53,13 @@ class Net:
 
     def sampled_points(self, sampled: SampledLabels) -> Floats:
         """The points of the sampled labels. Shape (n, dimension)."""
-        return self.label_points if sampled.every else self.label_points[sampled.ids]
+        return self.label_points if sampled.covers_all else self.label_points[sampled.ids]
 
     def update_labels(self, sampled: SampledLabels, gradient: Floats, lr_decay: float) -> None:
         """Move the points of the sampled labels on their Euclidean gradient."""
         points, learning_rate = self.sampled_points(sampled), self.learning_rate * lr_decay
         updated = self.manifold.riemannian_step(points, gradient, self.label_optimizer, sampled.ids, learning_rate)
-        if sampled.every:
+        if sampled.covers_all:
             self.label_points = updated
         else:
             self.label_points[sampled.ids] = updated
@@ -68,10 +68,10 @@ class Net:
         """Move theta on the gradient (batch, dimension) by r."""
         learning_rate = self.theta_learning_rate * lr_decay
         if self.theta_optimizer is None:
-            self.theta.descend(batch, gradient, learning_rate)
+            self.theta.backward(batch, gradient, learning_rate)
             return
         features, rows = self.theta.gradients(batch, gradient)
-        self.theta.vectors[features] += self.theta_optimizer.steps(features, rows, learning_rate)
+        self.theta.vectors[features] += self.theta_optimizer.updates(features, rows, learning_rate)
 
     def validation_score(self, X: Csr, Y: Csr) -> float:
         """R-precision of the nearest labels."""

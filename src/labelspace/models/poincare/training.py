@@ -16,7 +16,7 @@ from labelspace.models.poincare.losses import label_loss_gradients, similarity_l
 from labelspace.models.poincare.network import Net
 from labelspace.training.early_stopping import hold_out_rows, should_stop, too_few_to_stop_by
 from labelspace.training.epochs import batch_schedule
-from labelspace.training.negative_sampling import ALL_LABELS, SampledLabels, choose, seen_labels
+from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints
 
@@ -89,7 +89,7 @@ class TrainingData:
             None if held_out is None else (held_out[0], held_out[1][:, label_ids]),
             label_ids,
             *batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS),
-            len(label_ids) <= ALL_LABELS if params.all_labels is None else params.all_labels,
+            len(label_ids) <= MAX_UNSAMPLED_LABELS if params.all_labels is None else params.all_labels,
             INPUT_DROPOUT[n > MANY_DOCUMENTS] if params.input_dropout is None else params.input_dropout,
         )
 
@@ -139,7 +139,7 @@ def train_batch(
     if data.all_labels:  # step 4
         sampled = SampledLabels(data.columns, true.indices, true.indptr)
     else:
-        sampled = choose(true, data.columns, params.n_negatives, rng)
+        sampled = sample_labels(true, data.columns, params.n_negatives, rng)
     points = net.sampled_points(sampled)
     by_lifted, by_points = label_loss_gradients(net.manifold, lifted, points, sampled, params.alpha)  # step 5
     if params.similarity_weight:  # step 6

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from labelspace.labels.voting import gain, tally
+from labelspace.labels.voting import count_votes, total_dcg
 from labelspace.types import Csr, Floats, Progress, TopK
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def best_vote_weights(
     """The weights whose ranking has the highest DCG on documents with these true labels."""
     gains = []
     for weights in grid:
-        gains.append(gain(rank(weights), truth))
+        gains.append(total_dcg(rank(weights), truth))
         progress("choosing vote weights", len(gains), len(grid))
     return grid[int(np.argmax(gains))]
 
@@ -80,7 +80,7 @@ def rank_by_votes(
     )
     label_votes *= np.float32(label_share) / n_learners
     voted = TopK(labels, label_votes)
-    return tally(np.concatenate(documents, axis=1), np.concatenate(document_votes, axis=1), Y, k, voted)
+    return count_votes(np.concatenate(documents, axis=1), np.concatenate(document_votes, axis=1), Y, k, voted)
 
 
 def distance_weights(scores: Floats, sharpness: float) -> Floats:

@@ -45,7 +45,7 @@ from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels
 from labelspace.types import Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch
-    from labelspace.labels.tree import Nodes
+    from labelspace.labels.tree import TreeNodes
     from labelspace.models.secseq.decoder import DecoderConfig
     from labelspace.models.secseq.decoding import DecodingOptions, LabelDecoder
 
@@ -148,7 +148,7 @@ class SequenceModel(Model):
         arrays = (self.weights_, self.label_shares_, self.embeddings_, self.embedding_scales_)
         return [
             LabelDecoder.build(
-                decoder_from_weights(self.decoder_config(codes.width), weights), CodeTree.of(codes), *rest
+                decoder_from_weights(self.decoder_config(codes.code_size), weights), CodeTree.from_codes(codes), *rest
             )
             for codes, weights, *rest in zip(self.label_codes(), *arrays, strict=True)
         ]
@@ -179,9 +179,9 @@ class SequenceModel(Model):
     def _code_size(self) -> int:
         return self.code_size
 
-    def label_trees(self) -> list[Nodes]:
+    def label_trees(self) -> list[TreeNodes]:
         """The code trees."""
-        return [CodeTree.of(codes).to_nodes() for codes in self.label_codes()]
+        return [CodeTree.from_codes(codes).to_nodes() for codes in self.label_codes()]
 
     def report(self) -> dict[str, Any]:
         """The number of parameters, and statistics of the codes."""

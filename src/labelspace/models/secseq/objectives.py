@@ -55,8 +55,8 @@ class PrefixObjective(Objective):
     """
 
     def __init__(self, codes: Codes, Y: Csr, softmax: bool) -> None:
-        self.tree = tree = CodeTree.of(codes)
-        self.code_size, self.softmax = codes.width, softmax
+        self.tree = tree = CodeTree.from_codes(codes)
+        self.code_size, self.softmax = codes.code_size, softmax
         self.n_children = tree.last_child - tree.first_child
         last_branching = np.flatnonzero(self.n_children > 1).max(initial=-1)
         n_levels = int(np.searchsorted(tree.level_starts, last_branching, "right"))
@@ -122,7 +122,7 @@ class SequenceObjective(Objective):
     """The codes of a document's labels as one sequence in a fixed order, and its end (eq. 3 of the paper)."""
 
     def __init__(self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator) -> None:
-        self.tree, self.code_size = CodeTree.of(codes), codes.width
+        self.tree, self.code_size = CodeTree.from_codes(codes), codes.code_size
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         keys = {"frequent": -counts, "rare": counts, "random": rng.permutation(Y.shape[1])}
         by_rank = np.argsort(keys[label_order], kind="stable")
@@ -135,7 +135,7 @@ class SequenceObjective(Objective):
         self.starts = np.append(0, np.cumsum(np.bincount(document[first], minlength=Y.shape[0])))
         self.digits = codes.digits.astype(np.int64)
         self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, code_length + 1)
-        self.n_tokens = int(np.minimum(np.diff(self.starts), MAX_LABELS).sum()) * codes.n_digits
+        self.n_tokens = int(np.minimum(np.diff(self.starts), MAX_LABELS).sum()) * codes.code_length
 
     def init_biases(self, decoder: CodeDecoder) -> None:
         """Start each digit, and the end, at the logarithm of its frequency."""
@@ -150,7 +150,7 @@ class SequenceObjective(Objective):
         index = torch.from_numpy(document), torch.from_numpy(step)
         is_code = label >= 0  # else the end
         digits, nodes = self.digits[label[is_code]], self.nodes[label[is_code]]
-        embeddings = [decoder.embed_digits(torch.from_numpy(digits[:, d]), d) for d in range(self.tree.digits)]
+        embeddings = [decoder.embed_digits(torch.from_numpy(digits[:, d]), d) for d in range(self.tree.code_length)]
         codes = decoder.initial_state(len(rows), int(step.max(initial=0)) + 1)
         codes = codes.index_put((index[0][is_code], index[1][is_code]), torch.stack(embeddings).sum(0))
         h = torch.cat([decoder.initial_state(len(rows), 1), decoder.code_states(codes)], 1)
@@ -160,10 +160,10 @@ class SequenceObjective(Objective):
         root = np.zeros(len(label), np.int64)
         total = self._cross_entropy(decoder.digit_logits(a, p, 0), root, first, step > 0)
         a, p = a[is_code], p[is_code]
-        for d in range(1, self.tree.digits):
+        for d in range(1, self.tree.code_length):
             p = p + embeddings[d - 1]
             total = total + self._cross_entropy(decoder.digit_logits(a, p, d), nodes[:, d], digits[:, d])
-        return total / len(rows), int(is_code.sum()) * self.tree.digits
+        return total / len(rows), int(is_code.sum()) * self.tree.code_length
 
     def _targets(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
         """The steps of a batch of sequences: document, number of the step, and label; -1 is the end.

@@ -50,7 +50,7 @@ class PrefixTable:
         deepest = branching.max(initial=-1)
         with torch.no_grad():
             p = decoder.initial_state(1)
-            for level in range(tree.digits):
+            for level in range(tree.code_length):
                 start, stop = tree.level_starts[level : level + 2]
                 if start > deepest:
                     break
@@ -61,7 +61,7 @@ class PrefixTable:
                 prior[children] = level_priors[tree.parent[children] - start, digit[children]]
                 digits = torch.from_numpy(digit[children].astype(np.int64))
                 p = p[tree.parent[children] - start] + decoder.embed_digits(digits, level)
-        has_documents = np.repeat(label_shares > 0, tree.digits + 1)
+        has_documents = np.repeat(label_shares > 0, tree.code_length + 1)
         seen = np.bincount(tree.ancestors().ravel(), has_documents, tree.n_nodes) > 0
         prior[: tree.n_nodes][~seen] = -np.inf  # no training document has a label below
         code_size = decoder.config.code_size  # without the end token

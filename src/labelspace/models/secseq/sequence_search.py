@@ -63,12 +63,12 @@ def generate_sequences(
         beam.a, beam.p = decoder.attend(encoder_states, beam.h), beam.h
         beam.nodes = torch.zeros_like(beam.nodes)
         beam.prefix_probabilities = torch.ones_like(beam.prefix_probabilities)
-        for d in range(tree.digits):
+        for d in range(tree.code_length):
             log_probabilities = _digit_log_probabilities(decoder, tree, beam, d, n_codes)
             if seed is None:
                 index, digits = _best_digits(beam.log_probabilities, log_probabilities)
             else:
-                index, digits = _sample_digits(log_probabilities, seed, n_codes * tree.digits + d)
+                index, digits = _sample_digits(log_probabilities, seed, n_codes * tree.code_length + d)
             chosen = log_probabilities[torch.arange(len(index))[:, None], index, digits]
             beam = beam.select(index)
             beam.log_probabilities = beam.log_probabilities + chosen
@@ -105,10 +105,10 @@ def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_co
     """No code twice: mask digits that lead only to codes that are in the sequence already."""
     leaves = beam.leaves[:, :, :n_codes].numpy()
     ancestors = leaves  # at the level of digit d
-    for _ in range(tree.digits - 1 - d):
+    for _ in range(tree.code_length - 1 - d):
         ancestors = tree.parent[ancestors]
     first_leaf, last_leaf = ancestors, ancestors + 1
-    for _ in range(tree.digits - 1 - d):
+    for _ in range(tree.code_length - 1 - d):
         first_leaf, last_leaf = tree.first_child[first_leaf], tree.last_child[last_leaf - 1]
     below = (leaves >= 0) & (tree.parent[ancestors] == beam.nodes.numpy()[:, :, None])
     counts = ((ancestors[:, :, :, None] == ancestors[:, :, None]) & below[:, :, None]).sum(3)

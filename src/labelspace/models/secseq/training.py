@@ -22,11 +22,11 @@ from labelspace.models.secseq.decoding import LabelDecoder, label_shares, predic
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.objectives import Objective, build_objective
 from labelspace.store import Arrays
-from labelspace.training.checkpoints import fingerprint
+from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.epochs import batch_schedule, run_epochs
 from labelspace.training.sparse_layers import SparseLayer
-from labelspace.training.torch_optimizer import Descent, single_thread
+from labelspace.training.torch_optimizer import FlatAdam, single_thread
 from labelspace.types import Csr, Floats, Ints
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class TreeNetwork:
 
     def __init__(self, layer: SparseLayer, decoder: CodeDecoder) -> None:
         self.layer, self.decoder, self.n_steps = layer, decoder, 0
-        self.optimizer = Descent(decoder, "learning_rate or feature_learning_rate")
+        self.optimizer = FlatAdam(decoder, "learning_rate or feature_learning_rate")
         self.n_reported = 0  # target digits that the progress counts
 
     def arrays(self) -> Arrays:
@@ -84,7 +84,7 @@ class TreeTrainer:
         splits = [(inputs, Y)] if validation is None else [(inputs, Y), validation]
         tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
         tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
-        self.fingerprint = {"params": model.get_params(), "data": fingerprint(*tables)}
+        self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
         self.objectives = [
             build_objective(model.target, code, Y, model.label_order, [model.random_state, tree, 1])
             for tree, code in enumerate(codes)
@@ -104,7 +104,7 @@ class TreeTrainer:
         """Train one tree; draws depend on the seed and its number alone."""
         model, objective = self.model, self.objectives[tree]
         rng = np.random.default_rng([model.random_state, tree])
-        config = model.decoder_config(self.codes[tree].width)
+        config = model.decoder_config(self.codes[tree].code_size)
         net = TreeNetwork(SparseLayer.random(self.inputs.table, config.word_dim, rng), CodeDecoder(config, rng))
         objective.init_biases(net.decoder)
         shares = label_shares(objective.tree, self.Y, of_documents=model.target != "label")
@@ -142,9 +142,9 @@ class TreeTrainer:
         encoder_states = encoder_states._replace(states=encoder_states.states * gate)
         loss, n_tokens = objective.loss(net.decoder, encoder_states, rows)
         if n_tokens:
-            net.optimizer.descend(loss, model.clip_norm, model.learning_rate * lr_decay, net.n_steps)
+            net.optimizer.step(loss, model.clip_norm, model.learning_rate * lr_decay, net.n_steps)
             assert embedded.grad is not None
-            net.layer.descend(batch, embedded.grad.numpy(), model.feature_learning_rate * lr_decay)
+            net.layer.backward(batch, embedded.grad.numpy(), model.feature_learning_rate * lr_decay)
         return n_tokens
 
     def _validate(self, net: TreeNetwork, tree: CodeTree, shares: Floats) -> float:

@@ -35,8 +35,8 @@ class PrefixTrie:
     @classmethod
     def from_sequences(cls, sequences: Ints, start: int, counts: Floats) -> PrefixTrie:
         """From token sequences (n_targets, longest) and the number of documents of each."""
-        tree = CodeTree.of(Codes(sequences, int(sequences.max()) + 1))
-        passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.digits + 1), tree.n_nodes)
+        tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
+        passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.code_length + 1), tree.n_nodes)
         return cls(tree, start, np.log(passing / passing[np.maximum(tree.parent, 0)]).astype(np.float32))
 
     @cached_property

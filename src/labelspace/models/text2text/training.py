@@ -21,11 +21,11 @@ from labelspace.models.text2text.prompt import Prompt, pad
 from labelspace.models.text2text.subwords import token_matrix
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
-from labelspace.training.checkpoints import fingerprint
+from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.epochs import batch_schedule, run_epochs
 from labelspace.training.optimizers import RowAdam
-from labelspace.training.torch_optimizer import Descent
+from labelspace.training.torch_optimizer import FlatAdam
 from labelspace.types import Csr, Floats, Ints, TopK
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Network:
     def __init__(self, t5: T5, token_embeddings: Floats, output_embeddings: Floats) -> None:
         self.t5, self.n_steps = t5, 0
         self.token_embeddings, self.output_embeddings = token_embeddings, output_embeddings
-        self.descent = Descent(t5, "learning_rate or token_learning_rate")
+        self.descent = FlatAdam(t5, "learning_rate or token_learning_rate")
         self.tables = [table for table in (token_embeddings, output_embeddings) if table.size]
         self.adams = [RowAdam(*table.shape) for table in self.tables]
 
@@ -72,7 +72,7 @@ class Network:
         """One Adam step on the embeddings of tokens, by the gradients of their rows."""
         for table, adam, tensor in zip(self.tables, self.adams, rows, strict=True):
             assert tensor.grad is not None
-            table[tokens] += adam.steps(tokens, tensor.grad.numpy(), learning_rate)
+            table[tokens] += adam.updates(tokens, tensor.grad.numpy(), learning_rate)
 
 
 class Trainer:
@@ -98,7 +98,7 @@ class Trainer:
         self.epoch_tokens = int(self.lengths.sum()) + self.Y_targets.nnz
         data = [(self.documents, self.Y_targets), *([] if self.validation is None else [self.validation])]
         tables = [table for tokens, Y in data for table in (token_matrix(tokens, len(net.token_embeddings)), Y)]
-        self.fingerprint = {"params": model.get_params(), "data": fingerprint(*tables)}
+        self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
 
     def init_token_embeddings(self) -> None:
         """Move the embeddings of subwords near those of the labels that they occur with."""
@@ -156,7 +156,7 @@ class Trainer:
             loss = loss + sequence_loss(net.t5, embeddings, documents, trie, of_group.indices)
         net.t5.dropout.rng = None
         if loss.requires_grad:  # not so where every group has a single target
-            net.descent.descend(loss / len(rows), model.clip_norm, self.learning_rate * lr_factor, net.n_steps)
+            net.descent.step(loss / len(rows), model.clip_norm, self.learning_rate * lr_factor, net.n_steps)
             net.step_embeddings(distinct, tensors, self.token_learning_rate * lr_factor)
 
     def _validate(self) -> float:

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.types import Floats, Ints, Longs
 
 
@@ -27,7 +27,7 @@ def level_dims(root_dim: int, leaf_dim: int, levels: int) -> Ints:
 class LevelLayout:
     """Offsets and widths of the embeddings of nodes, and of a document's vectors for all levels, in flat arrays."""
 
-    nodes: Nodes
+    nodes: TreeNodes
     widths: Ints  # (levels,) the dimension of each level below the root
 
     @property

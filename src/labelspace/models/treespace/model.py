@@ -44,8 +44,8 @@ from labelspace.kernels.code_search import average_tree_lists
 from labelspace.kernels.level_embeddings import level_beam_search
 from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.clustering import pifa_embeddings
-from labelspace.labels.hierarchy import consistent
-from labelspace.labels.tree import Nodes
+from labelspace.labels.hierarchy import include_ancestors
+from labelspace.labels.tree import TreeNodes
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -111,7 +111,7 @@ class Treespace(Model):
     beam_size: int = parameters.beam_size(20)
     random_state: int = parameters.random_state()
 
-    tree_: Nodes = learned(Nodes)
+    tree_: TreeNodes = learned(TreeNodes)
     level_dims_: Ints = learned()  # (levels,)
     is_closed_: bool = learned()  # whether documents carry the ancestors of their labels: then every node is a label
     uses_given_hierarchy_: bool = learned()
@@ -136,7 +136,7 @@ class Treespace(Model):
                 lambda done: context.progress("epochs", min(done, total), total),
             )
 
-    def _build_tree(self, X: Csr, Y: Csr, context: FitContext) -> Nodes:
+    def _build_tree(self, X: Csr, Y: Csr, context: FitContext) -> TreeNodes:
         seen = seen_labels(Y)
         given = None if context.labels is None or self.hierarchy == "learned" else context.labels.hierarchy
         if given is None and self.hierarchy == "given":
@@ -180,7 +180,7 @@ class Treespace(Model):
             return [np.ones_like(net.node_scales) for net in self.estimators_]
         return [net.node_norms(self._layout) for net in self.estimators_]
 
-    def label_trees(self) -> list[Nodes]:
+    def label_trees(self) -> list[TreeNodes]:
         """The tree; a label without training documents is not in it."""
         self.check_fitted()
         return [self.tree_]
@@ -230,7 +230,7 @@ class Treespace(Model):
             return top.padded(k)
         assert self.labels_ is not None  # the hierarchy came with them
         assert self.labels_.hierarchy is not None
-        return consistent(top, self.labels_.hierarchy, k)
+        return include_ancestors(top, self.labels_.hierarchy, k)
 
     def _boost_rare(self, top: TopK) -> TopK:
         """Each score times (1 / documents of the label) ** rare_boost, in that order."""

@@ -45,7 +45,7 @@ class LevelNet:
     ) -> None:  # fmt: skip
         self.layout, self.ball, self.n_steps = layout, ball, 0
         self.consistency_weight, self.weight_decay = consistency_weight, weight_decay
-        self.features = SparseLayer.random(X, hidden_dim, rng, spread=FEATURE_INIT_STD)
+        self.features = SparseLayer.random(X, hidden_dim, rng, init_std=FEATURE_INIT_STD)
         self.hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         maps = rng.standard_normal((int(layout.widths.sum()), hidden_dim), np.float32)
         self.level_maps = AdamParameter(maps * np.float32((2 / hidden_dim) ** 0.5))
@@ -82,7 +82,7 @@ class LevelNet:
             self.level_maps.step(gradient.T @ hidden[at], rates.dense, self.n_steps, part)
         by_units = np.where(active, by_hidden * scale, np.float32(0))
         self.hidden_bias.step(by_units.sum(axis=0), rates.dense, self.n_steps)
-        self.features.descend(batch, by_units, rates.features)
+        self.features.backward(batch, by_units, rates.features)
 
     def _rows_by_level(self, nodes: Ints, visit_rows: Ints) -> list[tuple[Longs, slice]]:
         """For each level, the rows with its parents on their paths, which need a vector there, and its slice."""
@@ -114,7 +114,7 @@ class LevelNet:
             self.weight_decay, learning_rate, self.ball, by_documents, by_norms, residuals,
         )  # fmt: skip
         if projections is not None:
-            projections.descend(
+            projections.backward(
                 parents, self.embeddings, residuals, self.squares, self.consistency_weight, self.weight_decay,
                 learning_rate, self.n_steps,
             )  # fmt: skip

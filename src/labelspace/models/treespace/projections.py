@@ -45,7 +45,7 @@ class Projections:
             out[at] += np.einsum("nr,nrw->nw", low_rank, self.ups[nodes])
         return out
 
-    def descend(
+    def backward(
         self, parents: Ints, embeddings: Floats, residuals: Floats, squares: Floats, consistency_weight: float,
         weight_decay: float, learning_rate: float, n_steps: int,
     ) -> None:  # fmt: skip
@@ -71,7 +71,7 @@ class Projections:
             for (table, gradient), optimizer in zip(parts, self.optimizers, strict=True):
                 padded = np.zeros_like(table[nodes])
                 padded[:, :, : gradient.shape[2]] = gradient
-                steps = optimizer.steps(nodes, padded.reshape(len(nodes), -1), learning_rate)
+                steps = optimizer.updates(nodes, padded.reshape(len(nodes), -1), learning_rate)
                 table[nodes] += steps.reshape(padded.shape)
             squares[nodes] += np.einsum("ij,ij->i", by_vectors, by_vectors) / vectors.shape[1]
             step = np.float32(learning_rate) / (np.sqrt(squares[nodes]) + np.float32(1e-10))

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.labels.tree import Nodes
+from labelspace.labels.tree import TreeNodes
 from labelspace.models.treespace.tree import on_path_nodes
 from labelspace.types import Csr, Floats, Ints, Longs
 
@@ -25,7 +25,7 @@ class TrainingSet:
 
     @classmethod
     def build(
-        cls, X: Csr, Y: Csr, tree: Nodes, level_weights: Floats, label_features: Csr | None, label_text: float
+        cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, label_features: Csr | None, label_text: float
     ) -> TrainingSet:
         """From documents and, where there are any, the texts of the tree's labels with weight ``label_text``."""
         weights = np.ones(X.shape[0], np.float32)

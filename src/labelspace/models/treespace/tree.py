@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.labels.clustering import balanced_levels
-from labelspace.labels.tree import Nodes, Tree
+from labelspace.labels.tree import PartitionTree, TreeNodes
 from labelspace.types import Csr, Hierarchy, Ints, Longs
 
 CLOSED_SHARE = 0.9  # of the documents with labels must carry all ancestors, for data to count as closed
@@ -40,7 +40,7 @@ def main_parents(hierarchy: Hierarchy) -> Ints:
     return parents
 
 
-def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> Nodes:
+def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> TreeNodes:
     """A forest below one root, with node ids level by level; ``parents`` is -1 for the children of the root.
 
     >>> nodes = breadth_first_nodes(np.array([-1, 0, -1, 0]), np.arange(4))
@@ -61,10 +61,10 @@ def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> Nodes:
     counts = n_children[nodes + 1]
     ends = 1 + np.cumsum(counts)
     first, last = np.where(counts > 0, [ends - counts, ends], 0).astype(np.int32)
-    return Nodes(first, last, np.append(label, -1)[nodes].astype(np.int32))
+    return TreeNodes(first, last, np.append(label, -1)[nodes].astype(np.int32))
 
 
-def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> Nodes:
+def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> TreeNodes:
     """The given labels and their ancestors as nodes.
 
     With ``closed`` every node is its label. Otherwise a document with a label need not carry its ancestors, so
@@ -96,14 +96,14 @@ def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> Nodes:
     return breadth_first_nodes(np.append(node_parents, node_of[extra]), np.append(label, extra))
 
 
-def clustered_nodes(Z: Csr, labels: Ints, branching_factor: int, max_leaf: int, seed: int) -> Nodes:
+def clustered_nodes(Z: Csr, labels: Ints, branching_factor: int, max_leaf: int, seed: int) -> TreeNodes:
     """The given labels, whose embeddings are the rows of Z, as leaves below clusters of clusters."""
-    tree = Tree(*balanced_levels(Z, branching_factor, max_leaf, seed))
+    tree = PartitionTree(*balanced_levels(Z, branching_factor, max_leaf, seed))
     label = np.where(tree.label < 0, -1, labels[tree.label])
-    return Nodes(tree.first_child, tree.last_child, label.astype(np.int32))
+    return TreeNodes(tree.first_child, tree.last_child, label.astype(np.int32))
 
 
-def on_path_nodes(Y: Csr, tree: Nodes) -> tuple[Longs, Ints]:
+def on_path_nodes(Y: Csr, tree: TreeNodes) -> tuple[Longs, Ints]:
     """The nodes on the paths of each document, sorted: the root, the nodes of its labels and their ancestors.
 
     Document i has ``on_path[starts[i] : starts[i + 1]]``.

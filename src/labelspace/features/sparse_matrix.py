@@ -1,0 +1,80 @@
+"""From term counts to a sparse matrix: TF-IDF weights of blocks of documents, stacked into one csr matrix."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.kernels.tfidf import tfidf_values
+from labelspace.types import Csr, Floats, Ints, Longs
+
+NO_COUNTS = np.empty(0, np.int32)
+"""In place of counts, where a column is listed as often as it occurs."""
+
+
+class TermCounts(NamedTuple):
+    """The columns that occur in each document of a block, sorted, each once, with their counts."""
+
+    columns: Ints
+    counts: Ints
+    ends: Longs  # columns up to the end of each document
+
+    def tfidf(self, idf: Floats, sublinear: bool) -> CsrRows:
+        """The rows with TF-IDF weights in place of counts."""
+        return CsrRows(self.columns, tfidf_values(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
+
+
+class CsrRows(NamedTuple):
+    """Some rows of a csr matrix."""
+
+    columns: Ints
+    values: Floats
+    ends: Longs  # columns up to the end of each row
+
+
+def inverse_document_frequency(df: Longs, n: int) -> Floats:
+    """Smoothed as in scikit-learn: as if one more document had every term."""
+    return (np.log((n + 1) / (df + 1)) + 1).astype(np.float32)
+
+
+def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
+    """One matrix of all rows; the list is emptied meanwhile, so that little is in memory twice."""
+    if len(blocks) == 1:
+        return _csr_matrix(*blocks[0], n_features)
+    size = sum(block.columns.size for block in blocks)
+    columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    ends, start = [np.zeros(0, np.int64)], 0
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        columns[start : start + block.columns.size] = block.columns
+        values[start : start + block.columns.size] = block.values
+        ends.append(block.ends + start)
+        start += block.columns.size
+    return _csr_matrix(columns, values, np.concatenate(ends), n_features)
+
+
+def _csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> Csr:
+    # SciPy stores both index arrays in one type: int32 unless the number of values does not fit.
+    index = np.int32 if columns.size < 2**31 else np.int64
+    indptr = np.zeros(ends.size + 1, index)
+    indptr[1:] = ends
+    columns = columns.astype(index, copy=False)
+    if ends.size == 1:  # SciPy's constructor would take a third of the time of one text; a copy takes a tenth of that
+        matrix = copy(_empty_row(n_features))
+        matrix.data, matrix.indices, matrix.indptr = values, columns, indptr
+        return matrix
+    matrix = sp.csr_matrix((values, columns, indptr), shape=(ends.size, n_features))
+    matrix.has_canonical_format = True
+    return matrix
+
+
+@lru_cache
+def _empty_row(n_features: int) -> Csr:
+    matrix = sp.csr_matrix((1, n_features), dtype=np.float32)
+    matrix.has_canonical_format = True
+    return matrix
