@@ -60,7 +60,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
     if hierarchy is None or counts is None:
         raise SystemExit("the data must have a hierarchy, but have none; put a hierarchy.tsv beside them")
     figures = metrics.evaluate(unseen.Y, top, counts, len(train))
-    levels = metrics.answers_by_level(unseen.Y, deep, hierarchy, counts)
+    levels = metrics.best_by_level(unseen.Y, deep, hierarchy, counts)
     vectors = getattr(tagger.model, "vectors_", np.zeros(0))
     return [
         *(figures[key] for key in ("P@1", "P@5", "nDCG@5", "PSP@5")),

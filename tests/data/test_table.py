@@ -16,7 +16,7 @@ from labelspace.data.columns import parse_columns
 from labelspace.data.labels import write_labels
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
-from labelspace.data.table import cell_values, described, row_labels, row_text
+from labelspace.data.table import cell_values, describe_labels, row_labels, row_text
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, LabelSpace
 
@@ -156,7 +156,7 @@ def test_a_value_lies_below_the_nearest_level_that_is_there():
             [0, 0, 0, 1, 0],  # nothing above
         ]
     )
-    labels = described(LabelSpace(names), Y, Columns(("title",), (("L0", "L1", "L2"),)))
+    labels = describe_labels(LabelSpace(names), Y, Columns(("title",), (("L0", "L1", "L2"),)))
     assert labels.hierarchy.edges.tolist() == [[2, 0], [2, 1], [3, 2], [4, 1]]
 
 
@@ -172,7 +172,7 @@ def test_edges_are_those_of_a_slow_twin(rows):
     for row in rows:
         there = [(f"L{level}: {value}") for level, value in enumerate(row) if value]
         expected |= {(names.index(child), names.index(parent)) for parent, child in zip(there, there[1:], strict=False)}
-    hierarchy = described(LabelSpace(names), sp.csr_matrix(Y), columns).hierarchy
+    hierarchy = describe_labels(LabelSpace(names), sp.csr_matrix(Y), columns).hierarchy
     assert {tuple(edge) for edge in ([] if hierarchy is None else hierarchy.edges.tolist())} == expected
 
 

@@ -17,7 +17,7 @@ FAST_AND_SLOW = [
     (coverage_at_k, slow.coverage),
 ]
 FAST = [fast for fast, _ in FAST_AND_SLOW]
-D2 = 1 / np.log2(3)  # 0.63093, the discount of the second place; the third's is 1/2
+D2 = 1 / np.log2(3)  # 0.63093, the discount of the second rank; the third's is 1/2
 
 
 @pytest.fixture(name="Y")
@@ -65,7 +65,7 @@ def test_recall_by_hand(Y, topk):
 
 
 def test_r_precision_by_hand(Y, topk):
-    assert r_precision_at_k(Y, topk, 3) == pytest.approx(2 / 3)  # (2/3 + 1/1 + 1/3) / 3: five labels, three places
+    assert r_precision_at_k(Y, topk, 3) == pytest.approx(2 / 3)  # (2/3 + 1/1 + 1/3) / 3: five labels, three ranks
     assert r_precision_at_k(Y, topk, 1) == pytest.approx(2 / 3)  # (1 + 0 + 1) / 3
 
 

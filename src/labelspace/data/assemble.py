@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.records import Place, Record
 from labelspace.data.sparse_rows import LARGEST_SIZE, SparseRows
-from labelspace.data.table import described
+from labelspace.data.table import describe_labels
 from labelspace.errors import DataError
 from labelspace.types import Columns, Csr, Dataset, LabelSpace
 
@@ -44,7 +44,7 @@ def assemble(
         space = space.with_paths() if labels is None and space.are_paths else space  # of a column with whole paths
     Y = column.matrix(space)
     if columns is not None and labels is None:  # training rows alone say what the labels are
-        space = described(space, Y, columns)
+        space = describe_labels(space, Y, columns)
     name = Path(path).name.split(".")[0]
     return Dataset(Y, space, documents.texts, documents.features(), documents.ids, name, columns)
 

@@ -85,12 +85,12 @@ def _written(cell: object) -> str:
     return str(cell)
 
 
-def described(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:
+def describe_labels(labels: LabelSpace, Y: Csr, columns: Columns) -> LabelSpace:
     """The labels with what training rows Y (n, n_labels) say of them: values as synonyms, chains as hierarchy.
 
     >>> from scipy.sparse import csr_matrix
     >>> labels, Y = LabelSpace(["L0: Drinks", "L1: Juice", "L1: Tea"]), csr_matrix([[1, 1, 0], [1, 0, 1]])
-    >>> labels = described(labels, Y, Columns(("title",), (("L0", "L1"),)))
+    >>> labels = describe_labels(labels, Y, Columns(("title",), (("L0", "L1"),)))
     >>> labels.synonyms, labels.hierarchy.edges.tolist()
     ([['Drinks'], ['Juice'], ['Tea']], [[1, 0], [2, 0]])
     """

@@ -11,7 +11,7 @@ transformers = pytest.importorskip("transformers")
 
 import labelspace  # noqa: E402
 from labelspace.data.synthetic import planted  # noqa: E402
-from labelspace.data.table import described  # noqa: E402
+from labelspace.data.table import describe_labels  # noqa: E402
 from labelspace.errors import DataError, ModelError, ParameterError  # noqa: E402
 from labelspace.models.text2text.model import Text2Text  # noqa: E402
 from labelspace.models.text2text.subwords import Pieces  # noqa: E402
@@ -110,7 +110,7 @@ def test_a_path_stays_one_where_a_value_lies_below_several():
     columns = Columns(("title",), (("L0", "L1", "L2"),))
     names = [f"L{level}: {value}" for level in range(3) for value in sorted({row[level + 1] for row in rows})]
     Y = sp.csr_matrix([[name in [f"L{i}: {v}" for i, v in enumerate(row[1:])] for name in names] for row in rows] * 30)
-    labels = described(LabelSpace(names), Y.astype(np.float32), columns)
+    labels = describe_labels(LabelSpace(names), Y.astype(np.float32), columns)
     tagger = Tagger(quick(epochs=8))
     tagger.fit_dataset(
         Dataset(Y.astype(np.float32), labels, [f"title: {row[0]}" for row in rows] * 30, columns=columns)

@@ -150,8 +150,8 @@ class Poincare(Model):
     sharpness_: float = learned()
     label_weight_: float = learned()
     report_: dict[str, Any] = learned()
-    documents_: list[index.Ball] = learned(index.Ball)  # of each learner, the training documents by their rows in Y_
-    points_: list[index.Ball] = learned(index.Ball)  # of each learner, the labels with a training document
+    documents_: list[index.PointIndex] = learned(index.PointIndex)  # of each learner, the training documents by their rows in Y_
+    points_: list[index.PointIndex] = learned(index.PointIndex)  # of each learner, the labels with a training document
 
     @property
     def space(self) -> Space:
@@ -241,10 +241,10 @@ class Poincare(Model):
         self.vectors_ = np.stack([found.vectors for found in learned])
         self.vector_scales_ = np.stack([found.scales for found in learned])
         self.Y_ = Y.copy()  # the caller may go on using theirs
-        self.points_ = [index.Ball(found.points, seen, self.geometry) for found in learned]
+        self.points_ = [index.PointIndex(found.points, seen, self.geometry) for found in learned]
         clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
         self.documents_ = [
-            index.Ball(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.random_state))
+            index.PointIndex(self._places(X[rest], number), rest, self.geometry, clusters, seed=int(self.random_state))
             for number in range(len(learned))
         ]
 
@@ -441,7 +441,7 @@ class Net:
     def accuracy(self, X: Csr, Y: Csr) -> float:
         """The share of right labels among the nearest."""
         places = self.space.place(self.features.embed((X.data, X.indices, X.indptr), self.zeros))
-        labels = index.Ball(self.points, np.arange(len(self.points)), self.geometry)
+        labels = index.PointIndex(self.points, np.arange(len(self.points)), self.geometry)
         return r_precision(labels.search(places, VALIDATION_K), Y)
 
 
