@@ -329,7 +329,7 @@ def prefixes(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
 class Columns:
     """The input and output columns of a table; a label of an output column is called ``column: value``.
 
-    ``outputs`` are groups: several columns are the levels of a category path, root first; a single one is a group of one.
+    ``outputs`` are groups of columns: one column, or the levels of a category path, root first.
 
     >>> columns = Columns(("title", "price"), (("brand",), ("L0", "L1")))
     >>> columns.output_names, columns.split_label("L1: Tea"), columns.split_label("Tea")
@@ -349,7 +349,7 @@ class Columns:
         duplicates = [name for name in names if names.count(name) > 1]
         if duplicates:
             raise DataError(
-                f"each column must be named once, as input or as output, but {duplicates[0]!r} is named twice; remove one"
+                f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice; remove one"
             )
         for name in self.output_names:  # else a label's column would be ambiguous
             longer = [other for other in self.output_names if other.startswith(name + ": ")]
@@ -408,7 +408,9 @@ class Dataset:
         }
         for what, size in sizes.items():
             if size is not None and size != n:
-                raise DataError(f"there must be as many {what} as documents, but there are {size} for {n}; give one per document")
+                raise DataError(
+                    f"there must be as many {what} as documents, but there are {size} for {n}; give one per document"
+                )
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])

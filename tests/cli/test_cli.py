@@ -290,7 +290,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("train", "texts", "--method", "popular", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
         (("predict", "model"), "texts or --input FILE, one of the two"),
         (("predict", "model", "x", "--input", "y"), "one of the two"),
-        (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),
+        (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the path"),
         (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
         (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),

@@ -253,8 +253,8 @@ def test_the_table_of_tags_does_not_say_a_value_twice(run, model):
         (("--inputs", "title"), "--inputs and --outputs go together, but --outputs is missing; write --inputs"),
         (("--outputs", "brand"), "--inputs and --outputs go together, but --inputs is missing; write --inputs"),
         (("--inputs", "title,", "--outputs", "brand"), "but one is empty in 'title,'; write --inputs"),
-        (("--inputs", "title,title", "--outputs", "brand"), "but 'title' is named twice; name it once"),
-        (("--inputs", "title", "--outputs", "brand,title"), "but 'title' is named twice; name it once"),
+        (("--inputs", "title,title", "--outputs", "brand"), "but 'title' is named twice; remove one"),
+        (("--inputs", "title", "--outputs", "brand,title"), "but 'title' is named twice; remove one"),
         (
             ("--inputs", "titel", "--outputs", "brand"),
             "must have the column 'titel', but has: id, title, price, brand, L0_category, L1_category; "

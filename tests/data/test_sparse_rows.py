@@ -46,9 +46,9 @@ def test_more_strings_than_one_batch(monkeypatch):
         ("3:1e999 4:1", r"row 1: expected a finite number after the colon, but found '3:1e999'"),
         (
             "3:2e38 3:2e38",
-            r"row 1: expected a finite sum of an index that stands twice, but found .*; name each index once",
+            r"row 1: expected a finite sum of the values of a repeated index, but found .*; write each index once",
         ),
-        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; put spaces between"),
+        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; separate the pairs by spaces"),
     ],
 )
 def test_malformed_strings(string, message):
@@ -58,11 +58,11 @@ def test_malformed_strings(string, message):
 
 def test_the_caller_says_where_rows_stand():
     with pytest.raises(DataError, match=r"^chat\.jsonl:40: expected a finite"):
-        parse_features(["1:inf"], place=lambda row: f"chat.jsonl:{row + 40}")
+        parse_features(["1:inf"], location=lambda row: f"chat.jsonl:{row + 40}")
 
 
 def test_no_columns_at_all():
-    with pytest.raises(DataError, match=r"expected label ids \(there are none by the header\) .*, but found '0'"):
+    with pytest.raises(DataError, match=r"expected label ids \(the header says there are none\) .*, but found '0'"):
         SparseRows(5, 0, str).add(b"0 1:1\n", limit=1)
 
 

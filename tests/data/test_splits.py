@@ -33,14 +33,14 @@ def test_no_part_is_empty(n, fraction, held):
     assert [len(part) for part in hold_out(documents(n), fraction, seed=0)] == [n - held, held]
 
 
-def test_one_document_cannot_be_parted():
-    with pytest.raises(DataError, match="there must be two documents or more to part them, but there are 1; give more"):
+def test_one_document_cannot_be_split():
+    with pytest.raises(DataError, match="a split needs at least 2 documents, but there are 1; give more"):
         hold_out(documents(1), 0.5, seed=0)
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
 def test_the_fraction_lies_between_0_and_1(fraction):
     with pytest.raises(
-        ParameterError, match="the fraction held out must lie between 0 and 1, but is .*; give one such as 0.1"
+        ParameterError, match="the held-out fraction must be between 0 and 1, but is .*; set for example 0.1"
     ):
         hold_out(documents(10), fraction, seed=0)

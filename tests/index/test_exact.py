@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.checks import same_topk
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.index import Exact
@@ -9,7 +10,6 @@ from labelspace.index.choice import recall
 from labelspace.index.exact import STORAGES
 from labelspace.kernels import threads
 from labelspace.types import TopK
-from tests.checks import same_topk
 
 
 def twin(queries, vectors, k):
@@ -51,7 +51,9 @@ def test_results_do_not_depend_on_batch_or_threads(clustered, storage, monkeypat
     monkeypatch.setenv(threads.VARIABLE, "3")
     assert same_topk(index.search(queries, 5), together)
     for row in (0, 31, 99):
-        assert same_topk(index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values())))
+        assert same_topk(
+            index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values()))
+        )
 
 
 @pytest.mark.parametrize(("storage", "min_recall"), [("int8", 0.9), ("int8+float32", 1.0)])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.checks import same_topk
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.index import PointIndex
@@ -11,7 +12,6 @@ from labelspace.index.choice import recall
 from labelspace.index.poincare import GEOMETRIES
 from labelspace.kernels import threads
 from labelspace.types import TopK
-from tests.checks import same_topk
 
 
 def brute(queries, points, ids, k, geometry="poincare"):
@@ -184,8 +184,12 @@ def test_the_number_of_clusters_is_the_paper_s_and_at_most_that_of_points(topics
 def test_the_seed_draws_the_centers_and_the_order_of_the_points_does_not(topics):
     points, ids, queries = topics
     index, order = PointIndex(points, ids, clusters=30, probes=1), np.random.default_rng(0).permutation(4000)
-    assert same_topk(PointIndex(points[order], ids[order], clusters=30, probes=1).search(queries, 5), index.search(queries, 5))
-    assert not same_topk(PointIndex(points, ids, clusters=30, probes=1, seed=1).search(queries, 5), index.search(queries, 5))
+    assert same_topk(
+        PointIndex(points[order], ids[order], clusters=30, probes=1).search(queries, 5), index.search(queries, 5)
+    )
+    assert not same_topk(
+        PointIndex(points, ids, clusters=30, probes=1, seed=1).search(queries, 5), index.search(queries, 5)
+    )
 
 
 @pytest.mark.parametrize("clusters", [None, 20])

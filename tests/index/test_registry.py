@@ -5,6 +5,7 @@ import os
 
 import numpy as np
 import pytest
+from tests.checks import same_topk
 
 from labelspace import store
 from labelspace.errors import ModelError
@@ -12,7 +13,6 @@ from labelspace.estimator import Stateful, learned
 from labelspace.index import Approximate, Exact, Index, PointIndex, index_class
 from labelspace.index.exact import STORAGES
 from labelspace.index.poincare import GEOMETRIES
-from tests.checks import same_topk
 
 
 class Holder(Stateful):
@@ -169,7 +169,9 @@ def test_a_saved_index_of_another_version_is_rejected(index, missing):
     del arrays[missing]
     with pytest.raises(ModelError, match=f"must have the fields of this version, but has not .*{missing}.*; train it"):
         store.unpack(state, store.LoadedBundle(arrays, lambda name: name), Holder)
-    with pytest.raises(ModelError, match="must be one of exact, approximate, ball, but is 'lsh'; train the model again"):
+    with pytest.raises(
+        ModelError, match="must be one of exact, approximate, ball, but is 'lsh'; train the model again"
+    ):
         index_class("lsh")
 
 

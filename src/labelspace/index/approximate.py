@@ -87,7 +87,7 @@ class Approximate(Index):
 
     @property
     def effort(self) -> int:
-        """nprobe (IVF) or efSearch (HNSW): higher is more accurate and slower."""
+        """Nprobe (IVF) or efSearch (HNSW): higher is more accurate and slower."""
         return int(self._faiss.nprobe if self.kind == "ivf" else self._faiss.hnsw.efSearch)
 
     @effort.setter

@@ -48,7 +48,7 @@ def choose(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Index:
-    """An index of the vectors (n, d) with a recall@k of at least ``recall_target``; its ``report`` has the measurements.
+    """An index of the vectors (n, d) whose recall@k is at least ``recall_target``; its ``report`` has the figures.
 
     ``kind`` other than auto tries that kind alone. For large tables, auto depends on measured times.
 
@@ -59,7 +59,9 @@ def choose(
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
     if not 0 < recall_target <= 1:
-        raise ParameterError(f"recall_target must be above 0 and at most 1, but is {recall_target}; set for example 0.99")
+        raise ParameterError(
+            f"recall_target must be above 0 and at most 1, but is {recall_target}; set for example 0.99"
+        )
     rows, labels = checked_vectors(vectors, "vectors"), checked_ids(ids)
     check_one_id_per_vector(labels, rows)
     sample = checked_vectors(queries, "queries", rows.shape[1])

@@ -74,7 +74,9 @@ class PointIndex(Index):
         seed: int = 0,
     ) -> None:
         if geometry not in GEOMETRIES:
-            raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one of them")
+            raise ParameterError(
+                f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one of them"
+            )
         if not (clusters is None or clusters == "auto" or isinstance(clusters, int)):
             raise ParameterError(f"clusters must be an integer, 'auto' or None, but is {clusters!r}; set one of them")
         for name, value in (("clusters", clusters), ("probes", probes)):

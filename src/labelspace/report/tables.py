@@ -140,11 +140,11 @@ def tags_table(
     ``none`` says why there is no tag, where there is none.
     """
     also = [_short(_first_synonym(space, label), 80) for label in labels]
-    described = any(also)
-    table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
+    with_synonyms = any(also)
+    table = plain_table("label", *(["also"] if with_synonyms else []), "score", left=1 + with_synonyms)
     for label, score, words in zip(labels, scores, also, strict=True):
         if label >= 0:
-            table.add_row(escape(space.names[label]), *([escape(words)] if described else []), f"{score:.3f}")
+            table.add_row(escape(space.names[label]), *([escape(words)] if with_synonyms else []), f"{score:.3f}")
     if not table.rows:
         table.add_row(f"(none: {none})")
     return titled(_short(text, 100), table)
