@@ -1,4 +1,4 @@
-"""The parameters of a method as a table: for the terminal, for the docs, and as plain values."""
+"""The parameters of a method: as a table for the terminal and the docs, and as plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def method_json(method: type[Model]) -> dict[str, Any]:
-    """Everything that is declared of a method, in plain values."""
+    """Title and parameters of a method as plain values."""
     return {
         "name": method.name,
         "title": method.title,
@@ -34,7 +34,7 @@ def parameters_table(estimator: type[Estimator]) -> Table:
 
 
 def parameters_markdown(estimator: type[Estimator]) -> str:
-    """The same as a table for the docs."""
+    """The parameters as a Markdown table."""
     rows = [f"| `{key}` | {shown(p.default)} | {p.meaning} |" for key, p in estimator.params.items()]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
 
