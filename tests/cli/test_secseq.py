@@ -10,18 +10,8 @@ from labelspace.report.progress import StepProgress
 
 torch = pytest.importorskip("torch")
 
-SMALL = [
-    "--set",
-    "hidden_dim=8",
-    "--set",
-    "decoder_dim=8",
-    "--set",
-    "word_dim=8",
-    "--set",
-    "epochs=2",
-    "--set",
-    "batch_size=8",
-]
+SMALL = [part for key in ("hidden_dim", "decoder_dim", "word_dim", "batch_size") for part in ("--set", f"{key}=8")]
+SMALL += ["--set", "epochs=2"]
 CODED = [*SMALL, "--set", "code_size=3", "--set", "code_length=2"]
 LINES = [("bread", ["baking"]), ("bread dough", ["baking", "dough"]), ("fish", ["fish"]), ("grilled fish", ["fish"])]
 
@@ -119,9 +109,7 @@ def test_features_are_not_set_for_an_encoder_that_reads_words(run, texts):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        pytest.param(
-            "encoder=gru", "features", marks=pytest.mark.xfail(reason="a ready-made matrix is read as tokens")
-        ),
+        pytest.param("encoder=gru", "features", marks=pytest.mark.xfail(reason="a matrix is read as tokens")),
         ("label_vectors=text", "labels are numbered, as in '0'"),
     ],
 )

@@ -84,16 +84,14 @@ def test_a_cycle_is_named(tmp_path, text, message):
 @pytest.mark.parametrize("line", ["alone", "a\tb\tc", "\tb", "a\t", "a b"])
 def test_malformed_edges(tmp_path, line):
     (tmp_path / "hierarchy.tsv").write_text("a\tb\n" + line + "\n")
-    with pytest.raises(
-        DataError, match=r"hierarchy\.tsv:2: expected child<TAB>parent, but found .*; write two names separated by one tab"
-    ):
+    with pytest.raises(DataError, match=r"hierarchy\.tsv:2: expected child<TAB>parent, but found .*; write two names"):
         read_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["a"]))
 
 
 @pytest.mark.parametrize("names", [["#a", "b"], ["a\tb", "c"], ["a", "b\n"]])
 def test_names_that_would_not_read_back_are_refused(tmp_path, names):
     space = LabelSpace(names, hierarchy=Hierarchy.from_edges([[0, 1]], 2))
-    with pytest.raises(DataError, match=r"must not contain tabs or line ends, .* but there is the edge .*; rename the label"):
+    with pytest.raises(DataError, match=r"must not contain tabs or line ends, .* but there is the edge .*; rename"):
         write_hierarchy(tmp_path / "hierarchy.tsv", space)
     assert list(tmp_path.iterdir()) == []
 

@@ -114,7 +114,5 @@ def test_all_documents_have_the_same_fields(tmp_path, second, message):
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "a.jsonl").write_text("")
-    with pytest.raises(
-        DataError, match=r"a\.jsonl must hold at least one document, but has none; give another file"
-    ):
+    with pytest.raises(DataError, match=r"a\.jsonl must hold at least one document, but has none; give another file"):
         read_dataset(tmp_path / "a.jsonl")

@@ -48,7 +48,7 @@ def test_more_strings_than_one_batch(monkeypatch):
             "3:2e38 3:2e38",
             r"row 1: expected a finite sum of the values of a repeated index, but found .*; write each index once",
         ),
-        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; separate the pairs by spaces"),
+        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; separate"),
     ],
 )
 def test_malformed_strings(string, message):

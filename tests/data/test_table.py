@@ -287,7 +287,11 @@ def test_no_columns():
         ("", "brand", "--inputs must be column names separated by ',', but one is empty in ''; write"),
         ("title,,x", "brand", "--inputs must be column names .* empty in 'title,,x'"),
         ("title", "a>,b", "--outputs must be column names separated by '>', but one is empty in 'a>'"),
-        ("title,title", "brand", "each column must be named once, as input or output, but 'title' is named twice; remove one"),
+        (
+            "title,title",
+            "brand",
+            "each column must be named once, as input or output, but 'title' is named twice; remove",
+        ),
         ("title", "brand,title", "each column must be named once, as input or output, but 'title' is named twice"),
         ("title", "brand,brand", "each column must be named once, as input or output, but 'brand' is named twice"),
         ("title", "L0,L1,L0", "each column must be named once, as input or output, but 'L0' is named twice"),

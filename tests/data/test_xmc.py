@@ -136,9 +136,7 @@ def test_labels_beside_give_the_names(tmp_path):
 def test_too_few_labels_beside(tmp_path):
     path = written(tmp_path, "1 3 2\n1 0:1\n")
     (tmp_path / "labels.jsonl").write_text('{"label": "cat"}\n')
-    with pytest.raises(
-        DataError, match=r"a\.txt:1: .* the header says 2 and labels.jsonl has 1; give the label"
-    ):
+    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and labels.jsonl has 1; give the label"):
         read_dataset(path)
 
 
