@@ -192,7 +192,7 @@ def test_without_counts_there_is_no_correlation():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        (np.zeros((2, 2)), r"a table \(3, dimension\), but its shape is \(2, 2\)"),
+        (np.zeros((2, 2)), r"as \(3, dimension\), but the shape is \(2, 2\)"),
         (np.zeros(3), r"shape is \(3,\)"),
         (np.zeros((3, 0)), r"shape is \(3, 0\)"),
         (np.array([[0, 0], [2.0, 0], [0, 0]]), "inside the unit ball, but one has norm 2"),

@@ -119,7 +119,7 @@ def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
     table = np.asarray(points, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(labels) or table.shape[1] < 1:
         raise DataError(
-            f"there must be one point per label, in a table ({len(labels)}, dimension), but its shape is {table.shape}; "
+            f"there must be one point per label, as ({len(labels)}, dimension), but the shape is {table.shape}; "
             "pass the points and the labels of one model"
         )
     norms = np.linalg.norm(table[has_point(table)], axis=1)
