@@ -3,7 +3,7 @@
     python benchmarks/beside_peer.py DATA --method one_vs_rest --peer sklearn-svc [--python PEER_VENV/bin/python]
 
 The peer runs in the harness ``../shared/peers/bench.py`` (see its README for what to install), ours in a child process
-here; both read the same files and use two threads; they run alternately, ``--repeat`` times each, and the best run counts.
+here; both read the same files and use two threads. They run alternately, ``--repeat`` times; the best run counts.
 Data with texts must be given as matrices (X_trn.npz ...) for the peer: ``--peer-data`` names that folder.
 """
 

@@ -263,7 +263,7 @@ class Glas(Model):
         lists = round(MINING_LISTS * len(lesson.labels) ** 0.5)
         order = np.random.default_rng(self.random_state).permutation(lesson.labels)
         first, rest = order[: MINED_ON * lists], order[MINED_ON * lists :]
-        labels = Approximate(net.points[first], first, "ivf", "int8", MINING_EFFORT, self.random_state, lists=lists)
+        labels = Approximate(net.points[first], first, "ivf", "int8", MINING_EFFORT, self.random_state, n_lists=lists)
         for start in range(0, len(rest), ADDED_BLOCK):  # in parts: no second table of all points
             some = rest[start : start + ADDED_BLOCK]
             labels.add(some, net.points[some])
