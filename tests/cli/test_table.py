@@ -299,4 +299,4 @@ def test_predict_streams(run, tmp_path, model, monkeypatch):
     code, out, err = run("predict", model, "--input", "long.jsonl", "--k", 1)
     assert code == 2
     assert "long.jsonl:3001" in err
-    assert len(out.splitlines()) == 2048  # two whole batches
+    assert len(out.splitlines()) == 2048  # two complete batches

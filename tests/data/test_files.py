@@ -1,4 +1,4 @@
-"""Opening, gzip, and writing whole or not at all."""
+"""Opening, gzip, and atomic writing."""
 
 import gzip
 import os

@@ -69,12 +69,12 @@ def test_no_columns_at_all():
 def test_blocks_are_whole_lines_and_join_to_everything(monkeypatch):
     X = sp.random(50, 30, 0.3, format="csr", dtype=np.float32, random_state=1)
     Y = sp.random(50, 8, 0.3, format="csr", dtype=np.float32, random_state=2)
-    whole = b"".join(format_rows(X, Y))
+    joined = b"".join(format_rows(X, Y))
     monkeypatch.setattr(sparse_rows, "_BLOCK_ENTRIES", 16)
     blocks = list(format_rows(X, Y))
     assert len(blocks) > 20
     assert all(block.endswith(b"\n") for block in blocks)
-    assert b"".join(blocks) == whole
+    assert b"".join(blocks) == joined
 
 
 def test_strings_read_back_exactly():

@@ -40,7 +40,7 @@ def test_table_by_hand(Y, topk):
     d2 = 1 / np.log2(3)
     # Document 0 hits at ranks 1 and 3 of two labels, document 1 at rank 2 of one; the third has no labels.
     # All weights are alike, so PSP and PSnDCG are sums of hits over sums of reachable hits.
-    wanted = {
+    expected = {
         "P@1": 50,  # (1 + 0) / 2
         "P@3": 50,  # (2/3 + 1/3) / 2
         "P@5": 30,  # (2/5 + 1/5) / 2
@@ -60,7 +60,7 @@ def test_table_by_hand(Y, topk):
         "n_without_labels": 1,
         "n_labels": 6,
     }
-    assert scores == pytest.approx(wanted, abs=5e-5)
+    assert scores == pytest.approx(expected, abs=5e-5)
     assert json.loads(json.dumps(scores)) == scores
     assert all(isinstance(scores[name], int) for name in ("n", "n_without_labels", "n_labels"))
 
@@ -71,14 +71,14 @@ def test_table_equals_the_functions(case):
     weights = inverse_propensity(case.counts, case.n_documents)
     scores = evaluate(case.Y, case.topk, case.counts, case.n_documents, ks=(1, case.k))
     for k in (1, case.k):
-        wanted = {
+        expected = {
             f"P@{k}": slow.precision(case.Y, case.topk, k),
             f"nDCG@{k}": slow.ndcg(case.Y, case.topk, k),
             f"PSP@{k}": slow.psp(case.Y, case.topk, weights, k),
             f"PSnDCG@{k}": slow.psndcg(case.Y, case.topk, weights, k),
         }
-        assert {name: scores[name] for name in wanted} == pytest.approx(
-            {name: 100 * value for name, value in wanted.items()}, abs=5.1e-5
+        assert {name: scores[name] for name in expected} == pytest.approx(
+            {name: 100 * value for name, value in expected.items()}, abs=5.1e-5
         )
     assert scores[f"R@{case.k}"] == round(100 * metrics.recall_at_k(case.Y, case.topk, case.k), 4)
     assert scores[f"RP@{case.k}"] == round(100 * metrics.r_precision_at_k(case.Y, case.topk, case.k), 4)

@@ -9,7 +9,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import best_by_level, consistent_at_k, deepest_accuracy, hierarchical_at_k, micro_f1
 from labelspace.types import Hierarchy, TopK
 
-# 0 has the children 1 and 2; 3 is below 1, and 4 below both 1 and 2; 5 stands alone.
+# 0 has the children 1 and 2; 3 is below 1, and 4 below both 1 and 2; 5 has no parent.
 DAG = Hierarchy.from_edges([[1, 0], [2, 0], [3, 1], [4, 1], [4, 2]], n_labels=6)
 PARENTS = {1: [0], 2: [0], 3: [1], 4: [1, 2]}
 

@@ -114,7 +114,7 @@ def test_equal_counts_leave_hits_over_reachable_hits(case):
     hits = sum(label in true for true, listed in pairs for label in listed)
     reachable = sum(min(case.k, len(true)) for true, _ in pairs)
     assert psp_at_k(case.Y, case.topk, alike, case.k) == pytest.approx(hits / reachable)
-    # Multiplying all weights by a number changes nothing, since it stands above and below the line.
+    # Multiplying all weights by a number changes nothing, since it cancels.
     assert psndcg_at_k(case.Y, case.topk, 3 * alike, case.k) == pytest.approx(
         psndcg_at_k(case.Y, case.topk, alike, case.k)
     )

@@ -109,9 +109,9 @@ def test_perfect_ranking_is_one(case):
     best = perfect(case.Y, case.k)
     assert ndcg_at_k(case.Y, best, case.k) == pytest.approx(1)
     assert r_precision_at_k(case.Y, best, case.k) == pytest.approx(1)
-    whole = perfect(case.Y, case.Y.shape[1])
-    assert recall_at_k(case.Y, whole, case.Y.shape[1]) == pytest.approx(1)
-    assert coverage_at_k(case.Y, whole, case.Y.shape[1]) == 1
+    perfect_topk = perfect(case.Y, case.Y.shape[1])
+    assert recall_at_k(case.Y, perfect_topk, case.Y.shape[1]) == pytest.approx(1)
+    assert coverage_at_k(case.Y, perfect_topk, case.Y.shape[1]) == 1
 
 
 @unhurried

@@ -40,9 +40,9 @@ def convert(
 ) -> None:
     """Convert data between .txt (Extreme Classification Repository), .jsonl, .csv and .parquet, each also with .gz.
 
-    .txt has no texts: they are converted to tf-idf features. labels.jsonl and hierarchy.tsv are written to the same
-    folder, where there are labels with names or a hierarchy. With --inputs and --outputs, rows of a table become texts
-    and labels.
+    .txt has no texts: they are converted to tf-idf features. labels.jsonl and
+    hierarchy.tsv are written to the same folder, if there are any. With
+    --inputs and --outputs, rows of a table become texts and labels.
     """
     from labelspace.data import conversion
     from labelspace.data.columns import parse_columns

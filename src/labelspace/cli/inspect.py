@@ -93,8 +93,8 @@ def show_codes(
 ) -> None:
     """Show the label codes of a model; similar labels share their first digits.
 
-    Each line is a code and its labels; leading digits equal to those of the line above are left blank. `labelspace
-    tree` draws the codes as a tree.
+    Each line is a code and its labels. Leading digits equal to those of the
+    line above are left blank. `labelspace tree` draws the codes as a tree.
     """
     from labelspace.data.files import writing_text
     from labelspace.labels.codes import code_summary

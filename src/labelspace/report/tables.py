@@ -64,7 +64,9 @@ def groups_table(
     title: str, groups: Mapping[str, Mapping[str, Any]], headings: Mapping[str, str] | None = None
 ) -> Group:
     """Metrics of groups of labels: all columns, or those with a heading."""
-    default = {column: column.replace("n_", "").replace("_", " ") for column in next(iter(groups.values()))}
+    default = {
+        column: column.replace("n_", "").replace("_", " ").replace("f1", "F1") for column in next(iter(groups.values()))
+    }
     columns = default if headings is None else headings
     table = plain_table("", *columns.values())
     for group, values in groups.items():
