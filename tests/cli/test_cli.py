@@ -280,12 +280,12 @@ def test_methods_shows_one_method_with_its_parameters(run):
 @pytest.mark.parametrize("name", registry.METHODS)
 def test_the_parameters_of_every_method_as_json(run, name):
     code, out, _ = run("methods", name, "--json")
-    described = json.loads(out)
+    listing = json.loads(out)
     assert code == 0
-    assert described["name"] == name
-    defaults = {row["name"]: row["default"] for row in described["parameters"]}
+    assert listing["name"] == name
+    defaults = {row["name"]: row["default"] for row in listing["parameters"]}
     assert defaults == registry.method(name).defaults()
-    assert all(row["type"] and row["constraint"] and row["meaning"] for row in described["parameters"])
+    assert all(row["type"] and row["constraint"] and row["meaning"] for row in listing["parameters"])
 
 
 def test_an_unknown_method_is_one_line(run):
