@@ -3,10 +3,10 @@
     LABELSPACE_THREADS=1 python benchmarks/ball_index.py [--points 45000,500000] [--dimension 50] [--k 10]
                                                          [--probes 1,2,4] [--geometry poincare] [--json]
 
-Points gather around Gaussian centers, one for 100 points, by direction (noise of half a center's length); their norms
-are 1 - 10^u, u even between ``--depth`` (-3,-0.5): the deeper, the closer to the boundary. Queries are drawn alike.
-NumPy and faiss (IndexFlatIP) take the inner product of (|x|^2, -2x, 1) and -(a, y a, |y|^2 a) in float32. ``recall`` is
-against float64, which ``Ball`` without clusters equals. Threads are those of LABELSPACE_THREADS for all but NumPy,
+The directions of the points are clustered around Gaussian centers, one per 100 points (noise of half a center's
+length); their norms are 1 - 10^u, u uniform in ``--depth`` (-3,-0.5). Queries are drawn in the same way. NumPy and
+faiss (IndexFlatIP) compute the inner product of (|x|^2, -2x, 1) and -(a, y a, |y|^2 a) in float32. ``recall`` is
+against float64, which ``PointIndex`` without clusters equals. LABELSPACE_THREADS sets the threads of all but NumPy,
 whose BLAS has its own setting.
 """
 
@@ -21,12 +21,12 @@ from functools import partial
 import faiss
 import numpy as np
 
-from labelspace.index import Ball
+from labelspace.index import PointIndex
 from labelspace.index.choice import recall
 from labelspace.kernels.threads import n_threads
 from labelspace.types import Floats, TopK
 
-ONES = 100  # queries timed one by one
+N_TIMED = 100  # queries timed one by one
 BATCH = 640
 COLUMNS = ("points", "search", "p50_ms", "p99_ms", "rows_per_s", "recall", "share_read", "build_s")
 
@@ -41,49 +41,49 @@ def planted(n: int, d: int, depth: tuple[float, float], rng: np.random.Generator
     return rows[:n].astype(np.float32), rows[n:].astype(np.float32)
 
 
-def extended(points: Floats, geometry: str) -> Floats:
+def extended_points(points: Floats, geometry: str) -> Floats:
     """-(a, y a, |y|^2 a), so that the largest product is the nearest point."""
     squares = (points.astype(np.float64) ** 2).sum(axis=1, keepdims=True)
     a = 1 / (1 - squares) if geometry == "poincare" else np.ones_like(squares)
     return -np.hstack([a, points * a, squares * a]).astype(np.float32)
 
 
-def asked(queries: Floats) -> Floats:
+def extended_queries(queries: Floats) -> Floats:
     """(|x|^2, -2x, 1)."""
     squares = (queries**2).sum(axis=1, keepdims=True)
     return np.hstack([squares, -2 * queries, np.ones_like(squares)])
 
 
 def by_numpy(table: Floats, queries: Floats, k: int) -> TopK:
-    """All products, the k largest parted off and sorted; 32 queries at a time."""
+    """All products, then the k largest; 32 queries at a time."""
     labels = np.empty((len(queries), k), np.int32)
     for start in range(0, len(queries), 32):
-        keys = -(asked(queries[start : start + 32]) @ table.T)
-        some = np.argpartition(keys, k, axis=1)[:, :k]
-        order = np.argsort(np.take_along_axis(keys, some, axis=1), axis=1)
-        labels[start : start + 32] = np.take_along_axis(some, order, axis=1)
+        keys = -(extended_queries(queries[start : start + 32]) @ table.T)
+        top = np.argpartition(keys, k, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(keys, top, axis=1), axis=1)
+        labels[start : start + 32] = np.take_along_axis(top, order, axis=1)
     return TopK(labels, np.zeros((len(queries), k), np.float32))
 
 
 def by_faiss(index: faiss.IndexFlatIP, queries: Floats, k: int) -> TopK:
     """The same by faiss."""
-    scores, labels = index.search(asked(queries), k)
+    scores, labels = index.search(extended_queries(queries), k)
     return TopK(labels, scores)
 
 
 def searches(points: Floats, geometry: str, probes: list[int]) -> Iterator[tuple[str, Search, float | str, float]]:
-    """Name, search, share of the points read, and seconds to build."""
+    """Name, search, share of the points searched, and build seconds."""
     ids = np.arange(len(points))
-    Ball(points[:9], ids[:9], geometry, clusters=2).search(points[:1])  # compiles
-    builds: list[Callable[[], Ball]] = [partial(Ball, points, ids, geometry)]
-    builds += [partial(Ball, points, ids, geometry, "auto", probe) for probe in (*probes, None)]
+    PointIndex(points[:9], ids[:9], geometry, clusters=2).search(points[:1])  # compiles
+    builds: list[Callable[[], PointIndex]] = [partial(PointIndex, points, ids, geometry)]
+    builds += [partial(PointIndex, points, ids, geometry, "auto", probe) for probe in (*probes, None)]
     for build in builds:
         start = time.perf_counter()
         index = build()
         built = time.perf_counter() - start
         name = f"{index.probes} of {index.n_clusters} clusters" if index.n_clusters else "exact"
         yield name, index.search, index.report.get("share_read", ""), built
-    table = extended(points, geometry)
+    table = extended_points(points, geometry)
     yield "NumPy", partial(by_numpy, table), "", 0.0
     faiss.omp_set_num_threads(n_threads())
     flat = faiss.IndexFlatIP(table.shape[1])
@@ -92,22 +92,22 @@ def searches(points: Floats, geometry: str, probes: list[int]) -> Iterator[tuple
 
 
 def measure(search: Search, queries: Floats, k: int) -> tuple[TopK, dict[str, float]]:
-    """What is found, and the times of single queries and of all at once."""
+    """The results, and the times of single queries and of a batch."""
     search(queries[:1], k)
-    taken = []
-    for row in range(ONES):
+    times = []
+    for row in range(N_TIMED):
         start = time.perf_counter()
         search(queries[row : row + 1], k)
-        taken.append(1e3 * (time.perf_counter() - start))
+        times.append(1e3 * (time.perf_counter() - start))
     start = time.perf_counter()
-    found = search(queries, k)
+    top = search(queries, k)
     rate = len(queries) / (time.perf_counter() - start)
-    p50, p99 = np.percentile(taken, [50, 99])
-    return found, {"p50_ms": round(float(p50), 3), "p99_ms": round(float(p99), 3), "rows_per_s": round(rate)}
+    p50, p99 = np.percentile(times, [50, 99])
+    return top, {"p50_ms": round(float(p50), 3), "p99_ms": round(float(p99), 3), "rows_per_s": round(rate)}
 
 
 def main() -> None:
-    """A table or a line of JSON a search."""
+    """A table, or one line of JSON per search."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", default="45000,500000")
     parser.add_argument("--dimension", type=int, default=50)
@@ -115,7 +115,7 @@ def main() -> None:
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--probes", default="1,2,4")
     parser.add_argument("--geometry", default="poincare")
-    parser.add_argument("--json", action="store_true", help="print a line of JSON a search, not a table")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per search, not a table")
     args = parser.parse_args()
     low, high = (float(power) for power in args.depth.split(","))
     if not args.json:
@@ -124,9 +124,9 @@ def main() -> None:
         points, queries = planted(n, args.dimension, (low, high), np.random.default_rng(0))
         truth: TopK | None = None
         for name, search, share, built in searches(points, args.geometry, [int(p) for p in args.probes.split(",")]):
-            found, times = measure(search, queries, args.k)
-            truth = truth or found
-            row = {"points": n, "search": name, **times, "recall": round(recall(found, truth), 4)}
+            top, times = measure(search, queries, args.k)
+            truth = truth or top
+            row = {"points": n, "search": name, **times, "recall": round(recall(top, truth), 4)}
             row |= {"share_read": share, "build_s": round(built, 2)}
             print(json.dumps(row) if args.json else f"| {' | '.join(str(row[c]) for c in COLUMNS)} |", flush=True)
 

@@ -1,9 +1,9 @@
-"""One method beside one peer on one data set, in one run: cost as ratios, accuracy side by side.
+"""Compare a method with a peer library on one data set: ratios of cost, and accuracy of both.
 
     python benchmarks/beside_peer.py DATA --method one_vs_rest --peer sklearn-svc [--python PEER_VENV/bin/python]
 
 The peer runs in the harness ``../shared/peers/bench.py`` (see its README for what to install), ours in a child process
-here; both read the same files, both use two threads, and each runs ``--repeat`` times in turn, the best counts.
+here; both read the same files and use two threads. They run alternately, ``--repeat`` times; the best run counts.
 Data with texts must be given as matrices (X_trn.npz ...) for the peer: ``--peer-data`` names that folder.
 """
 
@@ -25,21 +25,20 @@ FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@3", "PSP@5")
 
 
 def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
-    """Our figures, in this process: compile first on a handful of rows, as a user's second run finds it."""
+    """Our figures, in this process; compiles on a few rows first, as in a user's second run."""
     from labelspace.cli.options import make_recipe
     from labelspace.data.source import open_source
-    from labelspace.experiment import evaluate, megabytes, timed, with_validation
+    from labelspace.experiment import evaluate, megabytes, timed
 
     source = open_source(data)
     train = source.train()
-    recipe = make_recipe(method, settings, "tfidf", 0)
+    recipe = make_recipe(method, settings, None, 0)
     with timed() as compiling:
         warm = recipe.tagger().fit_dataset(train.rows(range(min(50, len(train)))))
         warm.predict_topk(train.rows(range(3)).inputs, 5)
-    documents, validation = with_validation(train, source, recipe)
     tagger = recipe.tagger()
     with timed() as training:
-        tagger.fit_dataset(documents, validation)
+        tagger.fit_dataset(train, lambda: source.dev(train.labels))
     test = source.test(train.labels)
     assert test is not None
     figures = evaluate(tagger, test)
@@ -65,12 +64,12 @@ def child(command: list[str]) -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     if done.returncode:
         sys.exit(done.stderr[-2000:])
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return figures
 
 
 def main() -> None:
-    """Run ours and the peer in turn, and print what each needed and reached."""
+    """Run ours and the peer alternately, and print cost and accuracy of both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data")
     parser.add_argument("--method", default="one_vs_rest")
@@ -79,7 +78,7 @@ def main() -> None:
     parser.add_argument("--peer-data", default="")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--repeat", type=int, default=2)
-    parser.add_argument("--ours-only", action="store_true", help="print our JSON line (used by this script itself)")
+    parser.add_argument("--ours-only", action="store_true", help="print our JSON line (used by this script)")
     args = parser.parse_args()
     if args.ours_only:
         print(json.dumps(measure(args.data, args.method, args.set)))
@@ -92,7 +91,7 @@ def main() -> None:
         runs[args.method].append(child(ours))
         runs[args.peer].append(child(theirs))
         time.sleep(1)
-    best = {name: min(found, key=lambda run: float(run["train_cpu_s"])) for name, found in runs.items()}
+    best = {name: min(figures, key=lambda run: float(run["train_cpu_s"])) for name, figures in runs.items()}
     for name, run in best.items():
         keys = ("train_cpu_s", "train_s", "predict_s", "lat_ms_p50", "model_MB", "peak_rss_MB", *FIGURES)
         print(json.dumps({"who": name, **{key: run.get(key) for key in keys}}))

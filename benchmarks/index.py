@@ -1,15 +1,15 @@
-"""Which index is chosen for label vectors of several numbers, and what it costs.
+"""Which index is chosen for a number of label vectors, with its recall, latency, size and build time.
 
     python benchmarks/index.py [--labels 10000,100000,1000000,2000000] [--dimension 256] [--vectors clustered,even]
                                [--kind auto] [--target 0.99] [--json]
 
-Vectors: ``clustered`` are Gaussian centers, one for 50 labels, each label at its center plus 0.7 of Gaussian noise, as
-trained label vectors gather by topic; ``even`` are Gaussian alone, the hardest case: no index can know where to look.
-Both are scaled to length 1 and then by a lognormal factor (sigma 0.1), as a bias makes lengths differ. A query is a
-label's vector plus Gaussian noise of 0.8 of its length. The index is chosen on 300 queries and measured on 300 others
-against the exact answer, after it was saved and loaded. ``build_cpu_s`` is the build of the index taken (0 for an
-exact one), ``choose_cpu_s`` all of the choice with it: the exact answers, other candidates, their measurement. Each
-size runs in a child process, so that its peak memory is its own; it includes the vectors in float32.
+Vectors: ``clustered`` have Gaussian centers, one per 50 labels, plus 0.7 of Gaussian noise, like trained label vectors
+of topics; ``even`` are Gaussian without structure, the hardest case. Both are scaled to length 1 and then by a
+lognormal factor (sigma 0.1), as with a bias. A query is a label's vector plus Gaussian noise of 0.8 of its length. The
+index is chosen on 300 queries and measured on 300 others against exact search, after saving and loading.
+``build_cpu_s`` is the build of the chosen index (0 for an exact one), ``choose_cpu_s`` the choice in total: exact
+search, candidates, measurements. Each size runs in a child process, for its own peak memory, which includes the
+vectors in float32.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import numpy as np
 
 from labelspace import store
-from labelspace.index import Exact, Index, choose, from_store
+from labelspace.index import Exact, Index, choose, index_class
 from labelspace.index.choice import recall
 from labelspace.types import Floats
 
@@ -44,9 +43,9 @@ def planted(n: int, d: int, vectors: str, rng: np.random.Generator) -> tuple[Flo
     if vectors == "clustered":
         table *= np.float32(0.7)
         centers = rng.standard_normal((max(n // 50, 1), d), np.float32)
-        of = rng.integers(0, len(centers), n)
+        center_of = rng.integers(0, len(centers), n)
         for start in range(0, n, 65_536):
-            table[start : start + 65_536] += centers[of[start : start + 65_536]]
+            table[start : start + 65_536] += centers[center_of[start : start + 65_536]]
     for start in range(0, n, 65_536):
         rows = table[start : start + 65_536]
         rows *= (rng.lognormal(0, 0.1, len(rows)) / np.linalg.norm(rows, axis=1)).astype(np.float32)[:, None]
@@ -57,12 +56,12 @@ def planted(n: int, d: int, vectors: str, rng: np.random.Generator) -> tuple[Flo
 
 def latencies(index: Index, queries: Floats) -> list[float]:
     """Milliseconds of single queries."""
-    taken = []
+    times = []
     for row in range(len(queries)):
         start = time.perf_counter()
         index.search(queries[row : row + 1], K)
-        taken.append(1e3 * (time.perf_counter() - start))
-    return taken
+        times.append(1e3 * (time.perf_counter() - start))
+    return times
 
 
 def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str, float | str]:
@@ -70,32 +69,26 @@ def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str,
     Exact(np.eye(4), range(4), "int8+float32").search(np.eye(4))  # compiles
     table, queries = planted(n, d, vectors, np.random.default_rng(0))
     ids = np.arange(n)
-    marks = [("", time.process_time())]  # the CPU time when each step was told of
+    marks = [("", time.process_time())]  # CPU time at each progress call
     index = choose(
         table, ids, queries[:QUERIES], K, target, kind,
         progress=lambda step, done, total: marks.append((step, time.process_time())),
     )  # fmt: skip
-    chosen = time.process_time() - marks[0][1]
-    own = [at for at, (step, _) in enumerate(marks) if f"({index.kind})" in step]
-    built = marks[own[-1]][1] - marks[own[0] - 1][1] if own else 0.0
+    choose_cpu = time.process_time() - marks[0][1]
+    builds = [i for i, (step, _) in enumerate(marks) if f"({index.kind})" in step]
+    build_cpu = marks[builds[-1]][1] - marks[builds[0] - 1][1] if builds else 0.0
     exact = Exact(table, ids)
     others = queries[QUERIES:]
     truth = exact.search(others, K)
-    of_floats = latencies(exact, others[:50])
+    float32_times = latencies(exact, others[:50])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     with tempfile.TemporaryDirectory() as folder:
-        parts = store.Parts({}, {})
-        values = parts.join("index", index.to_store())
-        files: dict[str, store.Arrays | store.Writer] = {"model.safetensors": parts.arrays, **parts.files}
-        store.write(folder, {"kind": "model"}, files, None)
+        store.save(folder, {}, {"index": index}, None)
         size = store.folder_bytes(folder)
-        before = time.perf_counter()
-        manifest = store.read_manifest(folder)
-        arrays = store.read_arrays(folder, manifest, "model.safetensors", verify=False)
-        found_parts = store.Found({}, arrays, lambda name: Path(folder) / name)
-        index = from_store(found_parts.below("index", values))
-        loaded = time.perf_counter() - before
-        found = index.search(others, K)
+        start = time.perf_counter()
+        index = store.load_part(folder, store.read_manifest(folder), "index", index_class, verify=False)
+        load_time = time.perf_counter() - start
+        top = index.search(others, K)
         start = time.perf_counter()
         index.search(others, K)
         batch = time.perf_counter() - start
@@ -107,28 +100,28 @@ def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str,
         "kind": index.kind,
         "storage": index.storage,
         "effort": index.report.get("effort", ""),
-        "recall@5": round(recall(found, truth), 4),
+        "recall@5": round(recall(top, truth), 4),
         "p50_ms": round(float(np.percentile(single, 50)), 3),
         "p99_ms": round(float(np.percentile(single, 99)), 3),
         "rows_per_s": round(QUERIES / batch),
-        "float32_p50_ms": round(float(np.median(of_floats)), 2),
-        "build_cpu_s": round(built, 1),
-        "choose_cpu_s": round(chosen, 1),
-        "load_ms": round(1e3 * loaded, 1),
+        "float32_p50_ms": round(float(np.median(float32_times)), 2),
+        "build_cpu_s": round(build_cpu, 1),
+        "choose_cpu_s": round(choose_cpu, 1),
+        "load_ms": round(1e3 * load_time, 1),
         "MB": round(size / 1e6, 1),
         "peak_rss_MB": round(peak),
     }
 
 
 def main() -> None:
-    """One child process a size and kind of vectors."""
+    """One child process per size and kind of vectors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--labels", default="10000,100000,1000000,2000000")
     parser.add_argument("--dimension", type=int, default=256)
     parser.add_argument("--vectors", default="clustered,even")
     parser.add_argument("--kind", default="auto")
     parser.add_argument("--target", type=float, default=0.99)
-    parser.add_argument("--json", action="store_true", help="print a line of JSON a measurement, not a table")
+    parser.add_argument("--json", action="store_true", help="print one line of JSON per measurement, not a table")
     parser.add_argument("--one", action="store_true", help="measure here (used by this script)")
     args = parser.parse_args()
     if args.one:

@@ -16,16 +16,16 @@ from labelspace.metrics import evaluate, random_topk
 from labelspace.types import Csr, TopK
 
 
-def planted(n: int, n_labels: int, seed: int, labels_a_document: int = 5) -> tuple[Csr, TopK]:
-    """Random labels, and a ranking that is right in about half of its places."""
-    truth = random_topk(n_labels, n, labels_a_document, seed)
-    guess = random_topk(n_labels, n, labels_a_document, seed + 1).labels.copy()
+def planted(n: int, n_labels: int, seed: int, labels_per_document: int = 5) -> tuple[Csr, TopK]:
+    """Random labels, and a ranking in which about half of the labels are correct."""
+    truth = random_topk(n_labels, n, labels_per_document, seed)
+    guess = random_topk(n_labels, n, labels_per_document, seed + 1).labels.copy()
     keep = np.random.default_rng(seed).random(guess.shape) < 0.5
     guess = np.where(keep, truth.labels, guess)
     ordered = np.sort(guess, axis=1)
     clash = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
     guess[clash] = truth.labels[clash]
-    indptr = np.arange(0, truth.labels.size + 1, labels_a_document)
+    indptr = np.arange(0, truth.labels.size + 1, labels_per_document)
     Y = sp.csr_matrix((np.ones(truth.labels.size, np.float32), truth.labels.ravel(), indptr), shape=(n, n_labels))
     Y.sort_indices()
     return Y, TopK(guess, truth.scores)

@@ -1,7 +1,7 @@
-"""How fast, and in how much memory, a file of the Extreme Classification Repository's format is read on one core.
+"""Time and memory to read a file in the format of the Extreme Classification Repository on one core.
 
-Writes a file shaped like AmazonCat-13K (about 70 features and 5 labels a document), reads it in a child process, prints
-one JSON line. Linux only: memory comes from /proc.
+Writes a file like AmazonCat-13K (about 70 features and 5 labels per document), reads it in a child process, prints one
+JSON line. Linux only: memory is read from /proc.
 
     python benchmarks/read_xmc.py --mb 300
 """
@@ -26,8 +26,8 @@ from labelspace.data.source import read_dataset, write_dataset
 from labelspace.types import Csr, Dataset, LabelSpace
 
 N_FEATURES, N_LABELS = 203_882, 13_330
-FEATURES_A_ROW, LABELS_A_ROW = 70, 5
-BYTES_A_ROW = 1_090  # measured; only the size of the file depends on it
+FEATURES_PER_ROW, LABELS_PER_ROW = 70, 5
+BYTES_PER_ROW = 1_090  # measured; only the size of the file depends on it
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
 
 
@@ -46,7 +46,7 @@ def main() -> None:
         tiny, large = (Path(folder, name + ending) for name in ("tiny", "large"))
         write_dataset(random_documents(10), tiny)
         started = time.perf_counter()
-        write_dataset(random_documents(max(1, options.mb * 10**6 // BYTES_A_ROW)), large)
+        write_dataset(random_documents(max(1, options.mb * 10**6 // BYTES_PER_ROW)), large)
         written = time.perf_counter() - started
         child = [sys.executable, __file__, "--read", str(tiny), str(large)]
         out = subprocess.run(child, env={**os.environ, **ONE_THREAD}, check=True, capture_output=True, text=True).stdout
@@ -56,25 +56,27 @@ def main() -> None:
 def random_documents(n: int) -> Dataset:
     """Ascending random indices, values of six decimals."""
     rng = np.random.default_rng(0)
-    values = rng.integers(1, 10**6, n * FEATURES_A_ROW, dtype=np.int32).astype(np.float32) / np.float32(10**6)
-    X = spread(rng, n, FEATURES_A_ROW, N_FEATURES, values)
-    Y = spread(rng, n, LABELS_A_ROW, N_LABELS, np.ones(n * LABELS_A_ROW, np.float32))
+    values = rng.integers(1, 10**6, n * FEATURES_PER_ROW, dtype=np.int32).astype(np.float32) / np.float32(10**6)
+    X = random_matrix(rng, n, FEATURES_PER_ROW, N_FEATURES, values)
+    Y = random_matrix(rng, n, LABELS_PER_ROW, N_LABELS, np.ones(n * LABELS_PER_ROW, np.float32))
     return Dataset(Y, LabelSpace.numbered(N_LABELS), X=X)
 
 
-def spread(rng: np.random.Generator, n: int, a_row: int, n_columns: int, values: npt.NDArray[np.float32]) -> Csr:
-    """A matrix with ``a_row`` entries in each row, anywhere in the row."""
-    gaps = rng.integers(1, n_columns // a_row, (n, a_row), dtype=np.int32)
-    indptr = np.arange(0, n * a_row + 1, a_row, dtype=np.int32)
+def random_matrix(
+    rng: np.random.Generator, n: int, per_row: int, n_columns: int, values: npt.NDArray[np.float32]
+) -> Csr:
+    """A matrix with ``per_row`` entries per row, in random columns."""
+    gaps = rng.integers(1, n_columns // per_row, (n, per_row), dtype=np.int32)
+    indptr = np.arange(0, n * per_row + 1, per_row, dtype=np.int32)
     return sp.csr_matrix((values, np.cumsum(gaps, axis=1, dtype=np.int32).ravel(), indptr), shape=(n, n_columns))
 
 
 def measure(tiny: Path, large: Path) -> dict[str, float]:
-    """Read the tiny file to compile, then the large one by the clock."""
+    """Read the tiny file to compile, then time the large one."""
     started = time.perf_counter()
     read_dataset(tiny)
     compiled = time.perf_counter() - started
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of the compiler
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak of the compiler
     before, cpu, started = status("VmRSS"), cpu_seconds(), time.perf_counter()
     dataset = read_dataset(large)
     seconds, cpu = time.perf_counter() - started, cpu_seconds() - cpu

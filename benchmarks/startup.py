@@ -1,4 +1,4 @@
-"""What a user waits for before anything happens: import, --help, loading a model, the first and the later answers.
+"""Start-up times: import, --help, loading a model, the first and later predictions.
 
 python benchmarks/startup.py MODEL [TEXT]
 """
@@ -15,13 +15,13 @@ REPEAT = 7
 
 
 def command_ms(*command: str) -> float:
-    """Median milliseconds of a whole command, the start of Python included."""
-    taken = []
+    """Median milliseconds of a command, including the start of Python."""
+    times = []
     for _ in range(REPEAT):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         subprocess.run([sys.executable, *command], check=True, capture_output=True)
-        taken.append(1e3 * (time.perf_counter() - begin))
-    return round(median(taken), 1)
+        times.append(1e3 * (time.perf_counter() - start))
+    return round(median(times), 1)
 
 
 def child_ms(setup: str, statement: str) -> float:

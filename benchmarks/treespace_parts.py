@@ -61,7 +61,7 @@ def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[f
     if hierarchy is None or counts is None:
         raise SystemExit("the data must have a hierarchy, but have none; put a hierarchy.tsv beside them")
     figures = metrics.evaluate(unseen.Y, top, counts, len(train))
-    levels = metrics.answers_by_level(unseen.Y, deep, hierarchy, counts)
+    levels = metrics.best_by_level(unseen.Y, deep, hierarchy, counts)
     megabytes = np.nan
     if isinstance(tagger.model, Treespace):
         megabytes = sum(net.node_embeddings.nbytes for net in tagger.model.estimators_) / 1e6

@@ -1,4 +1,4 @@
-"""Data every test may ask for: planted, so the right answer is known."""
+"""Fixtures of all tests: planted data, and a runner of the command line."""
 
 import sys
 
@@ -19,8 +19,8 @@ settings.load_profile("labelspace")
 @pytest.fixture(scope="session")
 def data() -> tuple[Dataset, Dataset]:
     """Train and test documents with features, texts, names and a hierarchy."""
-    whole = planted(n=900, d=600, l=40, texts=True, seed=5)
-    return whole.rows(range(700)), whole.rows(range(700, 900))
+    documents = planted(n=900, d=600, l=40, texts=True, seed=5)
+    return documents.rows(range(700)), documents.rows(range(700, 900))
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def hierarchy_folder(data, tmp_path):
 
 @pytest.fixture
 def run(monkeypatch, capsys, tmp_path):
-    """Call the command line in an empty folder; its exit code, stdout and stderr come back."""
+    """Run the command line in an empty folder; returns exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
 
     def call(*args):

@@ -117,7 +117,7 @@ def test_a_label_taken_out_leaves_its_children_to_its_parents():
 
 
 def test_two_labels_of_one_name_are_an_error():
-    with pytest.raises(DataError, match="'b' stands twice"):
+    with pytest.raises(DataError, match="'b' occurs twice"):
         _ = LabelSpace(["a", "b", "b"]).index
 
 
@@ -131,7 +131,7 @@ def test_mismatched_sizes_are_refused():
     Y = sp.csr_matrix((2, 3))
     with pytest.raises(DataError, match="has 3 for 2 labels"):
         Dataset(Y, LabelSpace.numbered(2), texts=["a", "b"])
-    with pytest.raises(DataError, match="1 for 2 documents"):
+    with pytest.raises(DataError, match="as many texts as documents, but there are 1 for 2"):
         Dataset(Y, LabelSpace.numbered(3), texts=["a"])
     with pytest.raises(DataError, match="has neither"):
         Dataset(Y, LabelSpace.numbered(3))

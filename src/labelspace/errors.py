@@ -1,13 +1,13 @@
-"""The one exception tree. Every message says the rule, the value and the remedy, in one line.
+"""All exceptions. Every message gives the rule, the value and the remedy, in one line.
 
 ::
 
     LabelspaceError
-    ├── InputError (also a ValueError)      what the caller gave is not usable; the command line exits with 2
-    │   ├── ParameterError                  a setting out of its range, or an unknown one
+    ├── InputError (also a ValueError)      invalid input; the command line exits with 2
+    │   ├── ParameterError                  an unknown parameter, or an invalid value
     │   ├── DataError                       a data file or value: missing, malformed, mismatched
-    │   └── ModelError                      a saved model: missing, damaged, foreign, newer, or in the way
-    ├── NotFittedError                      asked to predict or save before fit
+    │   └── ModelError                      a saved model: missing, damaged, of another program or a newer version
+    ├── NotFittedError                      predict or save before fit
     └── MissingExtraError (an ImportError)  an optional package is not installed
 """
 
@@ -18,27 +18,27 @@ from types import ModuleType
 
 
 class LabelspaceError(Exception):
-    """Root of everything this library raises on purpose."""
+    """Base class of all exceptions of this library."""
 
 
 class InputError(LabelspaceError, ValueError):
-    """What the caller gave is not usable."""
+    """Invalid input."""
 
 
 class ParameterError(InputError):
-    """A parameter is unknown or out of its range."""
+    """A parameter is unknown or its value is invalid."""
 
 
 class DataError(InputError):
-    """A data file or array is missing, malformed or does not fit the others."""
+    """A data file or array is missing, malformed or inconsistent with others."""
 
 
 class ModelError(InputError):
-    """A saved model is missing, damaged, foreign, newer than this library, or in the way."""
+    """A saved model is missing, damaged, or of another program or a newer version; or its folder is in use."""
 
 
 class NotFittedError(LabelspaceError):
-    """The model was asked for something it knows only after ``fit``."""
+    """The model has not been fitted."""
 
 
 class MissingExtraError(LabelspaceError, ImportError):
@@ -46,7 +46,7 @@ class MissingExtraError(LabelspaceError, ImportError):
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import an optional ``module``, or say which extra brings it.
+    """Import an optional ``module``; the error names the extra that installs it.
 
     >>> require("json", extra="parquet").__name__
     'json'

@@ -1,4 +1,4 @@
-"""The values that travel: Dataset (and Columns), LabelSpace (and Hierarchy), TopK. Nothing reads, trains or prints."""
+"""Shared data types: Dataset (with Columns), LabelSpace (with Hierarchy), TopK."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Csr: TypeAlias = sp.csr_matrix
 PATH_SEPARATOR = " > "
 
 Progress = Callable[[str, int, int], None]
-"""Called as ``progress(step, done, total)`` by long work."""
+"""Called as ``progress(step, done, total)`` by long computations."""
 
 
 def no_progress(step: str, done: int, total: int) -> None:
@@ -33,7 +33,7 @@ def no_progress(step: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class TopK:
-    """The best labels of each document, best first; places without a label hold -1 and -inf.
+    """The k best labels of each document, best first, padded with -1 / -inf.
 
     >>> TopK.from_scores(np.array([[0.1, 0.9, 0.5]]), k=2).labels
     array([[1, 2]], dtype=int32)
@@ -45,8 +45,8 @@ class TopK:
     def __post_init__(self) -> None:
         if self.labels.ndim != 2 or self.labels.shape != self.scores.shape:
             raise DataError(
-                f"labels and scores of a TopK must be two tables of one shape, but are {self.labels.shape} and "
-                f"{self.scores.shape}; give one score for each label"
+                f"labels and scores of a TopK must be 2-dimensional and of equal shape, but have shapes "
+                f"{self.labels.shape} and {self.scores.shape}; pass one score per label"
             )
         object.__setattr__(self, "labels", np.ascontiguousarray(self.labels, dtype=np.int32))
         object.__setattr__(self, "scores", np.ascontiguousarray(self.scores, dtype=np.float32))
@@ -56,17 +56,17 @@ class TopK:
 
     @property
     def k(self) -> int:
-        """Places a document."""
+        """Labels per document."""
         return int(self.labels.shape[1])
 
     @staticmethod
     def empty(n: int, k: int) -> TopK:
-        """A TopK of nothing but padding."""
+        """A TopK of padding only."""
         return TopK(np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32))
 
     @staticmethod
     def from_scores(scores: npt.ArrayLike, k: int) -> TopK:
-        """Take the k best of a dense score table (n, n_labels); ties go to the smaller label, -inf is no label."""
+        """The k best of dense scores (n, n_labels); ties go to the smaller label id, -inf is no label."""
         table = np.asarray(scores, dtype=np.float32)
         order = np.argsort(-table, axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(table, order, axis=1)
@@ -90,7 +90,7 @@ class TopK:
         return top
 
     def padded(self, k: int) -> TopK:
-        """The same with exactly k places: cut, or filled with -1 / -inf."""
+        """The same with exactly k labels per document: truncated, or padded with -1 / -inf."""
         if self.k >= k:
             return TopK(self.labels[:, :k], self.scores[:, :k])
         out = TopK.empty(len(self), k)
@@ -99,7 +99,7 @@ class TopK:
         return out
 
     def at_least(self, score: float) -> TopK:
-        """The same without the places whose score is smaller.
+        """The same without labels of a lower score.
 
         >>> TopK.from_scores([[0.9, 0.1]], k=2).at_least(0.5).labels.tolist()
         [[0, -1]]
@@ -108,11 +108,11 @@ class TopK:
         return TopK(np.where(low, -1, self.labels), np.where(low, -np.inf, self.scores))
 
     def to_csr(self, n_labels: int) -> Csr:
-        """As a 0/1 matrix (n, n_labels) that marks the listed labels."""
-        listed = self.labels >= 0
-        indptr = np.concatenate([[0], np.cumsum(listed.sum(axis=1))])
+        """The labels as a 0/1 matrix (n, n_labels)."""
+        is_label = self.labels >= 0
+        indptr = np.concatenate([[0], np.cumsum(is_label.sum(axis=1))])
         ones = np.ones(int(indptr[-1]), np.float32)
-        matrix = sp.csr_matrix((ones, self.labels[listed], indptr), shape=(len(self), n_labels))
+        matrix = sp.csr_matrix((ones, self.labels[is_label], indptr), shape=(len(self), n_labels))
         matrix.sort_indices()
         return matrix
 
@@ -147,49 +147,49 @@ class Hierarchy:
         return np.stack([coo.row, coo.col], axis=1).astype(np.int32)
 
     def without(self, label: int) -> Hierarchy:
-        """The same with a label taken out: its children go to its parents, and it stands alone.
+        """The same with the edges of a label removed: its children become children of its parents.
 
         >>> Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3).without(1).edges.tolist()
         [[2, 0]]
         """
         edges = self.edges
-        below, above = edges[edges[:, 1] == label, 0], edges[edges[:, 0] == label, 1]
-        bridges = np.stack([np.repeat(below, len(above)), np.tile(above, len(below))], axis=1)
-        kept = edges[(edges != label).all(axis=1)]
-        return Hierarchy.from_edges(np.concatenate([kept, bridges]), self.parents.shape[0])
+        children, parents = edges[edges[:, 1] == label, 0], edges[edges[:, 0] == label, 1]
+        bridges = np.stack([np.repeat(children, len(parents)), np.tile(parents, len(children))], axis=1)
+        others = edges[(edges != label).all(axis=1)]
+        return Hierarchy.from_edges(np.concatenate([others, bridges]), self.parents.shape[0])
 
     def find_cycle(self) -> list[int]:
         """The labels of one cycle, each followed by one of its parents; empty where there is none."""
         unresolved = self._levels()[1]
         if not unresolved.any():
             return []
-        # Every unresolved label has an unresolved parent, so walking up from any of them must come round.
-        step, seen = int(np.flatnonzero(unresolved)[0]), {}
+        # Every unresolved label has an unresolved parent, so walking up from any of them must end in a cycle.
+        label, visited = int(np.flatnonzero(unresolved)[0]), {}
         walk: list[int] = []
-        while step not in seen:
-            seen[step] = len(walk)
-            walk.append(step)
-            above = self.parents.indices[self.parents.indptr[step] : self.parents.indptr[step + 1]]
-            step = int(above[unresolved[above]][0])
-        return walk[seen[step] :]
+        while label not in visited:
+            visited[label] = len(walk)
+            walk.append(label)
+            parents = self.parents.indices[self.parents.indptr[label] : self.parents.indptr[label + 1]]
+            label = int(parents[unresolved[parents]][0])
+        return walk[visited[label] :]
 
     def _levels(self) -> tuple[Ints, Bools]:
-        """Longest distance from a root, and which labels sit on or below a cycle."""
+        """Longest distance from a root, and which labels are on or below a cycle."""
         n = self.parents.shape[0]
         level = np.zeros(n, np.int32)
-        waiting = np.diff(self.parents.indptr).astype(np.int64)  # parents not yet placed
+        waiting = np.diff(self.parents.indptr).astype(np.int64)  # number of unresolved parents
         children = self.parents.T.tocsr()
         frontier = np.flatnonzero(waiting == 0)
-        placed = np.zeros(n, bool)
+        resolved = np.zeros(n, bool)
         while frontier.size:
-            placed[frontier] = True
+            resolved[frontier] = True
             block = children[frontier]
             below = block.indices
             np.maximum.at(level, below, np.repeat(level[frontier] + 1, np.diff(block.indptr)))
             np.subtract.at(waiting, below, 1)
             below = np.unique(below)
             frontier = below[waiting[below] == 0]
-        return level, ~placed
+        return level, ~resolved
 
     @cached_property
     def levels(self) -> Ints:
@@ -198,21 +198,21 @@ class Hierarchy:
 
     @cached_property
     def ancestors(self) -> Csr:
-        """Row l marks every label above l, itself left out. Shape (n_labels, n_labels)."""
-        reach, step = self.parents.copy(), self.parents
+        """Row l marks all ancestors of l, without l itself. Shape (n_labels, n_labels)."""
+        closure, step = self.parents.copy(), self.parents
         while step.nnz:
             step = step @ self.parents
-            before = reach.nnz
-            reach = reach + step
+            before = closure.nnz
+            closure = closure + step
             step.data[:] = 1.0
-            if reach.nnz == before:
+            if closure.nnz == before:
                 break
-        reach.data[:] = 1.0
-        reach.sort_indices()
-        return reach.tocsr()
+        closure.data[:] = 1.0
+        closure.sort_indices()
+        return closure.tocsr()
 
     def closed(self, Y: Csr) -> Csr:
-        """The 0/1 label matrix with every ancestor of a marked label marked too."""
+        """The 0/1 label matrix with the ancestors of all its labels added."""
         closure = (Y + Y @ self.ancestors).tocsr()
         closure.data = np.ones_like(closure.data, dtype=np.float32)
         closure.sort_indices()
@@ -221,7 +221,7 @@ class Hierarchy:
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """What is known of the labels: names in the order of their ids, synonyms, training counts, hierarchy.
+    """All labels: names in the order of their ids, synonyms, training counts, hierarchy.
 
     >>> space = LabelSpace(["cat", "dog"])
     >>> len(space), space.index["dog"]
@@ -229,9 +229,9 @@ class LabelSpace:
     """
 
     names: Sequence[str]
-    synonyms: Sequence[Sequence[str]] | None = None  # one list a label
-    counts: Longs | None = None  # (n_labels,) training documents of each label
-    n_documents: int = 0  # training documents in all
+    synonyms: Sequence[Sequence[str]] | None = None  # one list per label
+    counts: Longs | None = None  # (n_labels,) training documents per label
+    n_documents: int = 0  # number of training documents
     hierarchy: Hierarchy | None = None
 
     def __post_init__(self) -> None:
@@ -240,7 +240,7 @@ class LabelSpace:
             if values is not None and len(values) != n:
                 raise DataError(
                     f"there must be as many {what} as labels, but there are {len(values)} for {n} labels; "
-                    "give one for each label"
+                    "give one per label"
                 )
 
     def __len__(self) -> int:
@@ -248,17 +248,17 @@ class LabelSpace:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Name -> id. Two labels of one name are an error."""
+        """Name -> id. Duplicate names are an error."""
         index = {name: i for i, name in enumerate(self.names)}
         if len(index) != len(self.names):
             seen: set[str] = set()
-            twice = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-            raise DataError(f"label names must be unique, but {twice!r} stands twice; rename or merge the two")
+            duplicate = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            raise DataError(f"label names must be unique, but {duplicate!r} occurs twice; rename or merge the two")
         return index
 
     @property
     def are_named(self) -> bool:
-        """Whether the names say something: some of the first thousand hold a letter.
+        """Whether the names are words, not numbers: some of the first thousand have a letter.
 
         >>> LabelSpace(["cat", "dog"]).are_named, LabelSpace.numbered(2).are_named
         (True, False)
@@ -267,30 +267,29 @@ class LabelSpace:
 
     @property
     def are_paths(self) -> bool:
-        """Whether the names are paths: half of them or more lie below another step.
+        """Whether the names are paths: at least half of them have a parent.
 
         >>> LabelSpace(["food", "food > bread"]).are_paths, LabelSpace(["food", "bread"]).are_paths
         (True, False)
         """
-        below = sum(PATH_SEPARATOR in name and bool(prefixes(name)) for name in self.names)
-        return 0 < len(self) <= 2 * below
+        n_paths = sum(PATH_SEPARATOR in name and bool(prefixes(name)) for name in self.names)
+        return 0 < len(self) <= 2 * n_paths
 
     def with_paths(self, separator: str = PATH_SEPARATOR) -> LabelSpace:
-        """The same with the hierarchy that the names give as paths; prefixes that are no label yet are appended.
+        """The same with the hierarchy of the names as paths; prefixes that are not labels yet are appended.
 
-        Appended, as the names of a hierarchy file are: where documents carry leaves only, as in most catalogues, there
-        would be no level but one without them.
+        Documents often have leaf labels only: without the prefixes there would be one level.
 
         >>> space = LabelSpace(["food > bread > rye", "food > fish"]).with_paths()
         >>> space.names[2:], space.hierarchy.levels.tolist()
         (['food > bread', 'food'], [2, 1, 1, 0])
         """
-        alone = replace(self, hierarchy=None)
-        space = alone.extended(prefix for name in self.names for prefix in prefixes(name, separator))
+        flat = replace(self, hierarchy=None)
+        space = flat.extended(prefix for name in self.names for prefix in prefixes(name, separator))
         return replace(space, hierarchy=Hierarchy.from_edges(space._path_edges(space.names, separator), len(space)))
 
     def _path_edges(self, names: Iterable[str], separator: str = PATH_SEPARATOR) -> Ints:
-        """Rows (child, parent) of the names that have a prefix among the labels, of which the nearest counts."""
+        """Rows (child, parent): the nearest prefix of a name that is a label is its parent."""
         nearest = ((name, next(filter(self.index.__contains__, prefixes(name, separator)), None)) for name in names)
         pairs = [(self.index[name], self.index[parent]) for name, parent in nearest if parent is not None]
         return np.array(pairs, np.int32).reshape(-1, 2)
@@ -303,18 +302,18 @@ class LabelSpace:
 
     @staticmethod
     def numbered(n_labels: int) -> LabelSpace:
-        """Labels known by id alone: their names are '0', '1', ..."""
+        """Labels without names: they are called '0', '1', ..."""
         return LabelSpace([str(i) for i in range(n_labels)])
 
     def counted(self, Y: Csr) -> LabelSpace:
-        """The same with counts taken from the training labels Y (n, n_labels)."""
+        """The same with the counts of the training labels Y (n, n_labels)."""
         counts = np.bincount(Y.indices, minlength=len(self)).astype(np.int64)
         return replace(self, counts=counts, n_documents=int(Y.shape[0]))
 
     def extended(self, names: Iterable[str]) -> LabelSpace:
-        """The same with unknown names appended (no synonyms, count 0); ids so far stay as they are.
+        """The same with unknown names appended (no synonyms, count 0); existing ids do not change.
 
-        In a hierarchy of paths, a new path hangs below its nearest prefix; elsewhere a new label stands alone.
+        In a hierarchy of paths, the parent of a new path is its nearest prefix; otherwise a new label has no parent.
         """
         new = [name for name in dict.fromkeys(names) if name not in self.index]
         if not new:
@@ -332,7 +331,7 @@ class LabelSpace:
 
 
 def prefixes(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
-    """What lies above a path, nearest first; nothing where a step of it is blank.
+    """The prefixes of a path, longest first; none where a step of the path is blank.
 
     >>> prefixes("food > bread > rye")
     ['food > bread', 'food']
@@ -345,12 +344,12 @@ def prefixes(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a table are read, and which are to be found; a label is then called ``column: value``.
+    """The input and output columns of a table; a label of an output column is called ``column: value``.
 
-    ``outputs`` are groups: several columns are a chain of category levels, root first; a lone one is a group of one.
+    ``outputs`` are groups of columns: one column, or the levels of a category path, root first.
 
     >>> columns = Columns(("title", "price"), (("brand",), ("L0", "L1")))
-    >>> columns.output_names, columns.parted("L1: Tea"), columns.parted("Tea")
+    >>> columns.output_names, columns.split_label("L1: Tea"), columns.split_label("Tea")
     (('brand', 'L0', 'L1'), (2, 'Tea'), (-1, 'Tea'))
     """
 
@@ -363,39 +362,39 @@ class Columns:
         names = self.inputs + self.output_names
         for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
             if not given or not all(given):
-                raise DataError(f"{what} must name at least one column, but one is empty; give names such as title")
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
+                raise DataError(f"{what} must name at least one column, but one is empty; write for example title")
+        duplicates = [name for name in names if names.count(name) > 1]
+        if duplicates:
             raise DataError(
-                f"each column must be one input or one output, but {twice[0]!r} is named twice; name it once"
+                f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice; remove one"
             )
-        for name in self.output_names:  # else the column of a label could not be told from its name
+        for name in self.output_names:  # else a label's column would be ambiguous
             longer = [other for other in self.output_names if other.startswith(name + ": ")]
             if longer:
                 raise DataError(
-                    f"no output may begin with another and ': ', but {longer[0]!r} does with {name!r}; rename one"
+                    f"no output may start with another and ': ', but {longer[0]!r} starts with {name!r}; rename one"
                 )
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
-        """The output columns without their groups."""
+        """The output columns of all groups."""
         return tuple(name for group in self.outputs for name in group)
 
-    def parted(self, label: str) -> tuple[int, str]:
-        """The place among the output columns, and the value, of a label; -1 where it is of none of them."""
-        for place, column in enumerate(self.output_names):
+    def split_label(self, label: str) -> tuple[int, str]:
+        """The index of the output column, and the value, of a label; -1 where it belongs to none."""
+        for index, column in enumerate(self.output_names):
             if label.startswith(column + ": "):
-                return place, label[len(column) + 2 :]
+                return index, label[len(column) + 2 :]
         return -1, label
 
     def masks(self, labels: Iterable[str]) -> dict[str, Bools]:
-        """Which of the labels are of each output column. Shape (n_labels,) each.
+        """Which labels belong to each output column. Shape (n_labels,) each.
 
         >>> Columns(("title",), (("brand",), ("L0",))).masks(["brand: Tata", "L0: Tea"])["L0"].tolist()
         [False, True]
         """
-        places = np.array([self.parted(label)[0] for label in labels])
-        return {name: places == place for place, name in enumerate(self.output_names)}
+        indices = np.array([self.split_label(label)[0] for label in labels])
+        return {name: indices == index for index, name in enumerate(self.output_names)}
 
 
 @dataclass(frozen=True)
@@ -408,15 +407,15 @@ class Dataset:
     X: Csr | None = None
     ids: Sequence[str] | None = None
     name: str = ""
-    columns: Columns | None = None  # of the table that the documents are rows of
+    columns: Columns | None = None  # where the documents are rows of a table
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
-            raise DataError("a data set must have texts or features, but has neither; give texts=... or X=...")
+            raise DataError("a data set must have texts or features, but has neither; pass texts=... or X=...")
         if self.Y.shape[1] != len(self.labels):
             raise DataError(
-                f"Y must have one column a label, but has {self.Y.shape[1]} for {len(self.labels)} labels; "
-                "give the LabelSpace that Y was built with"
+                f"Y must have one column per label, but has {self.Y.shape[1]} for {len(self.labels)} labels; "
+                "pass the LabelSpace that Y was built with"
             )
         n = self.Y.shape[0]
         sizes = {
@@ -426,14 +425,16 @@ class Dataset:
         }
         for what, size in sizes.items():
             if size is not None and size != n:
-                raise DataError(f"there must be one of the {what} a document, but there are {size} for {n} documents")
+                raise DataError(
+                    f"there must be as many {what} as documents, but there are {size} for {n}; give one per document"
+                )
 
     def __len__(self) -> int:
         return int(self.Y.shape[0])
 
     @property
     def inputs(self) -> Csr | Sequence[str]:
-        """What a model is given: ready-made features where there are any, else the texts."""
+        """The input of a model: ready-made features where there are any, else the texts."""
         return self.X if self.X is not None else (self.texts or [])
 
     def rows(self, index: npt.ArrayLike) -> Dataset:

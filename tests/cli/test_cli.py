@@ -1,4 +1,4 @@
-"""The command line as a user meets it: what it prints, where, and its exit codes."""
+"""The command line: what it prints, where, and its exit codes."""
 
 import functools
 import io
@@ -14,6 +14,8 @@ from labelspace.data.labels import write_hierarchy, write_labels
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.features import Tfidf
+from labelspace.models import registry
+from labelspace.report.parameters import shown
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace
 
@@ -63,22 +65,42 @@ def test_train_says_what_it_did_and_shows_progress_on_stderr(run, texts):
     assert "labels: 40 of 40" in err
     saved = json.loads(Path("m/model.json").read_text())
     assert saved["model"]["params"]["C"] == 2
-    assert saved["model"]["params"]["seed"] == 3
+    assert saved["model"]["params"]["random_state"] == 3
 
 
 @pytest.mark.slow
-def test_train_has_a_default_method_and_place(run, texts):
+def test_train_has_a_default_method_and_folder(run, texts):
     code, out, _ = run("train", texts, "--json")
     assert code == 0
     assert json.loads(out)["model"] == "runs/texts-blend"
 
 
+def saved_features(model):
+    """Name and parameters of the features of each view of a saved model."""
+    views = json.loads(Path(model, "model.json").read_text())["features"]["state"]["features_"]["dict"]
+    return {view: (part["name"], part.get("params")) for view, part in views.items()}
+
+
 def test_settings_reach_the_features(run, texts):
     by = ("--method", "neighbors", "--out", "m")
+    assert run("train", texts, *by)[0] == 0
+    assert saved_features("m")["words"][0] == "tfidf"
     assert run("train", texts, *by, "--set", "features.ngrams=2", "--set", "features.max_features=none")[0] == 0
-    assert json.loads(Path("m/model.json").read_text())["features"]["params"]["ngrams"] == 2
+    assert saved_features("m")["words"][1]["ngrams"] == 2
     assert run("train", texts, *by, "--features", "hashing", "--set", "features.bits=12")[0] == 0
-    assert json.loads(Path("m/model.json").read_text())["features"]["name"] == "hashing"
+    assert saved_features("m")["words"] == ("hashing", {"ngrams": 1, "bits": 12, "sublinear": True, "idf": True})
+
+
+def test_settings_reach_the_features_of_every_member_of_a_blend(run, texts):
+    blend = ("--set", "members=neighbors:chars,label_tree,lexical", "--set", "n_folds=2", "--out", "b")
+    assert run("train", texts, *blend, "--set", "features.min_df=3")[0] == 0
+    made = saved_features("b")
+    assert {view: name for view, (name, _) in made.items()} == {"chars": "tfidf", "words": "tfidf", "text": "text"}
+    assert [made[view][1]["min_df"] for view in ("chars", "words")] == [3, 3]
+    assert [made[view][1]["analyzer"] for view in ("chars", "words")] == ["char", "word"]
+    assert run("train", texts, *blend, "--features", "hashing")[0] == 0
+    assert {name for name, _ in saved_features("b").values()} == {"hashing", "text"}
+    assert run("predict", "b", "w1 w2")[0] == 0
 
 
 def test_evaluate_json_is_one_object_with_the_declared_keys(run, texts, model):
@@ -108,32 +130,31 @@ def test_evaluate_prints_a_table_and_takes_other_ks(run, texts, model):
 
 def test_a_blend_gives_probabilities_and_abstains_where_they_are_low(run, texts, model):
     members = "members=neighbors,label_tree"
-    assert run("train", texts, "--set", members, "--set", "folds=2", "--out", "blend")[0] == 0
+    assert run("train", texts, "--set", members, "--set", "n_folds=2", "--out", "blend")[0] == 0
     assert 0 <= json.loads(run("evaluate", "blend", texts, "--json")[1])["ECE@5"] < 20
     text = "w1 w2 w3"
     every = json.loads(run("predict", "blend", text, "--json")[1])["results"][0]["labels"]
     bound = every[1]["score"] - 1e-6  # what is printed is rounded
-    least = ("--min-probability", str(bound))
-    some = json.loads(run("predict", "blend", text, *least, "--json")[1])["results"][0]["labels"]
+    flag = ("--min-probability", str(bound))
+    some = json.loads(run("predict", "blend", text, *flag, "--json")[1])["results"][0]["labels"]
     assert some == [tag for tag in every if tag["score"] >= bound]
     Path("lines.txt").write_text(text + "\n")
-    streamed = json.loads(run("predict", "blend", "--input", "lines.txt", *least)[1])
+    streamed = json.loads(run("predict", "blend", "--input", "lines.txt", *flag)[1])
     assert streamed["labels"] == some
     wrong = one_line(run("predict", "blend", text, "--min-probability", "1.5")[2])
     assert "between 0 and 1, but min_probability is 1.5" in wrong
-    assert (
-        "no label is right with a probability of 1 or more"
-        in run("predict", "blend", text, "--min-probability", "1")[1]
-    )
-    assert "but one_vs_rest does not; train blend" in one_line(
-        run("predict", model, text, "--min-probability", "0.5")[2]
-    )
+    assert "no label has a probability of at least 1" in run("predict", "blend", text, "--min-probability", "1")[1]
+    wrong = one_line(run("predict", model, text, "--min-probability", "0.5")[2])
+    assert "a probability needs a method that is calibrated, but one_vs_rest is not; train with --method" in wrong
 
 
-def test_compare_tells_no_features_to_a_method_that_reads_texts(run, texts):
-    settings = ("--set", "features.ngrams=2", "--set", "blend.members=neighbors", "--set", "blend.folds=1")
-    rows = json.loads(run("compare", texts, "--methods", "popular,blend", *settings, "--json")[1])["rows"]
-    assert all("error" not in row for row in rows)
+def test_compare_sets_no_features_for_a_method_that_reads_texts(run, texts):
+    settings = ("--set", "features.ngrams=2", "--set", "blend.members=neighbors", "--set", "blend.n_folds=2")
+    out = run("compare", texts, "--methods", "popular,blend,lexical", *settings, "--json")[1]
+    assert all("error" not in row for row in json.loads(out)["rows"])
+    models = Path("runs/texts-compare/models")
+    assert saved_features(models / "blend")["words"][1]["ngrams"] == 2
+    assert saved_features(models / "lexical")["text"][0] == "text"
 
 
 def test_predict_prints_names_synonyms_and_scores(run, data, model):
@@ -152,7 +173,7 @@ def test_predict_prints_names_synonyms_and_scores(run, data, model):
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.csv", "in.parquet", "in.jsonl.gz"])
 def test_predict_streams_files_and_keeps_ids(run, data, model, name, monkeypatch):
-    monkeypatch.setattr("labelspace.experiment.BATCH", 7)
+    monkeypatch.setattr("labelspace.tagger.STREAM_BATCH", 7)
     part = data[1].rows(range(20))
     ids = [f"doc {i}" for i in range(20)]
     write_dataset(Dataset(part.Y, part.labels, texts=part.texts, ids=ids), name)
@@ -201,7 +222,7 @@ def test_compare_at_another_k(run, texts):
     assert "P@7" in Path("runs/texts-compare/report.html").read_text()
 
 
-def test_json_lines_are_known_without_their_ending(run, data, model, monkeypatch):
+def test_json_lines_are_detected_without_an_extension(run, data, model, monkeypatch):
     line = json.dumps({"id": "x7", "text": data[1].texts[0]}) + "\n"
     Path("in.ndjson").write_text(line)
     code, out, _ = run("predict", model, "--input", "in.ndjson", "--k", "1")
@@ -231,7 +252,7 @@ def test_convert_keeps_the_labels_of_the_target_folder(run, tmp_path):
     assert Path("dst/n.csv").read_text().split()[1:] == ["0,x,b", "1,y,a"]
 
 
-def test_the_version_is_told(run):
+def test_the_version_is_shown(run):
     assert run("--version")[1].startswith("labelspace 0.")
 
 
@@ -244,10 +265,40 @@ def test_methods_lists_every_method(run):
     assert next(m for m in listed["methods"] if m["name"] == "one_vs_rest")["defaults"]["C"] == 0.5
 
 
+def test_methods_shows_one_method_with_its_parameters(run):
+    code, out, err = run("methods", "one_vs_rest")
+    assert (code, err) == (0, "")
+    method = registry.method("one_vs_rest")
+    assert out.startswith(f"one_vs_rest: {method.title}\n")
+    assert "docs/methods/one_vs_rest.md" in out
+    for name, declared in method.params.items():
+        (row,) = (line for line in out.splitlines() if line.split()[:1] == [name])
+        assert row.split()[1] == shown(declared.default)
+        assert declared.meaning.split()[0] in row
+
+
+@pytest.mark.parametrize("name", registry.METHODS)
+def test_the_parameters_of_every_method_as_json(run, name):
+    code, out, _ = run("methods", name, "--json")
+    listing = json.loads(out)
+    assert code == 0
+    assert listing["name"] == name
+    defaults = {row["name"]: row["default"] for row in listing["parameters"]}
+    assert defaults == registry.method(name).defaults()
+    assert all(row["type"] and row["constraint"] and row["meaning"] for row in listing["parameters"])
+
+
+def test_an_unknown_method_is_one_line(run):
+    code, out, err = run("methods", "label_three")
+    assert (code, out) == (2, "")
+    assert "there is no method 'label_three'; did you mean 'label_tree'?" in one_line(err)
+
+
 def test_data_stats_counts(run, texts, features):
     code, out, _ = run("data", "stats", texts)
     assert code == 0
     assert "hierarchy depth" in out
+    assert "labels per document" in out
     parts = json.loads(run("data", "stats", features, "--json")[1])["parts"]
     assert parts["train"]["documents"] == 700
     assert parts["test"]["features"] == 600
@@ -276,21 +327,33 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("train", "texts", "--method", "magic"), "there is no method 'magic'"),
         (("train", "texts", "--set", "color=1"), "blend has no parameter 'color'"),
         (("train", "texts", "--set", "color"), "--set must be KEY=VALUE"),
-        (("train", "texts", "--set", "features.ngrams=1"), "blend reads texts itself, but features.ngrams is set"),
+        (("train", "texts", "--set", "features.color=1"), "tfidf has no parameter 'color'; its parameters are: ngrams"),
+        (
+            ("train", "texts", "--method", "lexical", "--features", "hashing"),
+            "lexical reads texts itself, but features is",
+        ),
+        (
+            ("train", "texts", "--method", "lexical", "--set", "features.min_df=3"),
+            "but features.min_df is set; leave it",
+        ),
+        (
+            ("train", "texts", "--method", "text2text", "--features", "tfidf"),
+            "text2text reads texts itself, but features",
+        ),
         (("train", "texts", "--method", "popular", "--set", "features.color=1"), "tfidf has no parameter 'color'"),
         (("train", "texts", "--method", "popular", "--features", "magic"), "one of tfidf, hashing"),
         (("train", "texts", "--out", "texts"), "holds other files"),
         (("train", "--bogus"), "No such option: --bogus"),
         (("train",), "Missing argument 'DATA'"),
         (("evaluate", "nowhere", "texts"), "does not exist; give the folder"),
-        (("evaluate", "model", "texts", "--k", "1,x"), "--k must be whole numbers"),
+        (("evaluate", "model", "texts", "--k", "1,x"), "--k must be integers of at least 1 separated by commas"),
         (("evaluate", "model", "texts", "--k", "1,5000"), "k must be at most the number of labels, but is 5000"),
         (("evaluate", "model", "features"), "reads texts, but the data holds ready-made features"),
-        (("evaluate", "model", "only"), "must hold a test file, but has none"),
+        (("evaluate", "model", "only"), "must have a test file, but has none"),
         (("train", "texts", "--method", "popular", "--set", "features.ngrams=9"), "ngrams of tfidf must be"),
-        (("predict", "model"), "texts or --input FILE, one of the two"),
-        (("predict", "model", "x", "--input", "y"), "one of the two"),
-        (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the name"),
+        (("predict", "model"), "either texts or --input FILE"),
+        (("predict", "model", "x", "--input", "y"), "either texts or --input FILE"),
+        (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the path"),
         (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
         (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),
@@ -359,14 +422,14 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
     data = planted(n=400, d=200, l=30, texts=True, seed=1)
     write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
     command = [sys.executable, "-m", "labelspace", "train", "train.jsonl", "--method", "poincare", "--out", "m"]
-    command += ["--set", "epochs=1000000", "--set", "learners=3"]  # would not end by itself
+    command += ["--set", "epochs=1000000", "--set", "n_estimators=3"]  # would not end by itself
     pipes = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # deaf to it in the background of a shell
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # ignored in the background of a shell
     with subprocess.Popen(command, cwd=tmp_path, preexec_fn=heard, **pipes) as process:
         while not process.stderr.readline().startswith("batches: "):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "error: stopped before it was done; no model was saved"
+    assert err.splitlines()[-1] == "error: interrupted; no model was saved"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]

@@ -36,9 +36,9 @@ def names(labels):
 
 
 def in_order(labels, space):
-    """Whether the ancestors of each label stand before it."""
+    """Whether the ancestors of each label are ranked before it."""
     ids = [space.index[name] for name in names(labels)]
-    return all(set(space.hierarchy.ancestors[label].indices) <= set(ids[:place]) for place, label in enumerate(ids))
+    return all(set(space.hierarchy.ancestors[label].indices) <= set(ids[:rank]) for rank, label in enumerate(ids))
 
 
 def test_consistent_predictions_in_every_form(run, hierarchy_folder, model, data):
@@ -55,11 +55,11 @@ def test_consistent_predictions_in_every_form(run, hierarchy_folder, model, data
     _, streamed, _ = run("predict", model, "--input", "lines.txt", "--k", "6", "--consistent")
     assert [json.loads(line)["labels"] for line in streamed.splitlines()] == [row["labels"] for row in closed]
     _, table, _ = run("predict", model, texts[0], "--k", "6", "--consistent")
-    places = [table.index(f" {name} ") for name in names(closed[0]["labels"])]
-    assert places == sorted(places)
+    positions = [table.index(f" {name} ") for name in names(closed[0]["labels"])]
+    assert positions == sorted(positions)
 
 
-def test_the_figures_stand_in_json_and_table(run, hierarchy_folder, model):
+def test_the_metrics_are_in_json_and_table(run, hierarchy_folder, model):
     loose = json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])
     closed = json.loads(run("evaluate", model, hierarchy_folder, "--consistent", "--json")[1])
     assert list(loose["by_level"]) == ["0", "1", "2"]
@@ -76,14 +76,14 @@ def test_the_figures_stand_in_json_and_table(run, hierarchy_folder, model):
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_level_figures_look_beyond_the_places_measured(run, hierarchy_folder, model):
+def test_level_metrics_use_more_ranks_than_k(run, hierarchy_folder, model):
     narrow, wide = (json.loads(run("evaluate", model, hierarchy_folder, "--k", k, "--json")[1]) for k in ("1", "40"))
     for level in narrow["by_level"]:
         assert narrow["by_level"][level]["accuracy"] == wide["by_level"][level]["accuracy"]
     assert narrow["deepest_accuracy"] == wide["deepest_accuracy"]
 
 
-def test_the_hierarchy_of_the_data_goes_before_that_of_the_model(run, hierarchy_folder, model):
+def test_the_hierarchy_of_the_data_takes_precedence_over_that_of_the_model(run, hierarchy_folder, model):
     saved = json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])
     (hierarchy_folder / "hierarchy.tsv").unlink()
     assert json.loads(run("evaluate", model, hierarchy_folder, "--json")[1])["by_level"] == saved["by_level"]
@@ -97,8 +97,8 @@ def test_paths_are_a_hierarchy_without_a_file(run, paths):
     assert (stats["labels"], stats["labels in use"], stats["hierarchy depth"]) == (5, 3, 3)
     assert run("train", paths, "--method", "neighbors", "--out", "m")[0] == 0
     _, out, _ = run("predict", "m", "rye bread", "--k", "3", "--consistent", "--json")
-    wanted = ["food", "food > bread", "food > bread > rye"]
-    assert names(json.loads(out)["results"][0]["labels"]) == wanted
+    expected = ["food", "food > bread", "food > bread > rye"]
+    assert names(json.loads(out)["results"][0]["labels"]) == expected
     figures = json.loads(run("evaluate", "m", paths, "--consistent", "--k", "1,3", "--json")[1])
     assert [level["accuracy"] for level in figures["by_level"].values()] == [100, 100, 100]
     assert [level["n_na"] for level in figures["by_level"].values()] == [0, 0, 8]

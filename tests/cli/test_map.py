@@ -1,4 +1,4 @@
-"""``labelspace map`` as a user meets it, on a method whose label points are known."""
+"""``labelspace map``, on a method whose label points are known."""
 
 import json
 from pathlib import Path
@@ -6,26 +6,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from labelspace.models import registry
 from labelspace.models.popular import Popular
 from labelspace.models.registry import create
 from labelspace.tagger import Tagger
 
 
-@pytest.fixture
-def hyperbolic(monkeypatch):
-    """Let ``popular`` place a label the nearer to the center the more documents it has, and none that has none."""
+class Hyperbolic(Popular):
+    """Has points: frequent labels are near the center, and labels without documents have none."""
+
+    name = "hyperbolic"
 
     def label_points(self):
         share = np.where(self.share_ > 0, self.share_, np.nan)
         return np.stack([0.9 - 0.8 * share, 0 * share], axis=1).astype(np.float32)
 
-    monkeypatch.setattr(Popular, "label_points", label_points)
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setitem(registry.METHODS, "hyperbolic", f"{__name__}:Hyperbolic")
 
 
 @pytest.fixture
 def tagger(run):
     texts = ["bread", "bread dough", "fish", "fish"]
-    Tagger("popular").fit(texts, [["baking", "</script>"], ["baking"], ["fish", "baking"], ["fish"]]).save("model")
+    Tagger("hyperbolic").fit(texts, [["baking", "</script>"], ["baking"], ["fish", "baking"], ["fish"]]).save("model")
     return "model"
 
 
@@ -34,7 +39,7 @@ def embedded(path):
     return json.loads(page.split('id="data">')[1].split("</script>")[0])
 
 
-def test_a_tagger_is_drawn_to_the_default_place(run, hyperbolic, tagger):
+def test_a_tagger_is_drawn_to_the_default_file(run, tagger):
     code, out, err = run("map", tagger)
     assert code == 0
     assert err == ""
@@ -43,31 +48,32 @@ def test_a_tagger_is_drawn_to_the_default_place(run, hyperbolic, tagger):
     assert "Labels of model" in Path("map.html").read_text(encoding="utf-8")
 
 
-def test_json_and_another_place(run, hyperbolic, tagger):
+def test_json_and_another_file(run, tagger):
     code, out, _ = run("map", tagger, "--out", "pages/mine.html", "--json")
     assert code == 0
     assert json.loads(out) == {"map": "pages/mine.html", "n_labels": 3, "n_left_out": 0, "spearman": -1.0}
     assert embedded("pages/mine.html")["counts"] == [1, 3, 2]
 
 
-def test_a_bare_model_without_names_is_drawn_by_number(run, hyperbolic):
-    create("popular").fit(np.eye(3), np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1]])).save("bare")
+def test_a_bare_model_without_names_is_drawn_by_number(run):
+    create("hyperbolic").fit(np.eye(3), np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1]])).save("bare")
     code, out, _ = run("map", "bare")
     assert code == 0
-    assert out == "map.html: 2 labels, Spearman's correlation of norm and frequency: none\n"
+    assert out == "map.html: 2 labels, Spearman's correlation of norm and frequency: undefined\n"
     assert embedded("map.html")["names"] == ["0", "2"]
 
 
-def test_a_method_without_points_says_which_has_them(run, tagger):
-    code, _, err = run("map", tagger)
+def test_a_method_without_points_says_which_has_them(run):
+    Tagger("popular").fit(["bread", "bread"], [["baking"], ["fish"]]).save("popular")
+    code, _, err = run("map", "popular")
     assert code == 2
     assert err.startswith(
-        "error: a map needs a point in the Poincaré ball for each label, but popular has none; train "
+        "error: a map needs a point in the Poincaré ball for each label, but popular has none; train with --method"
     )
     assert not Path("map.html").exists()
 
 
-def test_a_place_that_cannot_be_written_is_refused_and_nothing_stays(run, hyperbolic, tagger):
+def test_a_path_that_cannot_be_written_is_rejected_and_nothing_is_left(run, tagger):
     Path("folder").mkdir()
     Path("file").write_text("mine")
     for out in ("folder", "file/map.html"):
@@ -79,7 +85,7 @@ def test_a_place_that_cannot_be_written_is_refused_and_nothing_stays(run, hyperb
     assert Path("file").read_text() == "mine"
 
 
-def test_a_failed_write_leaves_the_old_page(run, hyperbolic, tagger, monkeypatch):
+def test_a_failed_write_leaves_the_old_page(run, tagger, monkeypatch):
     Path("map.html").write_text("old")
     monkeypatch.setattr("labelspace.report.map.map_page", lambda *_: "a lone surrogate \ud800")
     assert run("map", tagger)[0] == 2
@@ -90,7 +96,7 @@ def test_a_failed_write_leaves_the_old_page(run, hyperbolic, tagger, monkeypatch
 def test_a_real_model_is_drawn(run):
     texts = ["bread", "bread dough", "fish", "grilled fish"] * 10
     names = [["baking", "food"], ["baking", "food"], ["fish", "food"], ["fish", "grilling"]] * 10
-    Tagger("poincare", dimension=2, epochs=5).fit(texts, names).save("model")
+    Tagger("poincare", embedding_dim=2, epochs=5).fit(texts, names).save("model")
     code, out, _ = run("map", "model", "--json")
     assert code == 0
     assert json.loads(out)["n_labels"] == 4

@@ -1,4 +1,4 @@
-"""`labelspace tree` as a user meets it."""
+"""`labelspace tree`."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from labelspace import create
-from labelspace.errors import NotFittedError, ParameterError
+from labelspace.constraints import one_of
+from labelspace.errors import NotFittedError
+from labelspace.estimator import param
 from labelspace.labels.tree import TreeNodes
+from labelspace.models import registry
 from labelspace.models.popular import Popular
 from labelspace.tagger import Tagger
 
@@ -18,20 +21,29 @@ LABELS = [["baking"], ["baking", "white bread"], ["fish"], ["fish", "grilling"],
 
 @pytest.fixture
 def model(run):
-    Tagger("label_tree", max_leaf=2, branching=2).fit(TEXTS, LABELS).save("model")
+    Tagger("label_tree", max_leaf_size=2, branching_factor=2).fit(TEXTS, LABELS).save("model")
     return "model"
 
 
-@pytest.fixture
-def chain_like(run, monkeypatch):
-    """Let ``popular`` have a chain of 41 labels for a tree, and 41 labels."""
-    first, last, label = np.zeros((3, 81), np.int32)
-    inner = np.arange(0, 80, 2)
-    first[inner], last[inner], label[inner] = inner + 1, inner + 3, -1
-    label[inner + 1], label[-1] = np.arange(40), 40
-    monkeypatch.setattr(Popular, "label_trees", lambda self: [TreeNodes(first, last, label)])
-    create("popular").fit(np.eye(41), np.eye(41)).save("bare")
-    return "bare"
+class ChainLike(Popular):
+    """Has a chain of 41 labels for a tree."""
+
+    name = "chain_like"
+
+    def label_trees(self):
+        first, last, label = np.zeros((3, 81), np.int32)
+        inner = np.arange(0, 80, 2)
+        first[inner], last[inner], label[inner] = inner + 1, inner + 3, -1
+        label[inner + 1], label[-1] = np.arange(40), 40
+        return [TreeNodes(first, last, label)]
+
+
+class ChainLikeWithBalance(ChainLike):
+    """The same with a parameter that would balance the tree."""
+
+    name = "chain_like_with_balance"
+
+    balance: str = param("auto", one_of("auto", "always"), "Whether the tree is rebalanced.")
 
 
 def test_text_goes_to_stdout_with_the_figures_first(run, model):
@@ -39,7 +51,7 @@ def test_text_goes_to_stdout_with_the_figures_first(run, model):
     assert code == 0
     assert err == ""
     lines = out.splitlines()
-    assert lines[0] == "4 labels, height 2, balance 1.00, mean depth 2.0, 7 nodes, at most 2 children a node"
+    assert lines[0] == "4 labels, height 2, balance 1.00, mean depth 2.0, 7 nodes, at most 2 children per node"
     assert lines[1] == "4 labels: baking, fish, grilling, …"
     assert sorted(line.split("─ ")[1] for line in lines if ": " not in line and "─" in line) == [
         "baking",
@@ -91,7 +103,7 @@ def test_a_file_gets_what_stdout_would(run, model, form):
 
 
 def test_a_forest_shows_every_tree(run):
-    Tagger("label_tree", max_leaf=2, branching=2, trees=3).fit(TEXTS, LABELS).save("forest")
+    Tagger("label_tree", max_leaf_size=2, branching_factor=2, n_estimators=3).fit(TEXTS, LABELS).save("forest")
     _, out, _ = run("tree", "forest")
     heads = [line.partition(":")[0] for line in out.splitlines() if line.startswith("tree ")]
     assert heads == ["tree 1 of 3", "tree 2 of 3", "tree 3 of 3"]
@@ -107,7 +119,7 @@ def test_a_bare_model_without_names_is_shown_by_number(run):
     create("label_tree").fit(np.eye(4), np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1], [0, 0, 1]])).save("bare")
     code, out, _ = run("tree", "bare", "--format", "newick")
     assert code == 0
-    assert out in ("(0,2);\n", "(2,0);\n")  # label 1 has no documents and no place in the tree
+    assert out in ("(0,2);\n", "(2,0);\n")  # label 1 has no documents and is not in the tree
 
 
 def test_a_single_label(run):
@@ -124,14 +136,17 @@ def test_names_with_line_ends_stay_on_their_lines(run):
     assert "\x1b" not in out
 
 
-def test_a_chain_is_warned_of(run, chain_like, monkeypatch):
-    code, out, _ = run("tree", chain_like)
+def test_a_chain_is_warned_of(run, monkeypatch):
+    for cls in (ChainLike, ChainLikeWithBalance):
+        monkeypatch.setitem(registry.METHODS, cls.name, f"{__name__}:{cls.__name__}")
+        cls().fit(np.eye(41), np.eye(41)).save(cls.name)
+    code, out, _ = run("tree", "chain_like")
     assert code == 0
-    warning = "warning: the tree is chain-like: height 40 for 41 labels; train with --set "
+    warning = "warning: the tree is degenerate, of height 40 for 41 labels; train with --set "
     assert out.splitlines()[1] == warning + "tree=balanced"
-    assert warning not in run("tree", chain_like, "--format", "newick")[1]
-    monkeypatch.setattr(Popular, "rules", {**Popular.rules, "balance": None})
-    assert run("tree", chain_like, "--out", "file")[1].splitlines()[1] == warning + "balance=always"
+    assert warning not in run("tree", "chain_like", "--format", "newick")[1]
+    out = run("tree", "chain_like_with_balance", "--out", "file")[1]
+    assert out.splitlines()[1] == warning + "balance=always"
 
 
 def test_a_method_without_a_tree_says_which_has_one(run):
@@ -141,7 +156,7 @@ def test_a_method_without_a_tree_says_which_has_one(run):
     assert out == ""
     assert err == (
         "error: a tree needs a method that puts its labels into one, but popular has none; "
-        "train with --method hierarchicalxc, label_tree, secseq or treespace\n"
+        "train with --method label_tree, hierarchicalxc, secseq, mlc2seq or treespace\n"
     )
     assert not Path("file").exists()
 
@@ -163,7 +178,7 @@ def test_bad_input_is_one_line_and_exit_code_2(run, model, args, message):
 
 
 def test_trees_of_a_model_are_numbered_from_their_own_root():
-    model = create("label_tree", max_leaf=2, branching=2, trees=2, tree="kmeans")
+    model = create("label_tree", max_leaf_size=2, branching_factor=2, n_estimators=2, tree="kmeans")
     with pytest.raises(NotFittedError):
         model.label_trees()
     rng = np.random.default_rng(0)
@@ -177,5 +192,3 @@ def test_trees_of_a_model_are_numbered_from_their_own_root():
         leaf = nodes.label >= 0
         assert not nodes.first_child[leaf].any()
         assert not nodes.last_child[leaf].any()
-    with pytest.raises(ParameterError, match="random has none"):
-        create("random").label_trees()

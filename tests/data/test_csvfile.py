@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.data.csvfile import csv_records, format_labels, open_csv, parse_labels
-from labelspace.data.records import Place, Record
+from labelspace.data.records import Location, Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
 
@@ -48,12 +48,12 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
         ("", r"a\.csv:1: expected a header with a column 'text' or 'features', but it has: nothing; name the columns"),
         (
             "title;labels\nx;y\n",
-            r"a\.csv:1: expected a header with .*, but it has: title;labels; name .* commas between",
+            r"a\.csv:1: expected a header with .*, but it has: title;labels; name .* separated by commas",
         ),
-        ("text,text\nx,y\n", r"a\.csv:1: expected each column once, but 'text' stands twice; rename one of them"),
+        ("text,text\nx,y\n", r"a\.csv:1: expected unique columns, but 'text' occurs twice; rename one of them"),
         (
             "text,labels\nx\n",
-            r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that hold commas",
+            r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that contain commas",
         ),
         ("text,labels\nx,y\na,b,c\n", r"a\.csv:3: expected 2 cells as in the header, but there are 3; quote"),
         (
@@ -75,7 +75,7 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
         ),
         ("text,labels\nx,[1.5]\n", r"a\.csv:2: expected labels to be names or ids, but one is 1.5"),
         (b"text,labels\nx,y\ncaf\xe9,z\n", r"a\.csv:3: expected UTF-8 text, but byte 4 of the line is 0xe9; save"),
-        ("text,labels\n", r"a\.csv must hold at least one document, but holds none"),
+        ("text,labels\n", r"a\.csv must hold at least one document, but has none"),
     ],
 )
 def test_malformed_files(tmp_path, text, message):
@@ -92,7 +92,7 @@ def test_labels_left_aside_are_not_even_checked(tmp_path):
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4, unique=True))
 def test_any_names_read_back_from_the_cell(names):
-    assert parse_labels(format_labels(names), Place("a.csv", 2)) == tuple(names)
+    assert parse_labels(format_labels(names), Location("a.csv", 2)) == tuple(names)
 
 
 @pytest.mark.parametrize(

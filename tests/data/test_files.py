@@ -1,4 +1,4 @@
-"""Opening, gzip, and writing whole or not at all."""
+"""Opening, gzip, and atomic writing."""
 
 import gzip
 import os
@@ -16,7 +16,7 @@ from labelspace.types import Dataset, LabelSpace
 
 def test_a_missing_file_is_named(tmp_path):
     with (
-        pytest.raises(DataError, match=r"must exist, but .*none\.txt does not; check the name"),
+        pytest.raises(DataError, match=r"must exist, but .*none\.txt does not; check the path"),
         reading(tmp_path / "none.txt"),
     ):
         pass
@@ -36,7 +36,7 @@ def test_a_folder_is_no_file(tmp_path):
 def test_a_damaged_gzip_file(tmp_path, spoil):
     path = tmp_path / "a.txt.gz"
     path.write_bytes(spoil(gzip.compress(os.urandom(2000))))
-    with pytest.raises(DataError, match=r"a\.txt\.gz must be readable, but is not .*; fetch or compress it again"):
+    with pytest.raises(DataError, match=r"a\.txt\.gz must be readable, but is not .*; download or compress it again"):
         with reading(path) as file:
             file.read()
 
@@ -102,7 +102,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_in_the_place_of_a_folder(tmp_path):
+def test_a_file_where_a_folder_should_be(tmp_path):
     (tmp_path / "a").write_text("")
     with pytest.raises(
         DataError, match=r"must be written to .*but that failed \(.*\); free some space or give another name"
@@ -123,7 +123,7 @@ def test_a_link_is_written_through(tmp_path):
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet"])
 def test_half_a_character_cannot_be_written(tmp_path, name):
     dataset = Dataset(sp.csr_matrix((1, 1), dtype="f4"), LabelSpace(["a"]), texts=["x\ud83d"])
-    with pytest.raises(DataError, match=r"must be valid Unicode, but holds the lone surrogate '\\ud83d'; replace it"):
+    with pytest.raises(DataError, match=r"must be valid Unicode, but has the lone surrogate '\\ud83d'; replace it"):
         write_dataset(dataset, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

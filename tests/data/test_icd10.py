@@ -34,8 +34,8 @@ def test_every_description_stays_in_train_and_the_seed_decides(parts):
     train, test = parts
     own = train.labels.hierarchy.levels
     deepest = [row.indices[own[row.indices].argmax()] for row in test.Y[:50]]
-    described = {i: text for i, text in enumerate(train.texts[: len(train.labels)])}
-    assert all(described[label] == train.labels.synonyms[label][0] for label in deepest)
+    descriptions = {i: text for i, text in enumerate(train.texts[: len(train.labels)])}
+    assert all(descriptions[label] == train.labels.synonyms[label][0] for label in deepest)
     again, other = icd10(seed=0)[1], icd10(seed=1)[1]
     assert again.texts == test.texts
     assert other.texts != test.texts

@@ -37,7 +37,7 @@ def test_without_synonyms(tmp_path):
     [
         ('{"name": "b"}', r"expected 'label' to be a name, but it is None; write \{\"label\": \"name\"\}"),
         ('{"label": ""}', r"expected 'label' to be a name, but it is ''"),
-        ('{"label": "a"}', r"expected each label once, but 'a' stands on line 1 too; rename or merge the two"),
+        ('{"label": "a"}', r"expected each label once, but 'a' is in line 1 too; rename or merge the two"),
         ('{"label": "b", "alt": "c"}', r"expected 'alt' to be a list of names, but it is 'c'; write"),
         ('{"label": "b", "alt": [1]}', r"expected 'alt' to be a list of names, but it is '\[1\]'"),
         ("", r"expected a JSON object, but the line is blank; remove the line"),
@@ -84,22 +84,20 @@ def test_a_cycle_is_named(tmp_path, text, message):
 @pytest.mark.parametrize("line", ["alone", "a\tb\tc", "\tb", "a\t", "a b"])
 def test_malformed_edges(tmp_path, line):
     (tmp_path / "hierarchy.tsv").write_text("a\tb\n" + line + "\n")
-    with pytest.raises(
-        DataError, match=r"hierarchy\.tsv:2: expected child<TAB>parent, but found .*; write two names with one tab"
-    ):
+    with pytest.raises(DataError, match=r"hierarchy\.tsv:2: expected child<TAB>parent, but found .*; write two names"):
         read_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["a"]))
 
 
 @pytest.mark.parametrize("names", [["#a", "b"], ["a\tb", "c"], ["a", "b\n"]])
 def test_names_that_would_not_read_back_are_refused(tmp_path, names):
     space = LabelSpace(names, hierarchy=Hierarchy.from_edges([[0, 1]], 2))
-    with pytest.raises(DataError, match=r"must have no tab or line end, .* but there is the edge .*; rename the label"):
+    with pytest.raises(DataError, match=r"must not contain tabs or line ends, .* but there is the edge .*; rename"):
         write_hierarchy(tmp_path / "hierarchy.tsv", space)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_to_write(tmp_path):
-    with pytest.raises(DataError, match=r"there must be a hierarchy to write .*, but the label space has none; leave"):
+    with pytest.raises(DataError, match=r"a hierarchy is needed to write .*, but the label space has none; leave"):
         write_hierarchy(tmp_path / "hierarchy.tsv", LabelSpace(["a"]))
 
 
@@ -184,12 +182,12 @@ def test_feature_files_have_paths_too(tmp_path):
         (
             ["[1]", '["a"]'],
             None,
-            r"a\.jsonl:2: expected all labels to be ids as on other lines, but one is the name 'a'; put labels",
+            r"a\.jsonl:2: expected all labels to be ids, as in other lines, but one is the name 'a'; add a labels",
         ),
         (
             ["[1]", "[1000000000]"],
             None,
-            r"a\.jsonl:2: expected at most 50000000 labels without names, but there are 1000000001",
+            r"a\.jsonl:2: expected at most 50000000 labels without names, but the ids need 1000000001",
         ),
     ],
 )

@@ -54,7 +54,7 @@ def test_ids_as_labels(tmp_path):
         ({"text": [1, 2]}, r"a\.parquet:1: expected 'text' to be a string, but it is 1; write"),
         ({"text": ["a"], "labels": ["b"]}, r"a\.parquet:1: expected 'labels' to be a list, but it is 'b'"),
         ({"features": ["1:1", "1:1 x"]}, r"a\.parquet:2: expected index:value .*, but found 'x'"),
-        ({"text": pa.array([], pa.string())}, r"a\.parquet must hold at least one document, but holds none"),
+        ({"text": pa.array([], pa.string())}, r"a\.parquet must hold at least one document, but has none"),
     ],
 )
 def test_malformed_tables(tmp_path, columns, message):

@@ -44,7 +44,7 @@ def test_fields_and_their_defaults(tmp_path):
             r"expected a JSON object, but the line is not JSON \(Unterminated string .*, column 10\); correct the line",
         ),
         pytest.param("[" * 100_000, r"expected a JSON object, but the line is not JSON \(.*recursion.*\)", id="deep"),
-        ('["text"]', r"expected a JSON object, but the line holds a list; write \{...\} on every line"),
+        ('["text"]', r"expected a JSON object, but the line is a list; write \{...\} on every line"),
         (
             '{"labels": ["a"]}',
             r"expected 'text' \(a string\) or 'features', but there is neither; give every document one",
@@ -53,7 +53,7 @@ def test_fields_and_their_defaults(tmp_path):
         ('{"text": 3}', r"expected 'text' to be a string, but it is 3; write it in quotes"),
         ('{"text": ["a"]}', r"expected 'text' to be a string, but it is \['a'\]; write"),
         ('{"text": "half \\ud83d"}', r"expected valid Unicode, but there is the lone surrogate '\\ud83d'; remove"),
-        ('{"text": "a", "id": true}', r"expected 'id' to be a string or a whole number, but it is true; write"),
+        ('{"text": "a", "id": true}', r"expected 'id' to be a string or an integer, but it is true; write"),
         (
             '{"text": "a", "labels": "b"}',
             r"expected 'labels' to be a list, but it is 'b'; write \[\"name\", ...\] or \[id",
@@ -67,8 +67,8 @@ def test_fields_and_their_defaults(tmp_path):
             r"expected a label id from 0 to 2147483646, but one is -1; correct it, or write a",
         ),
         ('{"features": [1, 2]}', r"expected 'features' as \"3:0.5 17:1\" or \{\"3\": 0.5\}, but it is \[1, 2\]; write"),
-        ('{"features": {"a": 1}}', r"expected whole numbers as keys of 'features', but one is 'a'; write the index"),
-        ('{"features": {"1:2 3": 1}}', r"expected whole numbers as keys of 'features', but one is '1:2 3'; write"),
+        ('{"features": {"a": 1}}', r"expected integers as keys of 'features', but one is 'a'; write the index"),
+        ('{"features": {"1:2 3": 1}}', r"expected integers as keys of 'features', but one is '1:2 3'; write"),
         ('{"features": {"1": "x"}}', r"expected a number for feature 1, but it is 'x'; write a number"),
     ],
 )
@@ -97,11 +97,11 @@ def test_labels_left_aside_are_not_even_checked(tmp_path):
     [
         (
             '{"features": "1:1"}',
-            r"a\.jsonl:2: expected 'text' in every document or in none, but this one has none and the first has; make",
+            r"a\.jsonl:2: expected 'text' in all documents or in none, but this one has none and the first has; add",
         ),
         (
             '{"text": "b", "features": "1:1"}',
-            r"a\.jsonl:2: expected 'features' in every document or in none, but this one has and the first has none",
+            r"a\.jsonl:2: expected 'features' in all documents or in none, but this one has and the first has none",
         ),
     ],
 )
@@ -114,7 +114,5 @@ def test_all_documents_have_the_same_fields(tmp_path, second, message):
 
 def test_an_empty_file(tmp_path):
     (tmp_path / "a.jsonl").write_text("")
-    with pytest.raises(
-        DataError, match=r"a\.jsonl must hold at least one document, but holds none; give a file with some"
-    ):
+    with pytest.raises(DataError, match=r"a\.jsonl must hold at least one document, but has none; give another file"):
         read_dataset(tmp_path / "a.jsonl")

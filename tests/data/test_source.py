@@ -77,11 +77,9 @@ def test_a_single_file_is_the_training_split(tmp_path):
 
 
 def test_missing_or_doubled_files(tmp_path):
-    with pytest.raises(DataError, match=r"must be a file or a folder, but .*none does not exist; check the name"):
+    with pytest.raises(DataError, match=r"must be a file or a folder, but .*none does not exist; check the path"):
         open_source(tmp_path / "none")
-    with pytest.raises(
-        DataError, match=r"must hold train\.\* \(\.txt, .*\), but .* holds none; add it, or give a file"
-    ):
+    with pytest.raises(DataError, match=r"must have train\.\* \(\.txt, .*\), but .* has none; add it, or give a file"):
         open_source(folder(tmp_path, test__jsonl="", train__json="", xtrain__csv=""))
     folder(tmp_path, train__jsonl="", train__csv="")
     with pytest.raises(

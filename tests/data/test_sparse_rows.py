@@ -46,9 +46,9 @@ def test_more_strings_than_one_batch(monkeypatch):
         ("3:1e999 4:1", r"row 1: expected a finite number after the colon, but found '3:1e999'"),
         (
             "3:2e38 3:2e38",
-            r"row 1: expected a finite sum of an index that stands twice, but found .*; name each index once",
+            r"row 1: expected a finite sum of the values of a repeated index, but found .*; write each index once",
         ),
-        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; put spaces between"),
+        ("3:1\n4:1", r"row 1: expected features on one line, but '3:1\\n4:1' has a line end; separate"),
     ],
 )
 def test_malformed_strings(string, message):
@@ -58,23 +58,23 @@ def test_malformed_strings(string, message):
 
 def test_the_caller_says_where_rows_stand():
     with pytest.raises(DataError, match=r"^chat\.jsonl:40: expected a finite"):
-        parse_features(["1:inf"], place=lambda row: f"chat.jsonl:{row + 40}")
+        parse_features(["1:inf"], location=lambda row: f"chat.jsonl:{row + 40}")
 
 
 def test_no_columns_at_all():
-    with pytest.raises(DataError, match=r"expected label ids \(there are none by the header\) .*, but found '0'"):
+    with pytest.raises(DataError, match=r"expected label ids \(the header says there are none\) .*, but found '0'"):
         SparseRows(5, 0, str).add(b"0 1:1\n", limit=1)
 
 
 def test_blocks_are_whole_lines_and_join_to_everything(monkeypatch):
     X = sp.random(50, 30, 0.3, format="csr", dtype=np.float32, random_state=1)
     Y = sp.random(50, 8, 0.3, format="csr", dtype=np.float32, random_state=2)
-    whole = b"".join(format_rows(X, Y))
+    joined = b"".join(format_rows(X, Y))
     monkeypatch.setattr(sparse_rows, "_BLOCK_ENTRIES", 16)
     blocks = list(format_rows(X, Y))
     assert len(blocks) > 20
     assert all(block.endswith(b"\n") for block in blocks)
-    assert b"".join(blocks) == whole
+    assert b"".join(blocks) == joined
 
 
 def test_strings_read_back_exactly():

@@ -13,12 +13,12 @@ def documents(n):
 
 
 def test_parts_are_disjoint_ordered_and_whole():
-    rest, held = hold_out(documents(100), 0.3, seed=1)
-    assert (len(rest), len(held)) == (70, 30)
-    numbers = [int(text) for text in rest.texts], [int(text) for text in held.texts]
+    rest, held_out = hold_out(documents(100), 0.3, seed=1)
+    assert (len(rest), len(held_out)) == (70, 30)
+    numbers = [int(text) for text in rest.texts], [int(text) for text in held_out.texts]
     assert all(part == sorted(part) for part in numbers)
     assert sorted(numbers[0] + numbers[1]) == list(range(100))
-    assert held.Y.indices.tolist() == numbers[1]  # labels go with their documents
+    assert held_out.Y.indices.tolist() == numbers[1]  # labels go with their documents
 
 
 def test_the_seed_decides():
@@ -27,20 +27,20 @@ def test_the_seed_decides():
 
 
 @pytest.mark.parametrize(
-    ("n", "fraction", "held"), [(2, 0.001, 1), (2, 0.999, 1), (3, 0.5, 2), (10, 0.01, 1), (10, 0.99, 9)]
+    ("n", "fraction", "held_out"), [(2, 0.001, 1), (2, 0.999, 1), (3, 0.5, 2), (10, 0.01, 1), (10, 0.99, 9)]
 )
-def test_no_part_is_empty(n, fraction, held):
-    assert [len(part) for part in hold_out(documents(n), fraction, seed=0)] == [n - held, held]
+def test_no_part_is_empty(n, fraction, held_out):
+    assert [len(part) for part in hold_out(documents(n), fraction, seed=0)] == [n - held_out, held_out]
 
 
-def test_one_document_cannot_be_parted():
-    with pytest.raises(DataError, match="there must be two documents or more to part them, but there are 1; give more"):
+def test_one_document_cannot_be_split():
+    with pytest.raises(DataError, match="a split needs at least 2 documents, but there are 1; give more"):
         hold_out(documents(1), 0.5, seed=0)
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, float("nan")])
 def test_the_fraction_lies_between_0_and_1(fraction):
     with pytest.raises(
-        ParameterError, match="the fraction held out must lie between 0 and 1, but is .*; give one such as 0.1"
+        ParameterError, match="the held-out fraction must be between 0 and 1, but is .*; set for example 0.1"
     ):
         hold_out(documents(10), fraction, seed=0)

@@ -16,7 +16,7 @@ from labelspace.data.columns import parse_columns
 from labelspace.data.labels import write_labels
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
-from labelspace.data.table import cell_values, described, row_labels, row_text
+from labelspace.data.table import cell_values, describe_labels, row_labels, row_text
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, LabelSpace
 
@@ -156,7 +156,7 @@ def test_a_value_lies_below_the_nearest_level_that_is_there():
             [0, 0, 0, 1, 0],  # nothing above
         ]
     )
-    labels = described(LabelSpace(names), Y, Columns(("title",), (("L0", "L1", "L2"),)))
+    labels = describe_labels(LabelSpace(names), Y, Columns(("title",), (("L0", "L1", "L2"),)))
     assert labels.hierarchy.edges.tolist() == [[2, 0], [2, 1], [3, 2], [4, 1]]
 
 
@@ -164,7 +164,7 @@ def test_a_value_lies_below_the_nearest_level_that_is_there():
 def test_edges_are_those_of_a_slow_twin(rows):
     columns = Columns(("title",), (("L0", "L1", "L2"),))
     tables = [dict(zip(("L0", "L1", "L2"), row, strict=True)) for row in rows]
-    names = sorted({label for row in tables for label in row_labels(row, columns)}, key=columns.parted)
+    names = sorted({label for row in tables for label in row_labels(row, columns)}, key=columns.split_label)
     Y = np.array([[name in row_labels(row, columns) for name in names] for row in tables], np.float32)
     if not names:
         return
@@ -172,7 +172,7 @@ def test_edges_are_those_of_a_slow_twin(rows):
     for row in rows:
         there = [(f"L{level}: {value}") for level, value in enumerate(row) if value]
         expected |= {(names.index(child), names.index(parent)) for parent, child in zip(there, there[1:], strict=False)}
-    hierarchy = described(LabelSpace(names), sp.csr_matrix(Y), columns).hierarchy
+    hierarchy = describe_labels(LabelSpace(names), sp.csr_matrix(Y), columns).hierarchy
     assert {tuple(edge) for edge in ([] if hierarchy is None else hierarchy.edges.tolist())} == expected
 
 
@@ -284,15 +284,19 @@ def test_no_columns():
     [
         ("title", None, "--inputs and --outputs go together, but --outputs is missing; write --inputs title"),
         (None, "brand", "--inputs and --outputs go together, but --inputs is missing; write --inputs title"),
-        ("", "brand", "--inputs must be names of columns with ',' between them, but one is empty in ''; write"),
-        ("title,,x", "brand", "--inputs must be names of columns .* empty in 'title,,x'"),
-        ("title", "a>,b", "--outputs must be names of columns with '>' between them, but one is empty in 'a>'"),
-        ("title,title", "brand", "each column must be one input or one output, but 'title' is named twice; name it"),
-        ("title", "brand,title", "each column must be one input or one output, but 'title' is named twice"),
-        ("title", "brand,brand", "each column must be one input or one output, but 'brand' is named twice"),
-        ("title", "L0,L1,L0", "each column must be one input or one output, but 'L0' is named twice"),
-        ("title", "a>b,b", "each column must be one input or one output, but 'b' is named twice"),
-        ("title", "a,a: b", "no output may begin with another and ': ', but 'a: b' does with 'a'; rename one"),
+        ("", "brand", "--inputs must be column names separated by ',', but one is empty in ''; write"),
+        ("title,,x", "brand", "--inputs must be column names .* empty in 'title,,x'"),
+        ("title", "a>,b", "--outputs must be column names separated by '>', but one is empty in 'a>'"),
+        (
+            "title,title",
+            "brand",
+            "each column must be named once, as input or output, but 'title' is named twice; remove",
+        ),
+        ("title", "brand,title", "each column must be named once, as input or output, but 'title' is named twice"),
+        ("title", "brand,brand", "each column must be named once, as input or output, but 'brand' is named twice"),
+        ("title", "L0,L1,L0", "each column must be named once, as input or output, but 'L0' is named twice"),
+        ("title", "a>b,b", "each column must be named once, as input or output, but 'b' is named twice"),
+        ("title", "a,a: b", "no output may start with another and ': ', but 'a: b' starts with 'a'; rename one"),
     ],
 )
 def test_columns_that_cannot_be(inputs, outputs, message):
@@ -321,7 +325,7 @@ def test_a_column_that_is_not_there(tmp_path, name):
     has = "but has: title, price, brand, L0_c; "
     with pytest.raises(DataError, match=rf"{name} must have the column 'titel', {has}did you mean 'title'\?"):
         read_dataset(path, columns=Columns(("titel",), (("brand",),)))
-    with pytest.raises(DataError, match=rf"the column 'color', {has}name columns that it has, or add this one"):
+    with pytest.raises(DataError, match=rf"the column 'color', {has}name an existing column, or add this one"):
         read_dataset(path, columns=Columns(("title",), (("color",),)))
     with pytest.raises(DataError, match="the column 'color'"):
         next(iter_records(path, columns=Columns(("title", "color"), (("brand",),))))
@@ -330,10 +334,10 @@ def test_a_column_that_is_not_there(tmp_path, name):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.csv", "title,title,brand\nx,y,z\n", "expected each column once, but 'title' stands twice"),
-        ("a.csv", "", r"a\.csv must hold at least one document, but holds none"),
-        ("a.csv", "title,brand\n", r"a\.csv must hold at least one document, but holds none"),
-        ("a.jsonl", "", r"a\.jsonl must hold at least one document, but holds none"),
+        ("a.csv", "title,title,brand\nx,y,z\n", "expected unique columns, but 'title' occurs twice"),
+        ("a.csv", "", r"a\.csv must hold at least one document, but has none"),
+        ("a.csv", "title,brand\n", r"a\.csv must hold at least one document, but has none"),
+        ("a.jsonl", "", r"a\.jsonl must hold at least one document, but has none"),
         ("a.csv", "text,labels\nx,y\n", "must have the column 'title', but has: text, labels"),
         ("a.txt", "1 1 1\n0 0:1\n", r"a table must be \.jsonl, \.csv or \.parquet, but is .*a\.txt"),
     ],

@@ -54,22 +54,22 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
     [
         (
             "",
-            r"a\.txt:1: expected a header of three whole numbers \(documents, features, labels\), but found ''; write",
+            r"a\.txt:1: expected a header of three integers \(documents, features, labels\), but found ''; write",
         ),
         (
             "just a text\nof lines",
-            r"a\.txt:1: expected a header of .*, but found 'just a text'; .*\.txt file is of the Extreme",
+            r"a\.txt:1: expected a header of .*, but found 'just a text'; .*\.txt is the format of the Extreme",
         ),
         ("3 4\n", r"a\.txt:1: expected a header of three .* found '3 4'"),
         ("1 -4 3\n", r"a\.txt:1: expected a header of three .* found '1 -4 3'"),
-        ("0 4 3\n", r"a\.txt:1: expected at least one document, but the header says 0; give a file with some"),
+        ("0 4 3\n", r"a\.txt:1: expected at least one document, but the header says 0; give another file"),
         (
             "1 2147483648 3\n\n",
             r"a\.txt:1: expected at most 2147483647 features and labels, but the header says 2147483648 and 3",
         ),
         (
             "1 2 2000000000\n\n",
-            r"a\.txt:1: expected at most 50000000 labels without names, but there are 2000000000 by",
+            r"a\.txt:1: expected at most 50000000 labels without names, but the ids need 2000000000",
         ),
         (
             "2 9 9\n1 1:1\n1 9:1\n",
@@ -77,7 +77,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
         ),
         (
             "2 9 9\n1 1:1\n9 1:1\n",
-            r"a\.txt:3: expected label ids from 0 to 8 with commas between them, but found '9'; correct",
+            r"a\.txt:3: expected label ids from 0 to 8 separated by commas, but found '9'; correct",
         ),
         (
             "2 9 9\n1 1:1\n2:1 3:1\n",
@@ -91,7 +91,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
         (b"1 9 9\n1 \xff\xfe:1\n", r"a\.txt:2: expected index:value .*, but found '\ufffd\ufffd:1'"),
         (
             "3 9 9\n1 1:1\n1 2:1\n",
-            r"a\.txt: expected 3 rows as the header says, but there are 2; the file is cut short: fetch",
+            r"a\.txt: expected 3 rows as the header says, but there are 2; the file is truncated: download",
         ),
         (
             "1 9 9\n1 1:1\n1 2:1\n",
@@ -119,7 +119,7 @@ def test_blank_lines_after_the_last_row_are_no_rows(tmp_path):
 def test_a_gzip_file_cut_short(tmp_path):
     path = written(tmp_path, "1000 9 9\n" + "1 1:1\n" * 1000, "a.txt.gz")
     path.write_bytes(path.read_bytes()[:-10])
-    with pytest.raises(DataError, match=r"a\.txt\.gz must be readable, but is not .*fetch or compress it again"):
+    with pytest.raises(DataError, match=r"a\.txt\.gz must be readable, but is not .*download or compress it again"):
         read_dataset(path)
 
 
@@ -136,9 +136,7 @@ def test_labels_beside_give_the_names(tmp_path):
 def test_too_few_labels_beside(tmp_path):
     path = written(tmp_path, "1 3 2\n1 0:1\n")
     (tmp_path / "labels.jsonl").write_text('{"label": "cat"}\n')
-    with pytest.raises(
-        DataError, match=r"a\.txt:1: .* the header says 2 and labels.jsonl beside it has 1; give the label"
-    ):
+    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and labels.jsonl has 1; give the label"):
         read_dataset(path)
 
 
@@ -146,7 +144,7 @@ def test_given_labels_may_be_more_but_not_fewer(tmp_path):
     path = written(tmp_path, "1 3 2\n1 0:1\n")
     wider = read_dataset(path, LabelSpace(["a", "b", "c"]))
     assert (wider.Y.shape, list(wider.labels.names)) == ((1, 3), ["a", "b", "c"])
-    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and the given label space has 1; give"):
+    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and the label space has 1; give"):
         read_xmc(path, LabelSpace(["a"]))
 
 
@@ -160,5 +158,5 @@ def test_written_as_the_format_says(tmp_path):
 
 def test_texts_cannot_be_written(tmp_path):
     dataset = Dataset(sp.csr_matrix((1, 1), dtype="f4"), LabelSpace(["a"]), texts=["b"])
-    with pytest.raises(DataError, match=r"a\.txt must hold features, but the data set has texts only; write .jsonl"):
+    with pytest.raises(DataError, match=r"a\.txt must have features, but the data set has texts only; write .jsonl"):
         write_dataset(dataset, tmp_path / "a.txt")

@@ -30,7 +30,7 @@ def test_the_hierarchy_is_that_of_the_documents_or_else_of_the_tagger(data):
     tagger = Tagger("one_vs_rest").fit_dataset(train)
     figures = evaluate(tagger, test)
     tree, deep = train.labels.hierarchy, tagger.predict_topk(test.X, 40)
-    answers = metrics.answers_by_level(test.Y, deep, tree, tagger.labels_.counts)
+    answers = metrics.best_by_level(test.Y, deep, tree, tagger.labels_.counts)
     assert figures["by_level"]["1"]["accuracy"] == round(100 * answers[1]["accuracy"], 4)
     assert figures["deepest_accuracy"] == round(100 * metrics.deepest_accuracy(test.Y, deep, tree), 4)
     bare = replace(test, labels=replace(test.labels, hierarchy=None))

@@ -10,23 +10,23 @@ from labelspace.kernels import threads
 ALL = [("ivf", "float32"), ("ivf", "fp16"), ("ivf", "int8"), ("hnsw", "float32"), ("hnsw", "fp16"), ("hnsw", "int8")]
 
 
-def bytes_of(index):
+def faiss_bytes(index):
     return faiss.serialize_index(index._faiss).tobytes()
 
 
 @pytest.mark.parametrize(("kind", "storage"), ALL)
-def test_it_finds_what_exact_finds(clustered, kind, storage):
+def test_it_agrees_with_exact_search(clustered, kind, storage):
     vectors, ids, queries = clustered
     truth = Exact(vectors, ids).search(queries, 5)
-    found = Approximate(vectors, ids, kind, storage, effort=64).search(queries, 5)
-    assert recall(found, truth) > (0.9 if storage == "int8" else 0.97)
-    assert (np.diff(found.scores, axis=1) <= 0).all()
-    agree = found.labels[:, 0] == truth.labels[:, 0]
-    assert np.allclose(found.scores[agree, 0], truth.scores[agree, 0], rtol=0.02)
+    top = Approximate(vectors, ids, kind, storage, effort=64).search(queries, 5)
+    assert recall(top, truth) > (0.9 if storage == "int8" else 0.97)
+    assert (np.diff(top.scores, axis=1) <= 0).all()
+    agree = top.labels[:, 0] == truth.labels[:, 0]
+    assert np.allclose(top.scores[agree, 0], truth.scores[agree, 0], rtol=0.02)
 
 
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
-def test_removed_ids_are_never_found_and_added_ones_are(clustered, kind):
+def test_removed_ids_are_never_returned_and_added_ones_are(clustered, kind):
     vectors, ids, queries = clustered
     index = Approximate(vectors[:2000], ids[:2000], kind, effort=64)
     gone = index.search(queries, 1).labels[:, 0]
@@ -35,9 +35,9 @@ def test_removed_ids_are_never_found_and_added_ones_are(clustered, kind):
     index.add(ids[2000:], vectors[2000:])
     keep = np.r_[0:2000, 2000:3000][~np.isin(ids, gone)]
     truth = Exact(vectors[keep], ids[keep]).search(queries, 5)
-    found = index.search(queries, 5)
-    assert recall(found, truth) > 0.97
-    assert np.isin(found.labels, ids[2000:]).any()
+    top = index.search(queries, 5)
+    assert recall(top, truth) > 0.97
+    assert np.isin(top.labels, ids[2000:]).any()
     assert len(index) == len(keep)
 
 
@@ -47,13 +47,13 @@ def test_an_id_can_come_back_with_another_vector(clustered, kind):
     index = Approximate(vectors, ids, kind, effort=64)
     index.remove(ids[:1])
     index.add(ids[:1], -5 * vectors[:1])
-    found = index.search(np.stack([vectors[0], -vectors[0]]), 3)
-    assert ids[0] not in found.labels[0]
-    assert found.labels[1, 0] == ids[0]
+    top = index.search(np.stack([vectors[0], -vectors[0]]), 3)
+    assert ids[0] not in top.labels[0]
+    assert top.labels[1, 0] == ids[0]
 
 
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
-def test_batch_threads_and_seed_decide_nothing_they_should_not(clustered, kind, monkeypatch):
+def test_results_do_not_depend_on_batch_or_threads_and_the_index_not_on_the_run(clustered, kind, monkeypatch):
     vectors, ids, queries = clustered
     index = Approximate(vectors, ids, kind, effort=8)
     monkeypatch.setenv(threads.THREADS_VARIABLE, "1")
@@ -66,12 +66,12 @@ def test_batch_threads_and_seed_decide_nothing_they_should_not(clustered, kind, 
         alone = index.search(queries[row : row + 1], 5)
         assert np.array_equal(alone.labels[0], together.labels[row])
         assert np.array_equal(alone.scores[0], together.scores[row])
-    assert bytes_of(Approximate(vectors, ids, kind, effort=8)) == bytes_of(index)
+    assert faiss_bytes(Approximate(vectors, ids, kind, effort=8)) == faiss_bytes(index)
 
 
 def test_another_seed_is_another_index(clustered):
     vectors, ids, _ = clustered
-    assert bytes_of(Approximate(vectors, ids, seed=1)) != bytes_of(Approximate(vectors, ids, seed=0))
+    assert faiss_bytes(Approximate(vectors, ids, seed=1)) != faiss_bytes(Approximate(vectors, ids, seed=0))
 
 
 def test_faiss_keeps_the_threads_it_had(clustered):
@@ -98,13 +98,13 @@ def test_everything_may_be_removed(clustered):
         assert len(index.search(queries[:0], 3)) == 0
 
 
-def test_progress_is_told(clustered):
-    told = []
-    Approximate(*clustered[:2], progress=lambda done, total: told.append((done, total)))
-    assert told == [(3000, 3000)]
+def test_progress_is_reported(clustered):
+    calls = []
+    Approximate(*clustered[:2], progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(3000, 3000)]
 
 
-def test_what_does_not_fit_is_refused(clustered):
+def test_invalid_input_is_rejected(clustered):
     vectors, ids, _ = clustered
     with pytest.raises(ParameterError, match="kind must be one of ivf, hnsw, but is 'lsh'"):
         Approximate(vectors, ids, "lsh")
@@ -112,5 +112,5 @@ def test_what_does_not_fit_is_refused(clustered):
         Approximate(vectors, ids, storage="pq")
     with pytest.raises(ParameterError, match="effort must be at least 1, but is 0"):
         Approximate(vectors, ids, effort=0)
-    with pytest.raises(DataError, match=r"must have vectors, but these are \(0, 4\); use Exact"):
+    with pytest.raises(DataError, match=r"must have vectors, but they have shape \(0, 4\); use Exact"):
         Approximate(np.empty((0, 4)), [])

@@ -9,12 +9,12 @@ from labelspace.index import Approximate, Exact, choice, choose
 
 @pytest.fixture
 def large(monkeypatch):
-    """Whatever comes is too much to be read whole."""
-    monkeypatch.setattr(choice, "FLOATS_UP_TO", 0)
-    monkeypatch.setattr(choice, "BYTES_UP_TO", 0)
+    """Every table is too large for exact search."""
+    monkeypatch.setattr(choice, "MAX_FLOAT32_SIZE", 0)
+    monkeypatch.setattr(choice, "MAX_INT8_SIZE", 0)
 
 
-def test_few_labels_are_read_whole_and_nothing_is_measured(clustered):
+def test_few_labels_get_exact_search_and_nothing_is_measured(clustered):
     index = choose(*clustered)
     assert isinstance(index, Exact)
     assert index.report == {
@@ -22,9 +22,9 @@ def test_few_labels_are_read_whole_and_nothing_is_measured(clustered):
     }  # fmt: skip
 
 
-def test_more_are_read_in_bytes_where_that_finds_the_best_and_nothing_is_timed(clustered, monkeypatch):
+def test_more_labels_get_int8_where_its_recall_suffices_and_nothing_is_timed(clustered, monkeypatch):
     vectors, ids, queries = clustered
-    monkeypatch.setattr(choice, "FLOATS_UP_TO", 0)
+    monkeypatch.setattr(choice, "MAX_FLOAT32_SIZE", 0)
     index = choose(vectors, ids, queries, recall_target=0.9)
     assert (index.kind, index.storage) == ("exact", "int8")
     assert index.report["recall"] >= 0.9
@@ -47,22 +47,22 @@ def test_effort_is_raised_until_the_target_is_reached(clustered, kind, target):
     assert index.report["effort"] == index.effort
     assert index.report["one_row_ms"] > 0
     assert json.loads(json.dumps(index.report)) == index.report
-    easier = [e for e in choice._efforts(choice.GRAPH_EFFORT) if e < index.effort]
+    easier = [e for e in choice._efforts(choice.MAX_GRAPH_EFFORT) if e < index.effort]
     if easier:
         index.effort = easier[-1]
         assert choice.recall(index.search(queries, 5), truth) < target
 
 
 @pytest.mark.usefixtures("large")
-def test_the_first_quick_one_is_taken(clustered, monkeypatch):
-    monkeypatch.setattr(choice, "QUICK", 1e9)
+def test_the_first_fast_one_is_taken(clustered, monkeypatch):
+    monkeypatch.setattr(choice, "FAST_ENOUGH_MS", 1e9)
     index = choose(*clustered, recall_target=0.9)
     assert index.report["kind"] == "ivf"
 
 
 @pytest.mark.usefixtures("large")
 def test_else_the_faster_of_those_that_reach_the_target(clustered, monkeypatch):
-    monkeypatch.setattr(choice, "QUICK", 0.0)
+    monkeypatch.setattr(choice, "FAST_ENOUGH_MS", 0.0)
     times = {"ivf": 3.0, "exact": 2.0}
     monkeypatch.setattr(choice, "one_row_ms", lambda index, queries, k: times[index.kind])
     index = choose(*clustered, recall_target=0.9)
@@ -75,7 +75,7 @@ def test_else_the_faster_of_those_that_reach_the_target(clustered, monkeypatch):
 def test_where_none_reaches_the_target_it_is_exact_and_says_so(monkeypatch):
     rng = np.random.default_rng(0)
     vectors, queries = rng.standard_normal((2, 2000, 64))
-    monkeypatch.setattr(choice, "LIST_SHARE", 40)
+    monkeypatch.setattr(choice, "MAX_LISTS_DIVISOR", 40)
     index = choose(vectors, np.arange(2000), queries, kind="ivf")
     assert (index.kind, index.storage) == ("exact", "float32")
     assert index.report["why"] == "no faster index reached the recall target"
@@ -91,13 +91,13 @@ def test_exact_on_request_stays_exact(clustered):
 
 
 @pytest.mark.usefixtures("large")
-def test_progress_is_told_by_step(clustered):
-    told = []
-    choose(*clustered, recall_target=0.9, kind="ivf", progress=lambda *step: told.append(step))
-    assert told == [("finding the exact answers", 100, 100), ("building the index (ivf)", 3000, 3000)]
+def test_progress_is_reported_by_step(clustered):
+    calls = []
+    choose(*clustered, recall_target=0.9, kind="ivf", progress=lambda *step: calls.append(step))
+    assert calls == [("exact search", 100, 100), ("building the index (ivf)", 3000, 3000)]
 
 
-def test_what_does_not_fit_is_refused(clustered):
+def test_invalid_input_is_rejected(clustered):
     vectors, ids, queries = clustered
     with pytest.raises(ParameterError, match="kind must be one of auto, exact, ivf, hnsw, but is 'best'"):
         choose(vectors, ids, queries, kind="best")

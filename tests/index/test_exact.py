@@ -9,10 +9,7 @@ from labelspace.index.choice import recall
 from labelspace.index.exact import STORAGES
 from labelspace.kernels import threads
 from labelspace.types import TopK
-
-
-def same(one, other):
-    return np.array_equal(one.labels, other.labels) and np.array_equal(one.scores, other.scores)
+from tests.checks import same_topk
 
 
 def twin(queries, vectors, k):
@@ -23,19 +20,19 @@ def twin(queries, vectors, k):
 def test_it_equals_sorting_all_products(n, d, k, storage):
     rng = np.random.default_rng(n * d * k)
     vectors, queries = rng.standard_normal((n, d)), rng.standard_normal((40, d))
-    found, expected = Exact(vectors, np.arange(n), storage).search(queries, k), twin(queries, vectors, k)
-    assert recall(found, expected) > (0.999 if storage == "float32" else 0.99)
-    assert np.allclose(found.scores, expected.scores, atol=1e-4)
+    top, expected = Exact(vectors, np.arange(n), storage).search(queries, k), twin(queries, vectors, k)
+    assert recall(top, expected) > (0.999 if storage == "float32" else 0.99)
+    assert np.allclose(top.scores, expected.scores, atol=1e-4)
 
 
-def test_equal_scores_go_to_the_smaller_id_wherever_it_stands():
+def test_equal_scores_go_to_the_smaller_id_in_any_order():
     ids = np.random.default_rng(0).permutation(200)
     for storage in STORAGES:
         assert Exact(np.ones((200, 3)), ids, storage).search(np.ones((1, 3)), 4).labels.tolist() == [[0, 1, 2, 3]]
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_there_is_padding_where_labels_end(storage):
+def test_missing_labels_are_padded(storage):
     top = Exact([[1.0, 0.0], [0.0, 2.0]], [7, 3], storage).search([[1.0, 1.0], [-1.0, 0.5]], k=4)
     assert top.labels.tolist() == [[3, 7, -1, -1], [3, 7, -1, -1]]
     assert np.allclose(top.scores[:, :2], [[2, 1], [1, -1]], atol=0.02)
@@ -46,41 +43,43 @@ def test_there_is_padding_where_labels_end(storage):
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_batch_and_threads_change_nothing(clustered, storage, monkeypatch):
+def test_results_do_not_depend_on_batch_or_threads(clustered, storage, monkeypatch):
     vectors, ids, queries = clustered
     index = Exact(vectors, ids, storage)
     monkeypatch.setenv(threads.THREADS_VARIABLE, "1")
     together = index.search(queries, 5)
     monkeypatch.setenv(threads.THREADS_VARIABLE, "3")
-    assert same(index.search(queries, 5), together)
+    assert same_topk(index.search(queries, 5), together)
     for row in (0, 31, 99):
-        assert same(index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values())))
+        assert same_topk(
+            index.search(queries[row : row + 1], 5), TopK(*(a[row : row + 1] for a in vars(together).values()))
+        )
 
 
-@pytest.mark.parametrize(("storage", "least"), [("int8", 0.9), ("int8+float32", 1.0)])
-def test_bytes_find_nearly_what_floats_find(clustered, storage, least):
+@pytest.mark.parametrize(("storage", "min_recall"), [("int8", 0.9), ("int8+float32", 1.0)])
+def test_int8_has_nearly_the_recall_of_float32(clustered, storage, min_recall):
     vectors, ids, queries = clustered
     truth = Exact(vectors, ids).search(queries, 5)
-    found = Exact(vectors, ids, storage).search(queries, 5)
-    assert recall(found, truth) >= least
-    assert np.allclose(found.scores, truth.scores, rtol=0.02)
+    top = Exact(vectors, ids, storage).search(queries, 5)
+    assert recall(top, truth) >= min_recall
+    assert np.allclose(top.scores, truth.scores, rtol=0.02)
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_adding_and_removing_is_as_if_built_so(clustered, storage):
+def test_adding_and_removing_equals_a_rebuild(clustered, storage):
     vectors, ids, queries = clustered
     index = Exact(vectors[:2000], ids[:2000], storage)
     index.add(ids[2000:], vectors[2000:])
     index.remove(ids[500:900])
     keep = np.r_[0:500, 900:3000]
-    assert same(index.search(queries, 5), Exact(vectors[keep], ids[keep], storage).search(queries, 5))
+    assert same_topk(index.search(queries, 5), Exact(vectors[keep], ids[keep], storage).search(queries, 5))
     assert sorted(index.ids) == sorted(ids[keep])
     assert len(index) == 2600
     index.remove(index.ids)
     assert (index.search(queries, 5).labels == -1).all()
 
 
-def test_the_caller_s_vectors_stay_as_they_are(clustered):
+def test_the_caller_s_vectors_are_not_modified(clustered):
     vectors, ids, queries = (array.copy() for array in clustered)
     index = Exact(vectors, ids)
     index.remove(ids[:5])
@@ -88,16 +87,16 @@ def test_the_caller_s_vectors_stay_as_they_are(clustered):
     assert all(np.array_equal(mine, given) for mine, given in zip((vectors, ids, queries), clustered, strict=True))
 
 
-def test_what_does_not_fit_is_refused(clustered):
+def test_invalid_input_is_rejected(clustered):
     vectors, ids, queries = clustered
     index = Exact(vectors, ids)
-    with pytest.raises(DataError, match="one id a vector, but there are 2 ids for 3000 vectors; give each its own"):
+    with pytest.raises(DataError, match="one id per vector, but there are 2 ids for 3000 vectors; pass one each"):
         Exact(vectors, [0, 1])
-    with pytest.raises(DataError, match="ids must be unique, but 4 stands twice"):
+    with pytest.raises(DataError, match="ids must be unique, but 4 occurs twice"):
         Exact(np.eye(2), [4, 4])
     with pytest.raises(DataError, match="at least 0 and below 2.31, but one is -1"):
         Exact(np.eye(2), [4, -1])
-    with pytest.raises(DataError, match="whole numbers, but have shape .* and type float64"):
+    with pytest.raises(DataError, match="integers, but have shape .* and type float64"):
         Exact(np.eye(2), [0.5, 1.0])
     with pytest.raises(DataError, match="vectors must have two dimensions, but have shape .3,."):
         Exact(np.ones(3), [0, 1, 2])

@@ -44,13 +44,13 @@ def ranking(rng, n, n_labels, k, share_of_gaps):
 @st.composite
 def cases(draw, every_document_labeled=False):
     n, n_labels = draw(st.integers(1, 8)), draw(st.integers(1, 9))
-    places = draw(st.integers(1, 7))
-    k = draw(st.integers(1, places))
+    n_ranks = draw(st.integers(1, 7))
+    k = draw(st.integers(1, n_ranks))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     dense = (rng.random((n, n_labels)) < draw(st.sampled_from([0.1, 0.4, 0.9]))).astype(np.float32)
     rows = np.arange(n) if every_document_labeled else [0]
     dense[rows, rng.integers(0, n_labels, size=len(rows))] = 1
-    topk = ranking(rng, n, n_labels, places, draw(st.sampled_from([0.0, 0.3])))
+    topk = ranking(rng, n, n_labels, n_ranks, draw(st.sampled_from([0.0, 0.3])))
     n_documents = draw(st.integers(1, 2000))
     counts = rng.integers(0, n_documents + 1, size=n_labels)
     return Case(sp.csr_matrix(dense), topk, k, counts, n_documents)

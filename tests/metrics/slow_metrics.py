@@ -7,7 +7,7 @@ def truths(Y):
     return [{int(label) for label in row.nonzero()[0]} for row in Y.toarray()]
 
 
-def judged(Y, topk, k):
+def pairs_of(Y, topk, k):
     """(true set, first k labels) of each document that has labels."""
     pairs = zip(truths(Y), topk.labels[:, :k].tolist(), strict=True)
     return [(true, listed) for true, listed in pairs if true]
@@ -19,31 +19,31 @@ def mean(values):
 
 
 def dcg(gains):
-    return sum(gain / log2(place + 1) for place, gain in enumerate(gains, start=1))
+    return sum(gain / log2(rank + 1) for rank, gain in enumerate(gains, start=1))
 
 
 def precision(Y, topk, k):
-    return mean(sum(label in true for label in listed) / k for true, listed in judged(Y, topk, k))
+    return mean(sum(label in true for label in listed) / k for true, listed in pairs_of(Y, topk, k))
 
 
 def recall(Y, topk, k):
-    return mean(sum(label in true for label in listed) / len(true) for true, listed in judged(Y, topk, k))
+    return mean(sum(label in true for label in listed) / len(true) for true, listed in pairs_of(Y, topk, k))
 
 
 def r_precision(Y, topk, k):
-    return mean(sum(label in true for label in listed) / min(k, len(true)) for true, listed in judged(Y, topk, k))
+    return mean(sum(label in true for label in listed) / min(k, len(true)) for true, listed in pairs_of(Y, topk, k))
 
 
 def ndcg(Y, topk, k):
-    pairs = judged(Y, topk, k)
+    pairs = pairs_of(Y, topk, k)
     return mean(dcg([label in true for label in listed]) / dcg([1] * min(k, len(true))) for true, listed in pairs)
 
 
 def coverage(Y, topk, k):
-    pairs = judged(Y, topk, k)
+    pairs = pairs_of(Y, topk, k)
     occurring = set().union(*(true for true, _ in pairs))
-    found = set().union(*(true & set(listed) for true, listed in pairs))
-    return len(found) / len(occurring)
+    covered = set().union(*(true & set(listed) for true, listed in pairs))
+    return len(covered) / len(occurring)
 
 
 def inverse_propensity(counts, n_documents, A, B):
@@ -60,22 +60,22 @@ def best_gains(true, weights, k):
 
 
 def psp(Y, topk, weights, k):
-    pairs = judged(Y, topk, k)
-    earned = sum(sum(gains(true, listed, weights)) for true, listed in pairs)
-    return earned / sum(sum(best_gains(true, weights, k)) for true, _ in pairs)
+    pairs = pairs_of(Y, topk, k)
+    gain = sum(sum(gains(true, listed, weights)) for true, listed in pairs)
+    return gain / sum(sum(best_gains(true, weights, k)) for true, _ in pairs)
 
 
 def psndcg(Y, topk, weights, k):
-    pairs = judged(Y, topk, k)
-    earned = sum(dcg(gains(true, listed, weights)) for true, listed in pairs)
-    return earned / sum(dcg(best_gains(true, weights, k)) for true, _ in pairs)
+    pairs = pairs_of(Y, topk, k)
+    gain = sum(dcg(gains(true, listed, weights)) for true, listed in pairs)
+    return gain / sum(dcg(best_gains(true, weights, k)) for true, _ in pairs)
 
 
 def psndcg_of_xclib(Y, topk, weights, k):
-    """Each document's gain over the discounts of min(k, its labels), averaged, above and below the line."""
-    pairs = judged(Y, topk, k)
-    earned = mean(dcg(gains(true, listed, weights)) / dcg([1] * min(k, len(true))) for true, listed in pairs)
-    return earned / mean(dcg(best_gains(true, weights, k)) / dcg([1] * min(k, len(true))) for true, _ in pairs)
+    """Each document's gain over the discounts of min(k, its labels), averaged; the ideal gain likewise."""
+    pairs = pairs_of(Y, topk, k)
+    gain = mean(dcg(gains(true, listed, weights)) / dcg([1] * min(k, len(true))) for true, listed in pairs)
+    return gain / mean(dcg(best_gains(true, weights, k)) / dcg([1] * min(k, len(true))) for true, _ in pairs)
 
 
 def f1(hits, predicted, true):

@@ -11,7 +11,7 @@ def test_by_hand():
     # Bins of width 0.5. Low: scores 0.1 and 0.3, one of two right: |0.2 - 0.5|. High: 0.9 and 0.7, both right: 0.2.
     Y = sp.csr_matrix([[1, 0, 1], [1, 1, 0]])
     topk = TopK(np.array([[0, 1], [1, 0]], np.int32), np.array([[0.9, 0.1], [0.7, 0.3]], np.float32))
-    assert expected_calibration_error(Y, topk, k=2, bins=2) == pytest.approx((2 * 0.3 + 2 * 0.2) / 4)
+    assert expected_calibration_error(Y, topk, k=2, n_bins=2) == pytest.approx((2 * 0.3 + 2 * 0.2) / 4)
 
 
 def test_documents_without_labels_count_and_padding_does_not():
@@ -34,5 +34,5 @@ def test_what_is_no_probability_is_refused():
     topk = TopK(np.array([[0]], np.int32), np.array([[1.5]], np.float32))
     with pytest.raises(DataError, match="between 0 and 1, but one is 1.5"):
         expected_calibration_error(sp.csr_matrix([[1]]), topk, k=1)
-    with pytest.raises(ParameterError, match="bins must be at least 1, but is 0"):
-        expected_calibration_error(sp.csr_matrix([[1]]), TopK.empty(1, 1), k=1, bins=0)
+    with pytest.raises(ParameterError, match="n_bins must be at least 1, but is 0"):
+        expected_calibration_error(sp.csr_matrix([[1]]), TopK.empty(1, 1), k=1, n_bins=0)

@@ -38,9 +38,9 @@ def test_table_by_hand(Y, topk):
     scores = evaluate(Y, topk, counts=[4, 4, 4, 4, 4, 4], n_documents=100)
     assert list(scores) == KEYS
     d2 = 1 / np.log2(3)
-    # Document 0 hits at places 1 and 3 of two labels, document 1 at place 2 of one; the third has no labels.
+    # Document 0 hits at ranks 1 and 3 of two labels, document 1 at rank 2 of one; the third has no labels.
     # All weights are alike, so PSP and PSnDCG are sums of hits over sums of reachable hits.
-    wanted = {
+    expected = {
         "P@1": 50,  # (1 + 0) / 2
         "P@3": 50,  # (2/3 + 1/3) / 2
         "P@5": 30,  # (2/5 + 1/5) / 2
@@ -60,7 +60,7 @@ def test_table_by_hand(Y, topk):
         "n_without_labels": 1,
         "n_labels": 6,
     }
-    assert scores == pytest.approx(wanted, abs=5e-5)
+    assert scores == pytest.approx(expected, abs=5e-5)
     assert json.loads(json.dumps(scores)) == scores
     assert all(isinstance(scores[name], int) for name in ("n", "n_without_labels", "n_labels"))
 
@@ -71,14 +71,14 @@ def test_table_equals_the_functions(case):
     weights = inverse_propensity(case.counts, case.n_documents)
     scores = evaluate(case.Y, case.topk, case.counts, case.n_documents, ks=(1, case.k))
     for k in (1, case.k):
-        wanted = {
+        expected = {
             f"P@{k}": slow.precision(case.Y, case.topk, k),
             f"nDCG@{k}": slow.ndcg(case.Y, case.topk, k),
             f"PSP@{k}": slow.psp(case.Y, case.topk, weights, k),
             f"PSnDCG@{k}": slow.psndcg(case.Y, case.topk, weights, k),
         }
-        assert {name: scores[name] for name in wanted} == pytest.approx(
-            {name: 100 * value for name, value in wanted.items()}, abs=5.1e-5
+        assert {name: scores[name] for name in expected} == pytest.approx(
+            {name: 100 * value for name, value in expected.items()}, abs=5.1e-5
         )
     assert scores[f"R@{case.k}"] == round(100 * metrics.recall_at_k(case.Y, case.topk, case.k), 4)
     assert scores[f"RP@{case.k}"] == round(100 * metrics.r_precision_at_k(case.Y, case.topk, case.k), 4)
@@ -115,7 +115,7 @@ def test_input_is_left_as_it_is_and_need_not_be_tidy(Y, topk):
 
 
 def test_what_evaluate_lacks_is_named(Y, topk):
-    with pytest.raises(DataError, match="but counts is None; give counts=..., or .* propensity_from='test'"):
+    with pytest.raises(DataError, match="but counts is None; pass counts=..., or .* propensity_from='test'"):
         evaluate(Y, topk)
     with pytest.raises(DataError, match="but n_documents is None"):
         evaluate(Y, topk, counts=[1])
@@ -130,11 +130,11 @@ def test_what_evaluate_lacks_is_named(Y, topk):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([[0, 1]], "have 3 and 1 rows; predict those of Y"),
-        ([[0]] * 3, "needs k places a document, but the TopK has 1; predict with k=2 or more"),
+        ([[0, 1]], "have 3 and 1 rows; predict the documents of Y"),
+        ([[0]] * 3, "needs k labels per document, but the TopK has 1; predict with k=2 or more"),
         ([[0, 1], [0, 6], [0, 1]], r"column of Y \(0 to 5\) or -1 for none, but one is 6; give Y"),
         ([[0, 1], [0, -2], [0, 1]], "or -1 for none, but one is -2"),
-        ([[0, 1], [4, 4], [0, 1]], "label 4 stands twice in row 1; keep the better place"),
+        ([[0, 1], [4, 4], [0, 1]], "label 4 occurs twice in row 1; keep the better rank"),
     ],
 )
 def test_rankings_that_do_not_fit_are_refused(Y, labels, message):
@@ -145,7 +145,7 @@ def test_rankings_that_do_not_fit_are_refused(Y, labels, message):
 
 
 def test_truths_that_do_not_fit_are_refused(Y, topk):
-    with pytest.raises(DataError, match="0 and 1 only, each label of a document once, but holds 2.0"):
+    with pytest.raises(DataError, match="0 and 1 only, each label at most once per document, but holds 2.0"):
         metrics.precision_at_k(2 * Y, topk, 1)
     with pytest.raises(DataError, match="at least one document must have a label, but none of the 3 has"):
         metrics.precision_at_k(sp.csr_matrix((3, 6)), topk, 1)
@@ -168,8 +168,8 @@ def test_random_labels_are_distinct_and_evenly_drawn(n_labels, k):
     assert (topk.labels[:, drawn:] == -1).all()
     assert all(len(set(row)) == drawn for row in labels.tolist())
     spread = 5 * np.sqrt(n / n_labels) + 1e-9  # five standard deviations
-    for place in range(drawn):
-        assert np.abs(np.bincount(labels[:, place], minlength=n_labels) - n / n_labels).max() <= spread
+    for rank in range(drawn):
+        assert np.abs(np.bincount(labels[:, rank], minlength=n_labels) - n / n_labels).max() <= spread
     assert (np.diff(topk.scores[:, :drawn], axis=1) < 0).all()
 
 
@@ -182,7 +182,7 @@ def test_baselines_by_hand(Y):
     scores = evaluate_baselines(Y, counts=[9, 3], n_documents=50)
     assert list(scores) == ["most_common", "random"]
     assert [list(table) for table in scores.values()] == [KEYS] * 2
-    # Ranking 0, 1, 2, 3, 4 for all: document 0 hits at places 1 and 2, document 1 (label 5) never.
+    # Ranking 0, 1, 2, 3, 4 for all: document 0 hits at ranks 1 and 2, document 1 (label 5) never.
     assert [scores["most_common"][key] for key in ("P@1", "P@5", "R@5", "coverage@5")] == [50, 20, 50, 66.6667]
     assert scores["random"] == evaluate(Y, random_topk(6, 3, 5, seed=0), [9, 3], 50)
     assert evaluate_baselines(Y, [9, 3], 50, seed=1)["random"] != scores["random"]
@@ -195,4 +195,4 @@ def test_benchmark_prints_one_json_line():
     )
     line = json.loads(run.stdout)
     assert line["documents"] == 500
-    assert 40 < line["P@5"] <= 75  # half of the places are right on purpose, some more by chance and by repair
+    assert 40 < line["P@5"] <= 75  # half of the ranks are correct on purpose, some more at random and by repair

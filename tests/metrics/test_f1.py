@@ -53,7 +53,7 @@ def test_perfect_and_empty_predictions(Y):
 @given(case=cases())
 def test_f1_equals_second_implementation_and_scikit_learn(case):
     labels = range(case.Y.shape[1])
-    pairs = slow.judged(case.Y, case.topk, case.k)
+    pairs = slow.pairs_of(case.Y, case.topk, case.k)
     ours = micro_f1(case.Y, case.topk, case.k), macro_f1(case.Y, case.topk, case.k)
     assert ours == pytest.approx((slow.micro_f1(pairs, labels), slow.macro_f1(pairs, labels)))
     matrix = case.topk.padded(case.k).to_csr(case.Y.shape[1])
@@ -76,7 +76,7 @@ def test_f1_equals_scikit_learn(seed):
 def test_f1_refuses_what_does_not_fit(Y, predicted):
     with pytest.raises(DataError, match=r"shape of Y, but has \(3, 4\) against \(3, 5\)"):
         micro_f1(Y, predicted[:, :4])
-    with pytest.raises(ParameterError, match="k cuts a TopK, not a 0/1 matrix, but is 2"):
+    with pytest.raises(ParameterError, match="k is for a TopK, not for a 0/1 matrix, but is 2"):
         macro_f1(Y, predicted, k=2)
     with pytest.raises(DataError, match="predicted must hold 0 and 1 only.* but holds 3"):
         micro_f1(Y, 3 * predicted)
@@ -100,14 +100,14 @@ def test_by_frequency_by_hand(Y, topk):
 def test_by_frequency_with_other_bounds(Y, topk):
     groups = by_frequency(Y, topk, counts=[9, 5, 4, 1], k=3, tail=4, head=8)
     assert [group["n_labels"] for group in groups.values()] == [1, 1, 3]
-    with pytest.raises(ParameterError, match="tail must be 0 or more and head no less than tail, but they are 9 and 3"):
+    with pytest.raises(ParameterError, match="tail must be at least 0 and at most head, but they are 9 and 3"):
         by_frequency(Y, topk, counts=[1], k=3, tail=9, head=3)
 
 
 @unhurried
 @given(case=cases())
 def test_by_frequency_equals_second_implementation(case):
-    seen, pairs = case.counts.tolist(), slow.judged(case.Y, case.topk, case.k)
+    seen, pairs = case.counts.tolist(), slow.pairs_of(case.Y, case.topk, case.k)
     members = {
         "head": [label for label, count in enumerate(seen) if count > 100],
         "torso": [label for label, count in enumerate(seen) if 25 < count <= 100],
@@ -117,8 +117,8 @@ def test_by_frequency_equals_second_implementation(case):
     for name, labels in members.items():
         counts = [slow.label_counts(pairs, label) for label in labels]
         hits, predicted, true = (sum(three[i] for three in counts) for i in range(3))
-        wanted = [len(labels), true, hits / max(true, 1), hits / max(predicted, 1), slow.macro_f1(pairs, labels)]
-        assert [groups[name][key] for key in GROUP_KEYS] == pytest.approx(wanted)
+        expected = [len(labels), true, hits / max(true, 1), hits / max(predicted, 1), slow.macro_f1(pairs, labels)]
+        assert [groups[name][key] for key in GROUP_KEYS] == pytest.approx(expected)
     assert sum(group["n_labels"] for group in groups.values()) == case.Y.shape[1]
 
 
@@ -149,13 +149,13 @@ def test_f1_by_level_equals_second_implementation(case):
     tree = Hierarchy.from_edges([[child, above[0]] for child, above in parents.items()], n_labels)
     pairs = [
         (slow.with_ancestors(true, parents), slow.with_ancestors(listed, parents))
-        for true, listed in slow.judged(case.Y, case.topk, case.k)
+        for true, listed in slow.pairs_of(case.Y, case.topk, case.k)
     ]
     levels = f1_by_level(case.Y, case.topk, tree, case.k)
     for level, figures in levels.items():
         labels = [label for label in range(n_labels) if (label + 1).bit_length() - 1 == level]
-        wanted = (slow.micro_f1(pairs, labels), slow.macro_f1(pairs, labels), len(labels))
-        assert (figures["micro_f1"], figures["macro_f1"], figures["n_labels"]) == pytest.approx(wanted)
+        expected = (slow.micro_f1(pairs, labels), slow.macro_f1(pairs, labels), len(labels))
+        assert (figures["micro_f1"], figures["macro_f1"], figures["n_labels"]) == pytest.approx(expected)
     assert sum(figures["n_labels"] for figures in levels.values()) == n_labels
     closed = f1_by_level(case.Y, tree.closed(case.Y), tree)
     assert closed[0]["micro_f1"] == closed[0]["macro_f1"] == 1  # a perfect prediction

@@ -33,8 +33,8 @@ def test_brands_by_hand(Y, topk):
     brand = by_group(Y, topk, GROUPS, COUNTS)["brand"]
     assert brand["accuracy"] == pytest.approx(2 / 3)
     assert brand["accuracy_with_na"] == pytest.approx(2 / 4)
-    assert by_group(Y, topk, GROUPS, COUNTS, least=0.35)["brand"]["accuracy_with_na"] == pytest.approx(1 / 4)
-    assert by_group(Y, topk, GROUPS, COUNTS, least=0.5)["brand"]["accuracy_with_na"] == pytest.approx(2 / 4)
+    assert by_group(Y, topk, GROUPS, COUNTS, min_probability=0.35)["brand"]["accuracy_with_na"] == pytest.approx(1 / 4)
+    assert by_group(Y, topk, GROUPS, COUNTS, min_probability=0.5)["brand"]["accuracy_with_na"] == pytest.approx(2 / 4)
     # Over the three documents with a brand: 2 hits, 3 answers, 4 true.
     assert brand["best_micro_f1"] == pytest.approx(2 * 2 / (3 + 4))
     # Label 0: never right; 1: right once, answered twice, true twice; 2: right once of once.
@@ -51,7 +51,7 @@ def test_colors_by_hand(Y, topk):
     color = by_group(Y, topk, GROUPS, COUNTS)["color"]
     assert color["accuracy"] == 1
     assert color["accuracy_with_na"] == pytest.approx(3 / 4)
-    assert by_group(Y, topk, GROUPS, COUNTS, least=0.5)["color"]["accuracy_with_na"] == 1
+    assert by_group(Y, topk, GROUPS, COUNTS, min_probability=0.5)["color"]["accuracy_with_na"] == 1
     assert color["best_micro_f1"] == color["best_macro_f1"] == 1  # documents without a color are left out
     assert [color[key] for key in ("n_labels", "n_tail", "n_occurrences", "n_na")] == [2, 1, 2, 2]
 
@@ -64,10 +64,10 @@ def test_never_answering_wins_only_the_figure_with_na(Y):
 
 def test_documents_without_any_label_count_where_they_are_asked_for(Y, topk):
     # The fifth document has no label; its answers are 0 (score 1) and 3 (score 1).
-    brand, color = by_group(Y, topk, GROUPS, COUNTS, unlabelled=True).values()
+    brand, color = by_group(Y, topk, GROUPS, COUNTS, include_unlabeled=True).values()
     assert (brand["accuracy_with_na"], color["accuracy_with_na"]) == (pytest.approx(2 / 5), pytest.approx(3 / 5))
     assert (brand["n_na"], color["n_na"]) == (2, 3)
-    silent = by_group(Y, TopK.empty(5, 2), GROUPS, COUNTS, unlabelled=True)["color"]
+    silent = by_group(Y, TopK.empty(5, 2), GROUPS, COUNTS, include_unlabeled=True)["color"]
     assert silent["accuracy_with_na"] == pytest.approx(3 / 5)
     without = by_group(Y, topk, GROUPS, COUNTS)["brand"]
     assert {key for key in brand if brand[key] != without[key]} == {"accuracy_with_na", "n_na"}
@@ -85,7 +85,7 @@ def test_a_group_that_no_document_has(Y, topk):
 def test_by_group_equals_second_implementation(case):
     n_labels = case.Y.shape[1]
     groups = {"even": np.arange(0, n_labels, 2), "odd": np.arange(n_labels) % 2 == 1}
-    figures = by_group(case.Y, case.topk, groups, case.counts, least=-1.5)
+    figures = by_group(case.Y, case.topk, groups, case.counts, min_probability=-1.5)
     rows = [
         (true, listed, scores)
         for true, listed, scores in zip(
@@ -95,21 +95,21 @@ def test_by_group_equals_second_implementation(case):
     ]
     for name, rest in (("even", 0), ("odd", 1)):
         members = [label for label in range(n_labels) if label % 2 == rest]
-        asked, right, right_with_na, pairs = 0, 0, 0, []
+        n_labeled, right, right_with_na, pairs = 0, 0, 0, []
         for true, listed, scores in rows:
-            wanted = true & set(members)
+            expected = true & set(members)
             answer, score = next(
                 ((label, s) for label, s in zip(listed, scores, strict=True) if label in members), (None, None)
             )
             sure = answer if answer is not None and score >= -1.5 else None
-            asked += bool(wanted)
-            right += answer in wanted
-            right_with_na += sure in wanted if wanted else sure is None
-            if wanted:
-                pairs.append((wanted, [] if answer is None else [answer]))
+            n_labeled += bool(expected)
+            right += answer in expected
+            right_with_na += sure in expected if expected else sure is None
+            if expected:
+                pairs.append((expected, [] if answer is None else [answer]))
         tail = [label for label in members if case.counts[label] <= 25]
-        wanted = [
-            right / max(asked, 1),
+        expected = [
+            right / max(n_labeled, 1),
             right_with_na / len(rows),
             slow.micro_f1(pairs, members),
             slow.macro_f1(pairs, members),
@@ -117,17 +117,17 @@ def test_by_group_equals_second_implementation(case):
             slow.macro_f1(pairs, tail),
             len(members),
             len(tail),
-            len(rows) - asked,
+            len(rows) - n_labeled,
         ]
         keys = "accuracy accuracy_with_na best_micro_f1 best_macro_f1 tail_micro_f1 tail_macro_f1 n_labels n_tail n_na"
-        assert [figures[name][key] for key in keys.split()] == pytest.approx(wanted)
+        assert [figures[name][key] for key in keys.split()] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
         ({}, "at least one group of labels, but there is none"),
-        ({"a": [0, 1], "b": [1]}, "in one group at most, but label 1 is in 'b' and in 'a'; take it out"),
+        ({"a": [0, 1], "b": [1]}, "in at most one group, but label 1 is in 'b' and in 'a'; remove it"),
         ({"a": [6]}, "a mask of the 6 columns of Y or label ids below 6, but group 'a' is int64 of shape"),
         ({"a": [-1]}, "label ids below 6"),
         ({"a": [True, False]}, "but group 'a' is bool of shape"),

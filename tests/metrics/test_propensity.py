@@ -12,7 +12,7 @@ from labelspace.types import TopK
 from tests.metrics import slow_metrics as slow
 from tests.metrics.random_cases import cases, perfect, unhurried
 
-D2 = 1 / np.log2(3)  # 0.63093, the discount of the second place; the third's is 1/2
+D2 = 1 / np.log2(3)  # 0.63093, the discount of the second rank; the third's is 1/2
 WEIGHTS = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 FAST_AND_SLOW = [(psp_at_k, slow.psp), (psndcg_at_k, slow.psndcg)]
 
@@ -33,7 +33,7 @@ def topk():
 def test_psp_by_hand(Y, topk):
     # Earned: 1 + 3, 4, 5. Most: 3 + 2 + 1, 4, 5 + 4 + 3.
     assert psp_at_k(Y, topk, WEIGHTS, 3) == pytest.approx(13 / 22)
-    # First place earned: 1, 0, 5. Most: 3, 4, 5.
+    # Gains at k=1: 1, 0, 5. Ideal: 3, 4, 5.
     assert psp_at_k(Y, topk, WEIGHTS, 1) == pytest.approx(6 / 12)
 
 
@@ -110,11 +110,11 @@ def test_perfect_ranking_is_one_and_order_of_documents_does_not_matter(metric, c
 @given(case=cases())
 def test_equal_counts_leave_hits_over_reachable_hits(case):
     alike = inverse_propensity(np.full(case.Y.shape[1], 7), 100)
-    pairs = slow.judged(case.Y, case.topk, case.k)
+    pairs = slow.pairs_of(case.Y, case.topk, case.k)
     hits = sum(label in true for true, listed in pairs for label in listed)
     reachable = sum(min(case.k, len(true)) for true, _ in pairs)
     assert psp_at_k(case.Y, case.topk, alike, case.k) == pytest.approx(hits / reachable)
-    # Multiplying all weights by a number changes nothing, since it stands above and below the line.
+    # Multiplying all weights by a number changes nothing, since it cancels.
     assert psndcg_at_k(case.Y, case.topk, 3 * alike, case.k) == pytest.approx(
         psndcg_at_k(case.Y, case.topk, alike, case.k)
     )
@@ -156,7 +156,7 @@ def test_counts_and_parameters_that_do_not_fit_are_refused():
         inverse_propensity([0], 0)
     with pytest.raises(DataError, match="but is 5 with a count of 9"):
         inverse_propensity([9], 5)
-    with pytest.raises(DataError, match="count must be 0 or more, but one is -1"):
+    with pytest.raises(DataError, match="count must be at least 0, but one is -1"):
         inverse_propensity([3, -1], 5)
     with pytest.raises(ParameterError, match="B above 0, but they are 0.5 and 0"):
         inverse_propensity([3], 5, A=0.5, B=0)

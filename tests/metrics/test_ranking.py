@@ -17,7 +17,7 @@ FAST_AND_SLOW = [
     (coverage_at_k, slow.coverage),
 ]
 FAST = [fast for fast, _ in FAST_AND_SLOW]
-D2 = 1 / np.log2(3)  # 0.63093, the discount of the second place; the third's is 1/2
+D2 = 1 / np.log2(3)  # 0.63093, the discount of the second rank; the third's is 1/2
 
 
 @pytest.fixture(name="Y")
@@ -65,7 +65,7 @@ def test_recall_by_hand(Y, topk):
 
 
 def test_r_precision_by_hand(Y, topk):
-    assert r_precision_at_k(Y, topk, 3) == pytest.approx(2 / 3)  # (2/3 + 1/1 + 1/3) / 3: five labels, three places
+    assert r_precision_at_k(Y, topk, 3) == pytest.approx(2 / 3)  # (2/3 + 1/1 + 1/3) / 3: five labels, three ranks
     assert r_precision_at_k(Y, topk, 1) == pytest.approx(2 / 3)  # (1 + 0 + 1) / 3
 
 
@@ -109,9 +109,9 @@ def test_perfect_ranking_is_one(case):
     best = perfect(case.Y, case.k)
     assert ndcg_at_k(case.Y, best, case.k) == pytest.approx(1)
     assert r_precision_at_k(case.Y, best, case.k) == pytest.approx(1)
-    whole = perfect(case.Y, case.Y.shape[1])
-    assert recall_at_k(case.Y, whole, case.Y.shape[1]) == pytest.approx(1)
-    assert coverage_at_k(case.Y, whole, case.Y.shape[1]) == 1
+    perfect_topk = perfect(case.Y, case.Y.shape[1])
+    assert recall_at_k(case.Y, perfect_topk, case.Y.shape[1]) == pytest.approx(1)
+    assert coverage_at_k(case.Y, perfect_topk, case.Y.shape[1]) == 1
 
 
 @unhurried

@@ -110,7 +110,7 @@ def test_every_script_of_the_folder_is_in_the_page():
     assert all(file.read_text(encoding="utf-8") in page for file in scripts)
 
 
-def test_labels_without_a_point_are_left_out_and_told():
+def test_labels_without_a_point_are_left_out_and_counted():
     points = ball(5, 3)
     points[[1, 3]] = np.nan
     tree = Hierarchy.from_edges([[1, 0], [2, 0], [3, 2], [4, 2]], 5)
@@ -120,7 +120,7 @@ def test_labels_without_a_point_are_left_out_and_told():
     assert data["names"] == ["a", "c", "e"]
     assert data["counts"] == [9, 5, 1]
     assert list(zip(data["children"], data["parents"], strict=True)) == [(1, 0), (2, 1)]
-    assert "2 without a training document have no place here." in page
+    assert "2 without training documents are not shown." in page
     assert "3 labels of 10" in page
     assert map_summary(points, labels)["n_left_out"] == 2
 
@@ -148,7 +148,7 @@ def test_two_dimensions_stay_as_they_are_and_one_lies_on_a_line():
     assert on_disk([[0.5], [-0.25]]).tolist() == [[0.5, 0.0], [-0.25, 0.0]]
 
 
-def test_a_flat_disk_in_many_dimensions_is_found_again():
+def test_a_disk_embedded_in_many_dimensions_is_recovered():
     flat = ball(80, 2, largest=0.9)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0]
     turned = np.concatenate([flat, np.zeros((80, 4))], axis=1) @ turn
@@ -192,12 +192,12 @@ def test_without_counts_there_is_no_correlation():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        (np.zeros((2, 2)), r"a table \(3, dimension\), but it has shape \(2, 2\)"),
-        (np.zeros(3), r"shape \(3,\)"),
-        (np.zeros((3, 0)), r"shape \(3, 0\)"),
+        (np.zeros((2, 2)), r"as \(3, dimension\), but the shape is \(2, 2\)"),
+        (np.zeros(3), r"shape is \(3,\)"),
+        (np.zeros((3, 0)), r"shape is \(3, 0\)"),
         (np.array([[0, 0], [2.0, 0], [0, 0]]), "inside the unit ball, but one has norm 2"),
     ],
 )
-def test_points_that_are_none_are_refused(points, message):
+def test_invalid_points_are_rejected(points, message):
     with pytest.raises(DataError, match=message):
         map_page(points, LabelSpace.numbered(3), "t")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from labelspace.report import progress
-from labelspace.report.progress import Pace, StepProgress
+from labelspace.report.progress import StepProgress, StepState
 
 
 @pytest.fixture
@@ -29,28 +29,28 @@ def play(clock, *calls):
             report(step, done, total)
 
 
-def test_a_line_says_how_many_a_second_are_done_since_the_step_began(clock, lines):
+def test_a_line_has_the_rate_since_the_step_started(clock, lines):
     play(clock, (0, "tokens", 0, 4_000_000), (5, "tokens", 1, 4_000_000), (20, "tokens", 1_020_000, 4_000_000))
-    assert lines() == ["tokens: 0 of 4,000,000", "tokens: 1,020,000 of 4,000,000 (51,000 a second)"]
+    assert lines() == ["tokens: 0 of 4,000,000", "tokens: 1,020,000 of 4,000,000 (51,000 per second)"]
 
 
 def test_what_was_done_before_the_first_call_does_not_count(clock, lines):
     play(clock, (0, "tokens", 900, 1000), (10, "tokens", 950, 1000), (20, "tokens", 1000, 1000))
     assert lines() == [
         "tokens: 900 of 1,000",
-        "tokens: 950 of 1,000 (5 a second)",
-        "tokens: 1,000 of 1,000 (5 a second)",
+        "tokens: 950 of 1,000 (5 per second)",
+        "tokens: 1,000 of 1,000 (5 per second)",
     ]
 
 
-def test_there_is_no_rate_where_none_is_known(clock, lines):
+def test_an_unknown_rate_is_left_out(clock, lines):
     play(clock, (0, "a", 5, 5), (1, "b", 0, 1), (9, "b", 1, 1), (9, "c", 0, 8), (9, "c", 8, 8), (10, "d", 0, 0))
     play(clock, (0, "e", 0, 8), (20, "e", 0, 8))
-    told = ["a: 5 of 5", "b: 0 of 1", "b: 1 of 1", "c: 0 of 8", "c: 8 of 8", "d: 0 of 0", "e: 0 of 8", "e: 0 of 8"]
-    assert lines() == told
+    expected = ["a: 5 of 5", "b: 0 of 1", "b: 1 of 1", "c: 0 of 8", "c: 8 of 8", "d: 0 of 0", "e: 0 of 8", "e: 0 of 8"]
+    assert lines() == expected
 
 
-def test_a_step_that_jumps_back_or_has_another_total_begins_anew(clock, lines):
+def test_a_step_that_goes_back_or_has_another_total_restarts(clock, lines):
     play(
         clock,
         (0, "epochs", 0, 10), (5, "epochs", 10, 10),
@@ -58,14 +58,14 @@ def test_a_step_that_jumps_back_or_has_another_total_begins_anew(clock, lines):
         (200, "epochs", 20, 60), (220, "epochs", 60, 60),
     )  # fmt: skip
     assert [line for line in lines() if "second" in line] == [
-        "epochs: 10 of 10 (2 a second)",
-        "epochs: 10 of 10 (10 a second)",
-        "epochs: 60 of 60 (2 a second)",
+        "epochs: 10 of 10 (2 per second)",
+        "epochs: 10 of 10 (10 per second)",
+        "epochs: 60 of 60 (2 per second)",
     ]
 
 
 @pytest.mark.parametrize(
-    ("done", "seconds", "told"),
+    ("done", "seconds", "expected"),
     [
         (1, 300, "0.0033"),
         (5, 4, "1.2"),
@@ -75,11 +75,11 @@ def test_a_step_that_jumps_back_or_has_another_total_begins_anew(clock, lines):
         (10**9, 1e-6, None),
     ],
 )
-def test_a_rate_has_two_figures_that_count(done, seconds, told):
-    rate = Pace(0.0, 0, done, 10**10).rate(seconds)
-    assert rate.endswith(" a second")
+def test_a_rate_has_two_significant_digits(done, seconds, expected):
+    rate = StepState(0.0, 0, done, 10**10).rate(seconds)
+    assert rate.endswith(" per second")
     assert "e+" not in rate
-    assert told is None or rate == f"{told} a second"
+    assert expected is None or rate == f"{expected} per second"
 
 
 def test_quiet_is_quiet(clock, lines):
@@ -105,4 +105,4 @@ def test_a_bar_shows_the_rate_within_80_columns(clock, monkeypatch):
         assert (task.completed, task.finished) == (2_000_000, False)
         report._bars.refresh()
     assert "2000000/4000000" in file.getvalue()
-    assert "50,000 a second" in file.getvalue()
+    assert "50,000 per second" in file.getvalue()

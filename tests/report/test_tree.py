@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labelspace.labels.tree import TreeNodes
 from labelspace.report.tree import (
-    DEEPEST,
+    MAX_INDENT,
     forest,
     heading,
     labels_below,
@@ -173,11 +173,11 @@ def test_a_wide_node_shows_its_first_children():
     assert exact[-1] == "└─ n19"
 
 
-def test_similarity_is_told_where_there_is_one():
+def test_similarity_is_shown_where_there_is_one():
     nodes = nodes_of([[0, 1], 2], np.array([0.421, 0.9, *[np.nan] * 3], np.float32))
     assert [line.partition(" (")[2] for line in tree_text(nodes, NAMES).splitlines()] == [
-        "joined at 0.42)",
-        "joined at 0.90)",
+        "merged at 0.42)",
+        "merged at 0.90)",
         "",
         "",
         "",
@@ -259,12 +259,12 @@ def deep():
     return chain(DEEP), LabelSpace([f"l{i}" for i in range(DEEP + 1)], counts=np.arange(DEEP + 1))
 
 
-def test_a_chain_has_no_level_too_many(deep):
+def test_a_chain_needs_no_recursion(deep):
     nodes, names = deep
     summary = tree_summary(nodes)
     assert (summary["height"], summary["degenerate"]) == (DEEP, True)
     assert heading(summary, 0, 1, "balance=always").splitlines()[1] == (
-        "warning: the tree is chain-like: height 100,000 for 100,001 labels; train with --set balance=always"
+        "warning: the tree is degenerate, of height 100,000 for 100,001 labels; train with --set balance=always"
     )
     newick = tree_newick(nodes, names)
     assert newick.startswith("(l0,(l1,(l2,")
@@ -275,10 +275,10 @@ def test_a_chain_has_no_level_too_many(deep):
 
 
 @pytest.mark.slow
-def test_the_whole_drawing_of_a_chain_grows_with_its_nodes_only(deep):
+def test_the_drawing_of_a_chain_grows_linearly(deep):
     lines = tree_text(*deep, depth=DEEP).splitlines()
     assert len(lines) == 2 * DEEP + 1
-    assert max(map(len, lines)) < 3 * DEEPEST + 60
+    assert max(map(len, lines)) < 3 * MAX_INDENT + 60
     assert lines[-1].startswith("⋯")
     assert lines[-1].endswith(f"└─ l{DEEP}")
 
@@ -301,7 +301,7 @@ def test_frequent_labels_against_a_slow_twin():
 
 def test_several_trees_stand_below_each_other():
     trees = [nodes_of([0, 1]), nodes_of([[1], 0])]
-    heads = [heading(tree_summary(nodes), place, 2, "") for place, nodes in enumerate(trees)]
+    heads = [heading(tree_summary(nodes), index, 2, "") for index, nodes in enumerate(trees)]
     text = forest(trees, NAMES, "text", 3, heads)
     assert text.startswith("tree 1 of 2: 2 labels, height 1, balance 1.00, mean depth 1.0, 3 nodes, at most 2 children")
     assert "\n└─ b\n\ntree 2 of 2: 2 labels, height 2," in text

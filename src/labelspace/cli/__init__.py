@@ -1,6 +1,6 @@
-"""The command line. It reads options, calls the library and prints; everything else lives elsewhere.
+"""The command line: parses options, calls the library and prints.
 
-The commands stand here in the order in which ``--help`` lists them.
+The commands are registered in the order in which ``--help`` lists them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import data, demo, experiment, inspect, predict
-from labelspace.cli.exit_codes import STOPPED, UsageError, fail, usage_line
+from labelspace.cli import compare, data, demo, evaluate, inspect, predict, train
+from labelspace.cli.exit_codes import INTERRUPTED, UsageError, fail, usage_line
 
 app = typer.Typer(
     name="labelspace",
-    help="Tag documents with the few right labels out of thousands to millions, on an ordinary CPU.",
+    help="Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(name="data", help="Look at and convert data sets.", no_args_is_help=True)
+data_app = typer.Typer(name="data", help="Show statistics of data sets, and convert them.", no_args_is_help=True)
 app.add_typer(data_app)
 
 
-def show_version(asked: bool) -> None:
-    """Print the version and end."""
-    if asked:
+def show_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
         from labelspace.version import __version__
 
         print(f"labelspace {__version__}")
@@ -39,16 +39,16 @@ def show_version(asked: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Tag documents with the few right labels out of thousands to millions, on an ordinary CPU."""
+    """Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU."""
 
 
-app.command()(experiment.train)
-app.command()(experiment.evaluate)
+app.command()(train.train)
+app.command()(evaluate.evaluate)
 app.command()(predict.predict)
-app.command()(experiment.compare)
+app.command()(compare.compare)
 app.command("map")(inspect.draw_map)
 app.command("tree")(inspect.show_tree)
 app.command("codes")(inspect.show_codes)
@@ -59,34 +59,34 @@ data_app.command()(data.convert)
 
 
 def main() -> None:
-    """Run the command line: 0 on success, 2 on bad input with one line that says rule, value and remedy."""
+    """Run the command line: exit code 0 on success, 2 on bad input with a one-line message."""
     from labelspace.errors import LabelspaceError
 
-    for stream in (sys.stdout, sys.stderr):  # names are Unicode, whatever the locale says
+    for stream in (sys.stdout, sys.stderr):  # names are Unicode, whatever the locale
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
-    if hasattr(signal, "SIGPIPE"):  # the reader of our output may go away, as with `| head`: end quietly, as others do
+    if hasattr(signal, "SIGPIPE"):  # end quietly where the output pipe is closed, as with `| head`
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         code = app(standalone_mode=False) or 0
-        if code == STOPPED:
-            fail("stopped before it was done; no model was saved", STOPPED)
+        if code == INTERRUPTED:
+            fail("interrupted; no model was saved", INTERRUPTED)
         sys.exit(code)
     except LabelspaceError as error:
         fail(str(error), 2)
     except UsageError as error:
-        if not error.format_message():  # no command was given, and the help is on the screen
+        if not error.format_message():  # no command was given, and the help was printed
             sys.exit(0)
         fail(usage_line(error), 2)
     except OSError as error:
         reason = error.strerror or str(error)
         fail(
-            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); mend that",
+            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); check it",
             2,
         )
     except MemoryError:
         fail(
-            "there must be memory enough, but it ran out; use fewer features (--set features.max_features=100000), "
+            "the data must fit into memory, but it ran out; use fewer features (--set features.max_features=100000), "
             "or a smaller model",
             1,
         )

@@ -1,4 +1,4 @@
-"""What the command line prints: lines and tables for people, JSON for programs, progress on stderr."""
+"""Output of the command line: text and tables, JSON, progress on stderr."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # heavy imports happen when they are needed, so that --help stays quick
+if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from rich.console import Console
 
     from labelspace.report.progress import StepProgress
 
 
 def say(line: str) -> None:
-    """One line for people on stdout."""
+    """Print one line of text on stdout."""
     print(line)
 
 
 def print_json(value: object) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object on stdout."""
     print(json.dumps(value, ensure_ascii=False))
 
 
 def console() -> Console:
-    """The console for tables; wide enough for them where stdout is no terminal."""
+    """The console for tables; wide where stdout is not a terminal."""
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=160)

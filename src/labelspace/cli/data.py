@@ -1,4 +1,4 @@
-"""Commands for data sets: data stats, data convert."""
+"""The commands data stats and data convert."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labelspace.cli.console import console, print_json, say
 
 
 def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = None, as_json: Json = False) -> None:
-    """Count documents, labels, features."""
+    """Show the number of documents, labels and features of DATA."""
     from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.report.tables import dataset_stats, stats_table
@@ -28,21 +28,21 @@ def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = 
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.* and others.")],
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.*, dev.*, test.*.")],
     target: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A data file, whose ending names the format, or a folder.")
+        Path, typer.Argument(metavar="OUT", help="A data file, whose extension is the format, or a folder.")
     ],
     to: Annotated[
-        str | None, typer.Option("--to", metavar="FORMAT", help="For folders: txt, jsonl, csv.gz, ...")
+        str | None, typer.Option("--to", metavar="FORMAT", help="Format, for folders only: txt, jsonl, csv.gz, ...")
     ] = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,
 ) -> None:
-    """Convert data: .txt (Extreme Classification Repository), .jsonl, .csv, .parquet, each also .gz.
+    """Convert data between .txt (Extreme Classification Repository), .jsonl, .csv and .parquet, each also with .gz.
 
-    Texts written as .txt become tf-idf features, since that format has no place for texts. labels.jsonl and
-    hierarchy.tsv, where there are any, are written beside. With --inputs and --outputs, rows of a table become texts
-    and labels.
+    .txt has no texts: they are converted to tf-idf features. labels.jsonl and
+    hierarchy.tsv are written to the same folder, if there are any. With
+    --inputs and --outputs, rows of a table become texts and labels.
     """
     from labelspace.data import conversion
     from labelspace.data.columns import parse_columns

@@ -1,4 +1,4 @@
-"""The command that shows a newcomer everything: demo."""
+"""The command demo."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ DEMO_TEXTS = (
     "burn of the right hand, second degree",
     "allergic to peanuts",
 )
-DEMO_MEMBERS = "members=neighbors:chars,label_tree,lexical"  # medical words share parts more often than forms
+DEMO_MEMBERS = "members=neighbors:chars,label_tree,lexical"  # medical terms share parts of words
 EXAMPLE_LINE = '{"text": "...", "labels": ["a", "b"]}'
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", metavar="MODEL")] = Path("runs/demo"),
+    out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Folder to save to.")] = Path("runs/demo"),
     seed: Seed = 0,
 ) -> None:
-    """Build the ICD-10-CM task, train, evaluate, and tag three diagnoses."""
+    """Train and evaluate on ICD-10-CM diagnosis codes, and tag three diagnoses."""
     from labelspace import experiment, store
     from labelspace.cli.options import make_recipe
     from labelspace.data.icd10 import icd10
     from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
-    say("1. data: ICD-10-CM, every diagnosis code with its descriptions")
+    say("1. data: ICD-10-CM, all diagnosis codes with their descriptions")
     train_set, test_set = icd10(seed)
     say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
     recipe = make_recipe(None, [DEMO_MEMBERS], None, seed)
-    say(f"2. training: {recipe.method} of neighbors on character n-grams, a label tree on words, and label names")
+    say(f"2. training: {recipe.method} of neighbors (character n-grams), label_tree (words) and lexical (label names)")
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)
     say(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
-    say("3. evaluation on wordings the model has not seen")
+    say("3. evaluation on wordings that were held out")
     figures = {**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)}
     console().print(figures_report(figures))
-    say("4. three diagnoses in plain words")
+    say("4. tags of three diagnoses")
     top = tagger.predict_topk(DEMO_TEXTS, 8)
     for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_))
@@ -53,4 +53,4 @@ def demo(
     say("Next, try:")
     say(f'  {command} predict {out} "fracture of the left thumb"')
     say(f"  {command} methods")
-    say(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (a line: {EXAMPLE_LINE})")
+    say(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")

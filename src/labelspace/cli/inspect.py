@@ -1,4 +1,4 @@
-"""Commands that show what there is: map, tree, codes, methods."""
+"""The commands map, tree, codes and methods."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from labelspace.cli.console import console, print_json, say
 
 def draw_map(
     model: ModelPath,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The page to write.")] = Path("map.html"),
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="HTML file to write.")] = Path("map.html"),
     as_json: Json = False,
 ) -> None:
-    """Draw the labels of a hyperbolic model on the Poincaré disk: one page that opens offline."""
+    """Draw the labels of a hyperbolic model on the Poincaré disk, as an HTML page that works offline."""
     from labelspace.data.files import writing_text
     from labelspace.models.capabilities import HasLabelPoints, require
     from labelspace.report.map import map_page, map_summary
@@ -31,23 +31,23 @@ def draw_map(
     if as_json:
         print_json(summary)
         return
-    told = "none" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
-    say(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {told}")
+    correlation = "undefined" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
+    say(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")
 
 
 def show_tree(
     model: ModelPath,
     form: Annotated[
         Literal["text", "newick", "json"],
-        typer.Option("--format", help="text to read, newick for programs that draw trees, json for all others."),
+        typer.Option("--format", help="text, newick (for programs that draw trees) or json."),
     ] = "text",
-    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels below the root to draw; for text only.")] = 3,
-    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Default: stdout.")] = None,
+    depth: Annotated[int, typer.Option("--depth", min=0, help="Levels below the root to draw, for text only.")] = 3,
+    out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="File to write. Default: stdout.")] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the figures of the trees as one JSON object on stdout.")
+        bool, typer.Option("--json", help="Print the summary of the trees as one JSON object on stdout.")
     ] = False,
 ) -> None:
-    """Show the tree of labels that a model learned, as text, Newick or JSON."""
+    """Show the label tree of a model, as text, Newick or JSON."""
     from labelspace.data.files import writing_text
     from labelspace.models.capabilities import HasLabelTree, require
     from labelspace.report.tree import forest, heading, tree_summary
@@ -58,67 +58,73 @@ def show_tree(
     remedies = {"balance": "balance=always", "hierarchy": "hierarchy=learned"}
     remedy = next((remedies[name] for name in remedies if name in tagger.model.params), "tree=balanced")
     summaries = [tree_summary(nodes) for nodes in trees]
-    heads = [heading(summary, place, len(trees), remedy) for place, summary in enumerate(summaries)]
+    headings = [heading(summary, index, len(trees), remedy) for index, summary in enumerate(summaries)]
     if out is not None:
         with writing_text(out) as file:
-            file.write(forest(trees, labels, form, depth, heads))
+            file.write(forest(trees, labels, form, depth, headings))
     if as_json:
         print_json({"trees": summaries})
     elif out is not None:
-        for head in heads:
-            say(f"{out}: {head}")
+        for line in headings:
+            say(f"{out}: {line}")
     else:
-        say(forest(trees, labels, form, depth, heads).removesuffix("\n"))
+        say(forest(trees, labels, form, depth, headings).removesuffix("\n"))
 
 
 def show_codes(
     model: ModelPath,
-    tree: Annotated[int | None, typer.Option("--tree", min=1, help="Show only this one; default: all.")] = None,
-    prefix: Annotated[str, typer.Option("--prefix", metavar="3,17", help="Show only codes that begin so.")] = "",
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Codes of a tree to show; 0 for all.")] = 50,
+    tree: Annotated[
+        int | None, typer.Option("--tree", min=1, help="Number of the tree to show, from 1. Default: all.")
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option("--prefix", metavar="3,17", help="Show only codes that start with these digits.")
+    ] = "",
+    limit: Annotated[
+        int, typer.Option("--limit", min=0, help="Maximum number of codes to show per tree; 0 for all.")
+    ] = 50,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write all, whatever the limit, as TSV: tree, code, label."),
+        typer.Option("--out", metavar="FILE", help="Write all codes as TSV: tree, code, label."),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print the figures, and with --prefix the codes, as one JSON object on stdout."),
+        typer.Option("--json", help="Print the summary, and with --prefix the codes, as one JSON object on stdout."),
     ] = False,
 ) -> None:
-    """Show the codes that a model writes its labels as; labels that are alike begin with the same digits.
+    """Show the label codes of a model; similar labels share their first digits.
 
-    A line is a code and its labels; digits that are those of the line above are left out. `labelspace tree` draws the
-    same as a tree.
+    Each line is a code and its labels. Leading digits equal to those of the
+    line above are left blank. `labelspace tree` draws the codes as a tree.
     """
     from labelspace.data.files import writing_text
     from labelspace.labels.codes import code_summary
     from labelspace.models.capabilities import HasLabelCodes, require
-    from labelspace.report.codes import chosen, codes_json, codes_text, codes_tsv, heading, read_prefix
+    from labelspace.report.codes import codes_json, codes_text, codes_tsv, heading, parse_prefix, select_trees
     from labelspace.tagger import load
 
     tagger = load(model)
     sets, labels = require(tagger.model, HasLabelCodes).label_codes(), tagger.labels_
-    places, begin = chosen(tree, len(sets)), read_prefix(prefix, sets[0])
-    summaries = {place: {"tree": place + 1, **code_summary(sets[place])} for place in places}
-    heads = {place: heading(summaries[place], len(sets)) for place in places}
+    selected, digits = select_trees(tree, len(sets)), parse_prefix(prefix, sets[0])
+    summaries = {i: {"tree": i + 1, **code_summary(sets[i])} for i in selected}
+    headings = {i: heading(summaries[i], len(sets)) for i in selected}
     if out is not None:
         with writing_text(out) as file:
-            file.writelines(codes_tsv({place: sets[place] for place in places}, labels, begin))
+            file.writelines(codes_tsv({i: sets[i] for i in selected}, labels, digits))
     if as_json:
-        listed = {place: {"listed": codes_json(sets[place], labels, begin)} if begin else {} for place in places}
-        print_json({"codes": [{**summaries[place], **listed[place]} for place in places]})
+        listed = {i: {"listed": codes_json(sets[i], labels, digits)} if digits else {} for i in selected}
+        print_json({"codes": [{**summaries[i], **listed[i]} for i in selected]})
     elif out is not None:
-        for head in heads.values():
-            say(f"{out}: {head}")
+        for line in headings.values():
+            say(f"{out}: {line}")
     else:
-        say("\n\n".join(f"{heads[place]}\n{codes_text(sets[place], labels, begin, limit)}" for place in places))
+        say("\n\n".join(f"{headings[i]}\n{codes_text(sets[i], labels, digits, limit)}" for i in selected))
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this method with its parameters.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this method and its parameters.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the methods: name, paper, when to choose it; or one method with its parameters."""
+    """List all methods, or show one method and its parameters."""
     from labelspace.models import registry
     from labelspace.report.parameters import method_json, parameters_table
     from labelspace.report.tables import methods_table
@@ -132,12 +138,12 @@ def methods(
         say(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
         console().print(parameters_table(method))
         return
-    known = registry.methods()
+    every = registry.methods()
     if as_json:
         rows = [
             {"name": n, "title": c.title, "choose_when": c.choose_when, "defaults": c.defaults()}
-            for n, c in known.items()
+            for n, c in every.items()
         ]
         print_json({"default": registry.DEFAULT, "methods": rows})
         return
-    console().print(methods_table(known, registry.DEFAULT))
+    console().print(methods_table(every, registry.DEFAULT))

@@ -1,4 +1,4 @@
-"""What the options of the command line say, as values the library takes."""
+"""Options of the command line as values for the library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labelspace.models.registry import DEFAULT, METHODS, method
 
 
 def make_recipe(name: str | None, settings: list[str] | None, features: str | None, seed: int) -> Recipe:
-    """What the options ask to train."""
+    """The recipe of the options of `train`."""
     given = parse_settings(settings or [])
     prefix = "features."
     return Recipe(
@@ -25,17 +25,17 @@ def make_recipe(name: str | None, settings: list[str] | None, features: str | No
 
 
 def compared_recipes(names: list[str], settings: list[str] | None, features: str | None, seed: int) -> list[Recipe]:
-    """One recipe per method of `compare`; a method that reads raw text is not given the features of the others."""
+    """One recipe per method of `compare`; features are not set for a method that reads raw text."""
     recipes = []
     for name in names:
         recipe = make_recipe(name, settings_of(name, names, settings), features, seed)
-        raw = name in METHODS and not method(name).view.is_matrix
-        recipes.append(replace(recipe, features=None, feature_params={}) if raw else recipe)
+        reads_text = name in METHODS and not method(name).view.is_matrix
+        recipes.append(replace(recipe, features=None, feature_params={}) if reads_text else recipe)
     return recipes
 
 
 def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:
-    """In `compare`, METHOD.KEY=VALUE goes to that method alone; features.KEY=VALUE to all."""
+    """In `compare`, METHOD.KEY=VALUE is for that method only; features.KEY=VALUE is for all."""
     for setting in settings or []:
         if setting.split(".")[0] not in ("features", *names):
             raise ParameterError(
@@ -45,11 +45,11 @@ def settings_of(name: str, names: list[str], settings: list[str] | None) -> list
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """KEY=VALUE strings as typed values: JSON where it is JSON (numbers, true, null), else none/true/false or text."""
+    """KEY=VALUE strings as a dict: JSON values (numbers, true, null), none/true/false in any case, or text."""
     parsed: dict[str, Any] = {}
     for setting in settings:
-        key, found, value = setting.partition("=")
-        if not found or not key:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
             raise ParameterError(f"--set must be KEY=VALUE, but is {setting!r}; write for example --set C=0.5")
         try:
             parsed[key] = json.loads(value)
@@ -66,6 +66,6 @@ def parse_ks(text: str) -> tuple[int, ...]:
         ks = ()
     if not ks or min(ks) < 1:
         raise ParameterError(
-            f"--k must be whole numbers of at least 1 with commas between, but is {text!r}; write 1,3,5"
+            f"--k must be integers of at least 1 separated by commas, but is {text!r}; write for example 1,3,5"
         )
     return ks

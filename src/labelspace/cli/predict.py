@@ -1,4 +1,4 @@
-"""The command that tags: predict."""
+"""The command predict."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 from labelspace.cli.arguments import Consistent, Json, ModelPath, TopKOption
 from labelspace.cli.console import console, print_json
 
-if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays quick
+if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.tagger import Tagger, Tags
 
 
@@ -21,28 +21,29 @@ def predict(
     file: Annotated[
         str | None,
         typer.Option(
-            "--input", metavar="FILE", help="JSON lines, CSV, Parquet or plain lines (- for stdin); prints JSON lines."
+            "--input", metavar="FILE", help="A file to tag: JSON lines, CSV, Parquet or one text per line; - for stdin."
         ),
     ] = None,
     k: TopKOption = 5,
     min_probability: Annotated[
         float | None,
-        typer.Option(
-            "--min-probability", metavar="P", help="Leave out labels with a lower probability of being right."
-        ),
+        typer.Option("--min-probability", metavar="P", help="Leave out labels with a lower probability."),
     ] = None,
     consistent: Consistent = False,
     as_json: Json = False,
 ) -> None:
-    """Tag texts from the command line, or a file of any size as JSON lines that keep the ids."""
+    """Tag texts, or the documents of a file of any size.
+
+    For a file, prints one JSON object per document, with its id.
+    """
     from labelspace.errors import DataError
     from labelspace.report.tables import tags_table
     from labelspace.tagger import Tagger
 
     if bool(texts) == bool(file):
-        raise DataError("predict takes texts or --input FILE, one of the two; write: labelspace predict MODEL 'a text'")
+        raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
     tagger = Tagger.load(model)
-    k = min(k, len(tagger.labels_))  # more would only be padded
+    k = min(k, len(tagger.labels_))  # the rest would be padding
     if file is not None:
         predict_stream(tagger, file, k, min_probability, consistent)
         return
@@ -51,15 +52,15 @@ def predict(
         pairs = zip(texts or [], tagger.named(top), strict=True)
         print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
         return
-    why = {}
+    reason = {}
     if min_probability is not None:
-        why["none"] = f"no label is right with a probability of {min_probability:g} or more"
+        reason["no_tags"] = f"no label has a probability of at least {min_probability:g}"
     for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
-        console().print(tags_table(text, labels, scores, tagger.labels_, **why))
+        console().print(tags_table(text, labels, scores, tagger.labels_, **reason))
 
 
 def predict_stream(tagger: Tagger, file: str, k: int, min_probability: float | None, consistent: bool) -> None:
-    """One JSON line per document, in order, a batch in memory at a time."""
+    """Print one JSON line per document, in order, with one batch in memory at a time."""
     from labelspace.data.source import iter_records
 
     records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
@@ -69,5 +70,5 @@ def predict_stream(tagger: Tagger, file: str, k: int, min_probability: float | N
 
 
 def as_objects(tags: Tags) -> list[dict[str, Any]]:
-    """Tags of one document for JSON."""
+    """The tags of one document as plain values."""
     return [{"label": name, "score": round(score, 6)} for name, score in tags]

@@ -1,1 +1,1 @@
-"""Data files to ``Dataset`` and back: a reader a format, the label files beside them, splits, demo and planted data."""
+"""Data files to ``Dataset`` and back: one reader per format, label files, splits, demo and synthetic data."""

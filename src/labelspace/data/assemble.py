@@ -1,4 +1,4 @@
-"""Records of one file to a data set: texts, feature rows, and labels looked up in a label space."""
+"""Build a Dataset from records: texts, feature rows, and label ids in a label space."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels
-from labelspace.data.records import Place, Record
-from labelspace.data.sparse_rows import LARGEST_SIZE, SparseRows
-from labelspace.data.table import described
+from labelspace.data.records import Location, Record
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows
+from labelspace.data.table import describe_labels
 from labelspace.errors import DataError
 from labelspace.types import Columns, Csr, Dataset, LabelSpace
 
-_BATCH = 4096  # feature strings kept before they are parsed
+_BATCH = 4096  # feature strings parsed at a time
 
 
 def assemble(
     records: Iterable[Record], path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None
 ) -> Dataset:
-    """Build the data set of the records of a file; see ``read_dataset`` for the label space.
+    """The data set of the records of a file; see ``read_dataset`` for the label space.
 
-    ``columns`` are those of the table that the records are rows of.
+    ``columns`` are given where the records are rows of a table.
 
     >>> records = Record("a", "it purrs", None, ("cat",)), Record("b", "it barks", None, ("dog",))
     >>> dataset = assemble(records, "a.jsonl")
@@ -36,21 +36,21 @@ def assemble(
         documents.add(record)
         column.add(record)
     if not documents.ids:
-        raise DataError(f"{path} must hold at least one document, but holds none; give a file with some")
+        raise DataError(f"{path} must hold at least one document, but has none; give another file")
     if columns is None:
         space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
     else:
-        space = column.resolve(labels, columns.parted)
-        space = space.with_paths() if labels is None and space.are_paths else space  # of a column with whole paths
+        space = column.resolve(labels, columns.split_label)
+        space = space.with_paths() if labels is None and space.are_paths else space  # a column of paths
     Y = column.matrix(space)
-    if columns is not None and labels is None:  # training rows alone say what the labels are
-        space = described(space, Y, columns)
+    if columns is not None and labels is None:  # only training rows define the hierarchy
+        space = describe_labels(space, Y, columns)
     name = Path(path).name.split(".")[0]
     return Dataset(Y, space, documents.texts, documents.features(), documents.ids, name, columns)
 
 
 class _Documents:
-    """The ids, texts and features of the records; the first record says which of the two all must have."""
+    """The ids, texts and features of the records; the first record defines which of the two are required."""
 
     def __init__(self, path: str | Path) -> None:
         self.ids: list[str] = []
@@ -58,25 +58,25 @@ class _Documents:
         self._path = path
         self._lines = array("q")
         self._rows: SparseRows | None = None
-        self._waiting: list[str] = []
+        self._pending: list[str] = []
 
     def add(self, record: Record) -> None:
         if not self.ids:
             self.texts = None if record.text is None else []
-            self._rows = None if record.features is None else SparseRows(LARGEST_SIZE, 0, self._place)
-        for what, mine, first in (("text", record.text, self.texts), ("features", record.features, self._rows)):
-            if (mine is None) != (first is None):
-                has, had = ("has none", "has") if mine is None else ("has", "has none")
-                raise Place(self._path, record.line).expected(
-                    f"{what!r} in every document or in none", f"this one {has} and the first {had}", "make them alike"
+            self._rows = None if record.features is None else SparseRows(MAX_COLUMNS, 0, self._location)
+        for field, value, first in (("text", record.text, self.texts), ("features", record.features, self._rows)):
+            if (value is None) != (first is None):
+                has, had = ("has none", "has") if value is None else ("has", "has none")
+                raise Location(self._path, record.line).expected(
+                    f"{field!r} in all documents or in none", f"this one {has} and the first {had}", "add or remove it"
                 )
         self.ids.append(record.id)
         self._lines.append(record.line)
         if self.texts is not None and record.text is not None:
             self.texts.append(record.text)
         if record.features is not None:
-            self._waiting.append(record.features)
-            if len(self._waiting) == _BATCH:
+            self._pending.append(record.features)
+            if len(self._pending) == _BATCH:
                 self._parse()
 
     def features(self) -> Csr | None:
@@ -87,64 +87,66 @@ class _Documents:
 
     def _parse(self) -> None:
         if self._rows is not None:
-            self._rows.add_features(self._waiting)
-        self._waiting = []
+            self._rows.add_features(self._pending)
+        self._pending = []
 
-    def _place(self, row: int) -> str:
+    def _location(self, row: int) -> str:
         return f"{self._path}:{self._lines[row]}"
 
 
 class LabelColumn:
-    """The labels of the records, numbered as they come; the label space is settled at the end."""
+    """The labels of the records, coded in order of appearance; the label space is resolved at the end."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._code: dict[str | int, int] = {}
-        self._first_line: list[int] = []  # of each code
+        self._code_of: dict[str | int, int] = {}
+        self._first_line: list[int] = []  # per code
         self._codes = array("i")
         self._counts = array("i")
 
     def add(self, record: Record) -> None:
-        """Note the labels of the next document."""
+        """Add the labels of the next document."""
         for label in record.labels:
-            code = self._code.setdefault(label, len(self._first_line))
+            code = self._code_of.setdefault(label, len(self._first_line))
             if code == len(self._first_line):
                 self._first_line.append(record.line)
             self._codes.append(code)
         self._counts.append(len(record.labels))
 
     def resolve(self, known: LabelSpace | None, order: Callable[[str], tuple[int, str]] | None = None) -> LabelSpace:
-        """The label space: the known one with new names appended in order, else the sorted names, else numbers."""
-        names = sorted((label for label in self._code if isinstance(label, str)), key=order)
-        largest = max((label for label in self._code if isinstance(label, int)), default=-1)
+        """The label space: the known one with new names appended, else the sorted names, else numbers."""
+        names = sorted((label for label in self._code_of if isinstance(label, str)), key=order)
+        max_id = max((label for label in self._code_of if isinstance(label, int)), default=-1)
         if known is not None:
-            if largest >= len(known):
-                raise self._place(largest).expected(
+            if max_id >= len(known):
+                raise self._location(max_id).expected(
                     f"a label id below {len(known)}, the number of known labels",
-                    f"one is {largest}",
+                    f"one is {max_id}",
                     f"correct it, or add a line to {LABELS}",
                 )
             return known.extended(names)
-        if largest < 0:
+        if max_id < 0:
             return LabelSpace(names)
         if names:
-            raise self._place(names[0]).expected(
-                "all labels to be ids as on other lines",
+            raise self._location(names[0]).expected(
+                "all labels to be ids, as in other lines",
                 f"one is the name {names[0]!r}",
-                f"put {LABELS} beside the file",
+                f"add a {LABELS} in the same folder",
             )
-        return numbered_labels(largest + 1, f"{self._path}:{self._place(largest).line}")
+        return numbered_labels(max_id + 1, f"{self._path}:{self._location(max_id).line}")
 
     def matrix(self, space: LabelSpace) -> Csr:
         """Y, 0/1 of shape (n, n_labels)."""
-        target = np.array([label if isinstance(label, int) else space.index[label] for label in self._code], np.int32)
+        label_ids = np.array(
+            [label if isinstance(label, int) else space.index[label] for label in self._code_of], np.int32
+        )
         codes = np.frombuffer(self._codes, np.int32) if self._codes else np.empty(0, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.frombuffer(self._counts, np.int32))])
         ones = np.ones(len(codes), np.float32)
-        Y = sp.csr_matrix((ones, target[codes], indptr), shape=(len(self._counts), len(space)))
-        Y.sum_duplicates()  # a name and its id may both stand in one document
+        Y = sp.csr_matrix((ones, label_ids[codes], indptr), shape=(len(self._counts), len(space)))
+        Y.sum_duplicates()  # a document may have both a name and its id
         Y.data[:] = 1
         return Y
 
-    def _place(self, label: str | int) -> Place:
-        return Place(self._path, self._first_line[self._code[label]])
+    def _location(self, label: str | int) -> Location:
+        return Location(self._path, self._first_line[self._code_of[label]])

@@ -1,4 +1,4 @@
-"""A data file, plain or gzipped: read with errors that name it, written whole or not at all."""
+"""Read and write data files, plain or gzipped; writes are atomic."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
             with open(path, "rb", buffering=_BUFFER) as file:
                 yield file
     except FileNotFoundError as error:
-        raise DataError(f"a data file must exist, but {path} does not; check the name") from error
+        raise DataError(f"a data file must exist, but {path} does not; check the path") from error
     except (OSError, EOFError, zlib.error) as error:
-        remedy = "fetch or compress it again" if is_gzipped(path) else "give a file that can be read"
+        remedy = "download or compress it again" if is_gzipped(path) else "give a file that can be read"
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path} must be readable, but is not ({reason}); {remedy}") from error
 
@@ -60,28 +60,28 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
-    """The items without the blank ones behind the last other: editors leave such lines at the end of a file.
+    """The items without trailing blank ones: editors leave such lines at the end of a file.
 
     >>> list(without_blank_end(["a", "", "b", "", ""], lambda line: not line))
     ['a', '', 'b']
     """
-    held: list[Item] = []
+    pending: list[Item] = []
     for item in items:
-        held.append(item)
+        pending.append(item)
         if not is_blank(item):
-            yield from held
-            held.clear()
+            yield from pending
+            pending.clear()
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """Give a temporary name beside ``path``, renamed to it on success; on failure nothing of it stays."""
+    """A temporary path in the same folder, renamed to ``path`` on success and deleted on failure."""
     target = Path(os.path.realpath(path))
-    work = target.with_name(f".{target.name}.writing-{os.getpid()}")
+    temporary = target.with_name(f".{target.name}.writing-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        yield work
-        work.replace(target)
+        yield temporary
+        temporary.replace(target)
     except OSError as error:
         raise DataError(
             f"the data must be written to {path}, but that failed ({error.strerror or error}); "
@@ -89,18 +89,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
         ) from error
     except UnicodeEncodeError as error:
         raise DataError(
-            f"text for {path} must be valid Unicode, but holds the lone surrogate {error.object[error.start]!r}; "
+            f"text for {path} must be valid Unicode, but has the lone surrogate {error.object[error.start]!r}; "
             "replace it before writing"
         ) from error
     finally:
         with suppress(OSError):
-            work.unlink()
+            temporary.unlink()
 
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open for writing bytes, compressed where the name ends with .gz; the same data give the same file."""
-    with replacing(path) as work, work.open("wb") as raw:
+    """Open for writing bytes, compressed where the name ends with .gz; equal data give equal files."""
+    with replacing(path) as temporary, temporary.open("wb") as raw:
         if is_gzipped(path):
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
                 yield cast(BinaryIO, file)
@@ -110,6 +110,6 @@ def writing(path: str | Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def writing_text(path: str | Path) -> Iterator[TextIO]:
-    """Open for writing UTF-8 text, line ends as given."""
+    """Open for writing UTF-8 text, without newline translation."""
     with writing(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as text:
         yield text

@@ -1,8 +1,7 @@
-"""ICD-10-CM as a tagging task, built from the package ``simple-icd-10-cm``: diagnoses in words -> about 98,500 codes.
+"""ICD-10-CM as a tagging task, built from the package ``simple-icd-10-cm``: diagnosis texts -> about 98,500 codes.
 
-A document is a code's description, or one of its inclusion terms (other wordings that belong under the code). Its
-labels are the code and all codes above it. The test set is a seeded share of the inclusion terms; every description is
-in train.
+A document is a code's description, or one of its inclusion terms (alternative wordings). Its labels are the code and
+its ancestors. The test set is a seeded random share of the inclusion terms; all descriptions are in train.
 """
 
 from __future__ import annotations
@@ -17,33 +16,34 @@ TEST_SHARE = 0.2
 
 
 def icd10(seed: int = 0) -> tuple[Dataset, Dataset]:
-    """Train and test. A label's name is the code, its synonym the description; the codes' tree is the hierarchy."""
+    """Train and test. A label's name is the code, its synonym the description; the hierarchy is the tree of codes."""
     icd = require("simple_icd_10_cm", extra="demo")
     codes = list(dict.fromkeys(icd.get_all_codes(True)))
     descriptions = [icd.get_description(code) for code in codes]
-    number = {code: i for i, code in enumerate(codes)}
+    label_id = {code: i for i, code in enumerate(codes)}
     parents = {code: icd.get_parent(code) for code in codes}
-    # Where a block holds one category only, both have one name: the parent is then the block's.
-    parents |= {code: icd.get_parent(code, prioritize_blocks=True) for code, above in parents.items() if above == code}
-    edges = [(number[code], number[above]) for code, above in parents.items() if above]
+    # A block with a single category has the name of that category: its parent is then that of the block.
+    blocks = [code for code, parent in parents.items() if parent == code]
+    parents |= {code: icd.get_parent(code, prioritize_blocks=True) for code in blocks}
+    edges = [(label_id[code], label_id[parent]) for code, parent in parents.items() if parent]
     tree = Hierarchy.from_edges(np.array(edges), len(codes))
-    space = LabelSpace(codes, [[words] for words in descriptions], hierarchy=tree)
+    space = LabelSpace(codes, [[text] for text in descriptions], hierarchy=tree)
     terms = [(i, term) for i, code in enumerate(codes) for term in icd.get_inclusion_term(code)]
 
     rng = np.random.default_rng(seed)
     in_test = np.zeros(len(terms), bool)
     in_test[rng.choice(len(terms), round(TEST_SHARE * len(terms)), replace=False)] = True
-    train = [*enumerate(descriptions), *(term for term, held in zip(terms, in_test, strict=True) if not held)]
-    test = [term for term, held in zip(terms, in_test, strict=True) if held]
+    train = [*enumerate(descriptions), *(term for term, is_test in zip(terms, in_test, strict=True) if not is_test)]
+    test = [term for term, is_test in zip(terms, in_test, strict=True) if is_test]
     return _dataset(train, space, "icd10cm-train"), _dataset(test, space, "icd10cm-test")
 
 
 def _dataset(documents: list[tuple[int, str]], space: LabelSpace, name: str) -> Dataset:
-    """Documents as (code number, text), labeled with the code and its ancestors."""
+    """Documents given as (label id, text), labeled with the code and its ancestors."""
     assert space.hierarchy is not None
-    own: Csr = sp.csr_matrix(
+    Y: Csr = sp.csr_matrix(
         (np.ones(len(documents), np.float32), [code for code, _ in documents], np.arange(len(documents) + 1)),
         shape=(len(documents), len(space)),
     )
     ids = [f"{space.names[code]}#{row}" for row, (code, _) in enumerate(documents)]
-    return Dataset(space.hierarchy.closed(own), space, texts=[text for _, text in documents], ids=ids, name=name)
+    return Dataset(space.hierarchy.closed(Y), space, texts=[text for _, text in documents], ids=ids, name=name)

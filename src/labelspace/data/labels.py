@@ -1,4 +1,4 @@
-"""The label files beside the data: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges)."""
+"""The label files in a data folder: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from labelspace import store
 from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.jsonl import parse_object
-from labelspace.data.records import Place
+from labelspace.data.records import Location
 from labelspace.errors import DataError
 from labelspace.types import Hierarchy, LabelSpace
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
-MOST_NUMBERED = 50_000_000  # a stray large id must not fill the memory with names of labels that are not there
+MAX_NUMBERED_LABELS = 50_000_000  # a mistyped large id must not fill the memory with label names
 
 
 def read_labels(path: str | Path) -> LabelSpace:
@@ -31,17 +31,17 @@ def read_labels(path: str | Path) -> LabelSpace:
     seen: dict[str, int] = {}
     synonyms: list[list[str]] = []
     for line, text in lines(path):
-        place = Place(path, line)
-        row = parse_object(text, place)
+        location = Location(path, line)
+        row = parse_object(text, location)
         name, alt = row.get("label"), row.get("alt")
         if not isinstance(name, str) or not name:
-            raise place.expected("'label' to be a name", f"it is {name!r}", 'write {"label": "name"}')
+            raise location.expected("'label' to be a name", f"it is {name!r}", 'write {"label": "name"}')
         if name in seen:
-            raise place.expected(
-                "each label once", f"{name!r} stands on line {seen[name]} too", "rename or merge the two"
+            raise location.expected(
+                "each label once", f"{name!r} is in line {seen[name]} too", "rename or merge the two"
             )
         if alt is not None and not (isinstance(alt, list) and all(isinstance(word, str) for word in alt)):
-            raise place.expected(
+            raise location.expected(
                 "'alt' to be a list of names", f"it is {str(alt)[:40]!r}", 'write "alt": ["name", ...]'
             )
         seen[name] = line
@@ -56,7 +56,7 @@ def write_labels(path: str | Path, labels: LabelSpace) -> None:
 
 
 def read_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
-    r"""Read ``child<TAB>parent`` lines as the hierarchy of the labels; names unknown so far are appended.
+    r"""Read ``child<TAB>parent`` lines as the hierarchy of the labels; unknown names are appended.
 
     Blank lines and lines that start with ``#`` are skipped. A label may have several parents; a cycle is an error.
 
@@ -74,8 +74,8 @@ def read_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
             continue
         child, tab, parent = text.partition("\t")
         if not (child and parent) or "\t" in parent:
-            found = f"found {text[:60]!r}"
-            raise Place(path, line).expected("child<TAB>parent", found, "write two names with one tab between them")
+            problem = f"found {text[:60]!r}"
+            raise Location(path, line).expected("child<TAB>parent", problem, "write two names separated by one tab")
         pairs.append((child, parent))
     space = replace(labels, hierarchy=None).extended(name for pair in pairs for name in pair)
     edges = np.array([[space.index[child], space.index[parent]] for child, parent in pairs], np.int64)
@@ -88,15 +88,13 @@ def read_hierarchy(path: str | Path, labels: LabelSpace) -> LabelSpace:
 def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
     """Write the edges of the hierarchy of a label space."""
     if labels.hierarchy is None:
-        raise DataError(
-            f"there must be a hierarchy to write to {path}, but the label space has none; leave the file out"
-        )
+        raise DataError(f"a hierarchy is needed to write {path}, but the label space has none; leave the file out")
     with writing_text(path) as file:
         for child, parent in labels.hierarchy.edges:
             pair = labels.names[child], labels.names[parent]
             if pair[0].startswith("#") or any(not name or set(name) & set("\t\r\n") for name in pair):
                 raise DataError(
-                    f"names in {path} must have no tab or line end, and a child must not start with '#', but there is "
+                    f"names in {path} must not contain tabs or line ends, nor a child start with '#', but there is "
                     f"the edge {pair[0]!r} -> {pair[1]!r}; rename the label"
                 )
             file.write("\t".join(pair) + "\n")
@@ -119,10 +117,10 @@ def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
 
 
 def numbered_labels(n_labels: int, where: str) -> LabelSpace:
-    """``LabelSpace.numbered``, unless a stray id asks for more than there can be."""
-    if n_labels > MOST_NUMBERED:
+    """``LabelSpace.numbered``, with a limit against mistyped ids."""
+    if n_labels > MAX_NUMBERED_LABELS:
         raise DataError(
-            f"{where}: expected at most {MOST_NUMBERED} labels without names, but there are {n_labels} by their ids; "
-            f"give the labels as names, or put {LABELS} beside the file"
+            f"{where}: expected at most {MAX_NUMBERED_LABELS} labels without names, but the ids need {n_labels}; "
+            f"give the labels as names, or add a {LABELS} in the same folder"
         )
     return LabelSpace.numbered(n_labels)

@@ -11,9 +11,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from labelspace.data.dataset_records import is_numbered, record_fields, to_records
 from labelspace.data.files import is_gzipped, reading, writing
-from labelspace.data.listing import fields_of, is_numbered, records_of
-from labelspace.data.records import FIELDS, Place, Record, Rows, to_record
+from labelspace.data.records import FIELDS, Location, Record, Rows, to_record
 from labelspace.errors import DataError, require
 from labelspace.types import Dataset
 
@@ -23,7 +23,7 @@ _BATCH = 4096  # rows in memory at once
 
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Rows]:
-    """The rows of a file, batch by batch; only the columns asked for are read."""
+    """The rows of a file, in batches; only the requested columns are read."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
     with _seekable(path) as file:
         try:
@@ -40,16 +40,16 @@ def _rows(
     path: str | Path,
     table: Any,  # noqa: ANN401 - pyarrow has no types
     columns: Collection[str],
-) -> Iterator[tuple[Place, dict[str, object]]]:
-    there = [name for name in table.schema_arrow.names if name in columns]
-    batches = (batch.to_pylist() for batch in table.iter_batches(_BATCH, columns=there))
+) -> Iterator[tuple[Location, dict[str, object]]]:
+    present = [name for name in table.schema_arrow.names if name in columns]
+    batches = (batch.to_pylist() for batch in table.iter_batches(_BATCH, columns=present))
     for number, row in enumerate(chain.from_iterable(batches), start=1):
-        yield Place(path, number), row
+        yield Location(path, number), row
 
 
 @contextmanager
 def _seekable(path: str | Path) -> Iterator[BinaryIO]:
-    """Parquet is read from its end, so a gzipped file is unpacked to disk first."""
+    """Parquet needs a seekable file, so a gzipped file is unpacked to disk first."""
     with reading(path) as file:
         if not is_gzipped(path):
             yield file
@@ -61,24 +61,24 @@ def _seekable(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def parquet_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file that has the usual columns; others are ignored."""
+    """The records of a file with the standard columns; others are ignored."""
     names = rows.names()
     if "text" not in names and "features" not in names:
         raise DataError(
-            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename it, "
-            "or say which to use: --inputs, --outputs"
+            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename one, "
+            "or choose columns with --inputs and --outputs"
         )
-    for number, (place, row) in enumerate(rows.read([name for name in FIELDS if with_labels or name != "labels"])):
-        yield to_record(row, number, place, with_labels)
+    for number, (location, row) in enumerate(rows.read([name for name in FIELDS if with_labels or name != "labels"])):
+        yield to_record(row, number, location, with_labels)
 
 
 def write_parquet(path: str | Path, dataset: Dataset) -> None:
-    """Write the documents of a data set, batch by batch."""
+    """Write the documents of a data set, in batches."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
-    fields = fields_of(dataset)
+    fields = record_fields(dataset)
     label = arrow.int64() if is_numbered(dataset.labels) else arrow.string()
     schema = arrow.schema([(name, arrow.list_(label) if name == "labels" else arrow.string()) for name in fields])
-    records = records_of(dataset)
+    records = to_records(dataset)
     with writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
         while batch := list(islice(records, _BATCH)):
             columns: list[list[Any]] = [[getattr(record, name) for record in batch] for name in fields]

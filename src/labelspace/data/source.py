@@ -1,4 +1,4 @@
-"""Data as the command line takes it: a file of a known format, or a folder with ``train.*``, ``dev.*``, ``test.*``."""
+"""Data files by format, and data folders with ``train.*``, ``dev.*``, ``test.*``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labelspace.data.csvfile import csv_records, open_csv, write_csv
 from labelspace.data.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, read_labels
 from labelspace.data.parquet import open_parquet, parquet_records, write_parquet
-from labelspace.data.plain import iter_lines
+from labelspace.data.plain_text import iter_lines
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
 from labelspace.data.xmc import iter_xmc, read_xmc, write_xmc
@@ -43,15 +43,15 @@ _KNOWN = f"{', '.join(ENDINGS)}, each also with .gz"
 
 
 def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None) -> Dataset:
-    r"""Read a data file; the format goes by the name: .txt, .jsonl, .csv or .parquet, each also with .gz.
+    r"""Read a data file; its extension is the format: .txt, .jsonl, .csv or .parquet, each also with .gz.
 
-    The label space is ``labels``, or else ``labels.jsonl`` beside the file, with names unknown to it appended; without
-    both it is the names in alphabetical order, or the numbers 0, 1, ... where labels are ids. A ``hierarchy.tsv``
-    beside the file is read too, unless ``labels`` has a hierarchy; without both, names that are paths (``a > b``) give
-    one.
+    The label space is ``labels``, or else ``labels.jsonl`` in the same folder, with unknown names appended; without
+    both it is the names in alphabetical order, or the numbers 0, 1, ... where labels are ids. A ``hierarchy.tsv`` in
+    the same folder is read too, unless ``labels`` has a hierarchy; without both, names that are paths (``a > b``)
+    define one.
 
-    With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy come of its cells, or are
-    ``labels`` with names unknown to it appended. With ``labels`` it may also be a file of the usual fields.
+    With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy are taken from its cells,
+    or are ``labels`` with unknown names appended. With ``labels`` it may also be a file with the standard fields.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,12 +63,12 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Co
     ending = _checked_format(path)
     if columns is not None and (labels is None or _has_columns(path, ending, columns)):
         if ending == _XMC:
-            raise DataError(f"a table must be .jsonl, .csv or .parquet, but is {path}; give such a file, or no columns")
+            raise DataError(f"a table must be .jsonl, .csv or .parquet, but is {path}; convert it, or set no columns")
         return _assembled(path, ending, labels, columns)
-    own = None if labels is None else labels_beside(path)
-    if labels is None or own is None or _same_start(own, labels):
+    file_labels = None if labels is None else labels_beside(path)
+    if labels is None or file_labels is None or _is_prefix(file_labels, labels):
         return read_xmc(path, labels) if ending == _XMC else _assembled(path, ending, labels)
-    # The file's label ids are those of its own labels.jsonl: read it so, then go over to the given labels by name.
+    # The file's label ids are those of its labels.jsonl: read it with those, then map them to ``labels`` by name.
     return _relabeled(read_dataset(path), labels)
 
 
@@ -80,42 +80,42 @@ def _has_columns(path: str | Path, ending: str, columns: Columns) -> bool:
 
 
 def _assembled(path: str | Path, ending: str, labels: LabelSpace | None, columns: Columns | None = None) -> Dataset:
-    opened, usual = _READERS[ending]
-    with opened(path) as rows:
-        records = usual(path, rows, True) if columns is None else table_records(path, rows, columns)
+    open_rows, to_records = _READERS[ending]
+    with open_rows(path) as rows:
+        records = to_records(path, rows, True) if columns is None else table_records(path, rows, columns)
         return assemble(records, path, labels, columns)
 
 
-def _same_start(own: LabelSpace, labels: LabelSpace) -> bool:
-    return len(own) <= len(labels) and all(a == b for a, b in zip(own.names, labels.names, strict=False))
+def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:
+    return len(start) <= len(labels) and all(a == b for a, b in zip(start.names, labels.names, strict=False))
 
 
 def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
     """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
     used = np.unique(dataset.Y.indices)
     space = labels.extended(dataset.labels.names[i] for i in used)
-    target = np.zeros(len(dataset.labels), np.int32)
-    target[used] = [space.index[dataset.labels.names[i]] for i in used]
+    new_ids = np.zeros(len(dataset.labels), np.int32)
+    new_ids[used] = [space.index[dataset.labels.names[i]] for i in used]
     shape = (len(dataset), len(space))
-    Y = sp.csr_matrix((dataset.Y.data, target[dataset.Y.indices], dataset.Y.indptr), shape=shape)
+    Y = sp.csr_matrix((dataset.Y.data, new_ids[dataset.Y.indices], dataset.Y.indptr), shape=shape)
     Y.sort_indices()
     return replace(dataset, Y=Y, labels=space)
 
 
 def write_dataset(dataset: Dataset, path: str | Path) -> None:
-    """Write a data file, whole or not at all; the format goes by the name, as for ``read_dataset``.
+    """Write a data file; its extension is the format, as for ``read_dataset``.
 
-    The names and the hierarchy of the labels are files of their own: ``write_labels`` and ``write_hierarchy``.
+    The names and the hierarchy of the labels are separate files: ``write_labels`` and ``write_hierarchy``.
     """
     _WRITERS[_checked_format(path)](path, dataset)
 
 
 def iter_records(path: str | Path, ready_made: bool = False, columns: Columns | None = None) -> Iterator[Record]:
-    """Stream the documents of a file of any size, labels left aside; with ``columns`` it may be such a table.
+    """Stream the documents of a file of any size, without labels; with ``columns`` it may be such a table.
 
-    A ``.txt`` is plain text, a document a line; with ``ready_made`` it holds rows of features, as for ``read_dataset``.
-    Other names than .jsonl, .csv and .parquet (each also with .gz), ``-`` (the standard input) among them, are JSON
-    lines where the first line starts with a brace, else plain text.
+    A ``.txt`` is plain text, one document per line; with ``ready_made`` it has rows of features, as for
+    ``read_dataset``. Files without a known extension, and ``-`` (the standard input), are JSON lines where the first
+    line starts with a brace, else plain text.
     """
     ending = file_format(path)
     if ready_made and ending == _XMC:
@@ -125,26 +125,26 @@ def iter_records(path: str | Path, ready_made: bool = False, columns: Columns | 
     return iter_lines(path) if ending == _XMC else _lines_or_json(path, columns)
 
 
-def _streamed(path: str | Path, opened: _Open, usual: _Records, columns: Columns | None) -> Iterator[Record]:
-    with opened(path) as rows:
+def _streamed(path: str | Path, open_rows: _Open, to_records: _Records, columns: Columns | None) -> Iterator[Record]:
+    with open_rows(path) as rows:
         if columns is not None and is_table(rows.names(), columns, with_labels=False):
             yield from table_records(path, rows, columns, with_labels=False)
         else:
-            yield from usual(path, rows, False)
+            yield from to_records(path, rows, False)
 
 
 def _lines_or_json(path: str | Path, columns: Columns | None) -> Iterator[Record]:
     plain = iter_lines(path)
     first = next(plain, None)
-    whole = plain if first is None else chain([first], plain)
+    records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
-        return whole
-    rows = json_rows(path, ((record.line, record.text or "") for record in whole))
+        return records
+    rows = json_rows(path, ((record.line, record.text or "") for record in records))
     return _streamed(path, lambda _: nullcontext(rows), jsonl_records, columns)
 
 
 def file_format(path: str | Path) -> str:
-    """The ending that names the format, without .gz; '' where it is unknown."""
+    """The file extension without .gz; '' where it is unknown."""
     name = Path(path).name.lower().removesuffix(".gz")
     return next((ending for ending in ENDINGS if name.endswith(ending)), "")
 
@@ -160,13 +160,13 @@ def _checked_format(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the splits of a data set are; each is read when asked for, and only its own file is opened."""
+    """The files of the splits of a data set; each is read on demand."""
 
     path: Path
     train_path: Path
     dev_path: Path | None = None
     test_path: Path | None = None
-    labels_only: bool = False  # train_path is a labels.jsonl, and there are no training documents
+    labels_only: bool = False  # train_path is a labels.jsonl; there are no training documents
     columns: Columns | None = None  # where the files are tables
 
     @property
@@ -183,13 +183,13 @@ class Source:
         """The training documents."""
         if self.labels_only:
             raise DataError(
-                f"there must be training documents, but {self.path} holds labels alone; add train.* ({_KNOWN}), or tag "
-                "by the names of the labels: labelspace train --method lexical"
+                f"there must be training documents, but {self.path} has labels only; add train.* ({_KNOWN}), or tag "
+                "by label names: labelspace train --method lexical"
             )
         return read_dataset(self.train_path, columns=self.columns)
 
     def labels(self) -> LabelSpace:
-        """The labels of a source that has nothing else, with the hierarchy beside them."""
+        """The labels of a source without documents, with their hierarchy."""
         return hierarchy_beside(self.train_path, read_labels(self.train_path))
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
@@ -202,7 +202,7 @@ class Source:
 
 
 def open_source(path: str | Path, columns: Columns | None = None) -> Source:
-    r"""Find the splits of a folder; a single file is a training split, or the labels if it is a ``labels.jsonl``.
+    r"""The splits of a folder; a single file is a training split, or the labels if it is a ``labels.jsonl``.
 
     With ``columns`` the splits are tables, and there must be training rows.
 
@@ -215,7 +215,7 @@ def open_source(path: str | Path, columns: Columns | None = None) -> Source:
     """
     path = Path(path)
     if not path.exists():
-        raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the name")
+        raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
     if not path.is_dir():
         _checked_format(path)
         return Source(path, path, labels_only=path.name == LABELS and columns is None, columns=columns)
@@ -223,16 +223,16 @@ def open_source(path: str | Path, columns: Columns | None = None) -> Source:
     if train is None and columns is None and (path / LABELS).is_file():
         return Source(path, path / LABELS, split_file(path, "dev"), split_file(path, "test"), labels_only=True)
     if train is None:
-        raise DataError(f"a data folder must hold train.* ({_KNOWN}), but {path} holds none; add it, or give a file")
+        raise DataError(f"a data folder must have train.* ({_KNOWN}), but {path} has none; add it, or give a file")
     return Source(path, train, split_file(path, "dev"), split_file(path, "test"), columns=columns)
 
 
 def split_file(folder: Path, split: str) -> Path | None:
-    """The one file of a folder that is a split, or None."""
-    names = {f"{split}{ending}{packed}" for ending in ENDINGS for packed in ("", ".gz")}
-    found = sorted(name for name in names if (folder / name).is_file())
-    if len(found) > 1:
+    """The file of a split in a folder, or None."""
+    names = {f"{split}{ending}{gz}" for ending in ENDINGS for gz in ("", ".gz")}
+    existing = sorted(name for name in names if (folder / name).is_file())
+    if len(existing) > 1:
         raise DataError(
-            f"there must be one {split}.* in {folder}, but there are {' and '.join(found)}; remove all but one"
+            f"there must be one {split}.* in {folder}, but there are {' and '.join(existing)}; remove all but one"
         )
-    return folder / found[0] if found else None
+    return folder / existing[0] if existing else None

@@ -1,4 +1,4 @@
-"""Rows written as ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels."""
+"""Rows in the text format ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from labelspace.errors import DataError
 from labelspace.kernels import xmc_format, xmc_parse
 from labelspace.types import Csr
 
-LARGEST_SIZE = 2**31 - 1  # columns an int32 index can name
-_BLOCK_ENTRIES = 2**18  # entries formatted at once: a buffer of 8 MB
-_BATCH = 4096  # feature strings joined at once
+MAX_COLUMNS = 2**31 - 1  # of an int32 index
+_BLOCK_ENTRIES = 2**18  # entries formatted at a time: a buffer of 8 MB
+_BATCH = 4096  # feature strings joined at a time
 
-RowPlace = Callable[[int], str]
-"""Row number (from 0) -> where it stands, for messages."""
+RowLocation = Callable[[int], str]
+"""Row number (from 0) -> file and line, for error messages."""
 
 
 class SparseRows:
-    r"""Collects parsed rows, then joins them.
+    r"""Parsed rows, collected in blocks and joined at the end.
 
-    >>> rows = SparseRows(n_features=20, n_labels=5, place=lambda row: f"row {row}")
+    >>> rows = SparseRows(n_features=20, n_labels=5, location=lambda row: f"row {row}")
     >>> rows.add(b"3,1 17:1 2:0.5\n", limit=1)
     15
     >>> X, Y = rows.matrices(20, 5)
@@ -33,51 +33,51 @@ class SparseRows:
     ([2, 17], [0.5, 1.0], [1, 3])
     """
 
-    def __init__(self, n_features: int, n_labels: int, place: RowPlace) -> None:
+    def __init__(self, n_features: int, n_labels: int, location: RowLocation) -> None:
         self.n_rows = 0
         self._limits = n_features, n_labels
-        self._place = place
-        self._x: tuple[list[Any], list[Any], list[Any]] = ([], [], [])  # counts, ids, values of each block
+        self._location = location
+        self._x: tuple[list[Any], list[Any], list[Any]] = ([], [], [])  # counts, ids, values per block
         self._y: tuple[list[Any], list[Any]] = ([], [])  # counts, ids
 
     def add(self, block: bytes, limit: int) -> int:
-        """Parse up to ``limit`` rows of a block of whole lines; the number of bytes used."""
+        """Parse up to ``limit`` rows of a block of complete lines; returns the number of bytes used."""
         if not block.endswith(b"\n"):
-            block += b"\n"  # the kernel looks for the end of the line only
+            block += b"\n"  # the kernel needs a line end
         n_lines = block.count(b"\n")
-        room, x_room = min(limit, n_lines), block.count(b":")
-        x_counts, y_counts = np.empty(room, np.int32), np.empty(room, np.int32)
-        x_ids, x_values = np.empty(x_room, np.int32), np.empty(x_room, np.float32)
+        max_rows, max_pairs = min(limit, n_lines), block.count(b":")
+        x_counts, y_counts = np.empty(max_rows, np.int32), np.empty(max_rows, np.int32)
+        x_ids, x_values = np.empty(max_pairs, np.int32), np.empty(max_pairs, np.float32)
         y_ids = np.empty(block.count(b",") + n_lines, np.int32)
         text = np.frombuffer(block, np.uint8)
-        code, rows, at, x, y = xmc_parse.parse_rows(
-            text, room, *self._limits, x_counts, x_ids, x_values, y_counts, y_ids
+        code, rows, used, x, y = xmc_parse.parse_rows(
+            text, max_rows, *self._limits, x_counts, x_ids, x_values, y_counts, y_ids
         )
         if code != xmc_parse.PARSED:
-            raise self._error(code, self.n_rows + rows, block[at : at + 200])
+            raise self._error(code, self.n_rows + rows, block[used : used + 200])
         for parts, array in zip(
             (*self._x, *self._y), (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y]), strict=True
         ):
             parts.append(array)
         self.n_rows += rows
-        return int(at)
+        return int(used)
 
     def add_features(self, strings: Sequence[str]) -> None:
         """Parse feature strings, one row each."""
         for row, string in enumerate(strings, start=self.n_rows):
             if "\n" in string:
                 raise DataError(
-                    f"{self._place(row)}: expected features on one line, but {string[:40]!r} has a line end; "
-                    "put spaces between the pairs"
+                    f"{self._location(row)}: expected features on one line, but {string[:40]!r} has a line end; "
+                    "separate the pairs by spaces"
                 )
-        # The space says: no labels.
+        # A leading space means: no labels.
         block = "".join(f" {string}\n" for string in strings).encode(errors="replace")
         self.add(block, limit=len(strings))
 
     def matrices(self, n_features: int | None, n_labels: int) -> tuple[Csr, Csr]:
         """X float32 (n_rows, n_features) and Y of ones; without ``n_features`` it is the largest index + 1.
 
-        The parts are given up on the way, so that there are never two copies of everything.
+        Clears the collected blocks on the way, to avoid a second copy of everything in memory.
         """
         ids, values = _joined(self._x[1], np.int32), _joined(self._x[2], np.float32)
         if n_features is None:
@@ -89,10 +89,10 @@ class SparseRows:
     def _error(self, code: int, row: int, rest: bytes) -> DataError:
         n_features, n_labels = self._limits
         piece, pair = (re.match(pattern, rest) for pattern in (rb"[^ \t\r\n,]*", rb"[^ \t\r\n]*"))
-        found = (piece if code == xmc_parse.BAD_LABEL else pair)[0].decode(errors="replace")  # type: ignore[index]
+        text = (piece if code == xmc_parse.BAD_LABEL else pair)[0].decode(errors="replace")  # type: ignore[index]
         rule, remedy = {
             xmc_parse.BAD_LABEL: (
-                f"label ids {_range(n_labels)} with commas between them",
+                f"label ids {_range(n_labels)} separated by commas",
                 "correct it or the header; a line without labels starts with a space",
             ),
             xmc_parse.BAD_INDEX: (
@@ -100,53 +100,53 @@ class SparseRows:
                 "correct it or the number of features; indices count from 0",
             ),
             xmc_parse.BAD_VALUE: ("a finite number after the colon", "write it like 1, -0.5 or 1e-5"),
-            xmc_parse.BAD_SUM: ("a finite sum of an index that stands twice", "name each index once"),
+            xmc_parse.BAD_SUM: ("a finite sum of the values of a repeated index", "write each index once"),
         }[code]
-        return DataError(f"{self._place(row)}: expected {rule}, but found {found[:40]!r}; {remedy}")
+        return DataError(f"{self._location(row)}: expected {rule}, but found {text[:40]!r}; {remedy}")
 
 
 def _range(size: int) -> str:
-    return f"from 0 to {size - 1}" if size else "(there are none by the header)"
+    return f"from 0 to {size - 1}" if size else "(the header says there are none)"
 
 
 def _joined(parts: list[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    whole = np.concatenate(parts) if parts else np.empty(0, dtype)
+    joined = np.concatenate(parts) if parts else np.empty(0, dtype)
     parts.clear()
-    return whole
+    return joined
 
 
 def _csr(counts: npt.NDArray[Any], ids: npt.NDArray[Any], values: npt.NDArray[Any], n_columns: int) -> Csr:
-    indptr = np.zeros(len(counts) + 1, np.int64 if len(ids) > LARGEST_SIZE else np.int32)
+    indptr = np.zeros(len(counts) + 1, np.int64 if len(ids) > MAX_COLUMNS else np.int32)
     np.cumsum(counts, out=indptr[1:])
     matrix = sp.csr_matrix((values, ids, indptr), shape=(len(counts), n_columns))
-    matrix.has_canonical_format = True  # the kernel sorted and merged; SciPy need not look again
+    matrix.has_canonical_format = True  # the kernel sorted and merged; SciPy need not check
     return matrix
 
 
 def parse_features(
-    strings: Sequence[str], n_features: int | None = None, place: RowPlace = lambda row: f"row {row}"
+    strings: Sequence[str], n_features: int | None = None, location: RowLocation = lambda row: f"row {row}"
 ) -> Csr:
     """Feature strings to rows of X, float32 (n, n_features); without ``n_features`` it is the largest index + 1.
 
     Args:
         strings: ``"3:0.5 17:1"`` each; an empty string is an empty row.
-        n_features: columns of X; an index must be below.
-        place: row number (from 0) -> where it stands, for the message of an error.
+        n_features: number of columns of X.
+        location: row number (from 0) -> file and line, for error messages.
 
     >>> parse_features(["3:0.5 17:1", ""], n_features=20).toarray()[0, [3, 17]].tolist()
     [0.5, 1.0]
     """
-    rows = SparseRows(LARGEST_SIZE if n_features is None else n_features, 0, place)
+    rows = SparseRows(MAX_COLUMNS if n_features is None else n_features, 0, location)
     for start in range(0, len(strings), _BATCH):
         rows.add_features(strings[start : start + _BATCH])
     return rows.matrices(n_features, 0)[0]
 
 
 def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
-    """The lines of X, with the labels of Y in front, in blocks of whole lines."""
-    if X.shape[1] > LARGEST_SIZE:
+    """The lines of X, with the labels of Y in front, in blocks of complete lines."""
+    if X.shape[1] > MAX_COLUMNS:
         raise DataError(
-            f"at most {LARGEST_SIZE} features can be written, but there are {X.shape[1]}; hash them to fewer"
+            f"at most {MAX_COLUMNS} features can be written, but there are {X.shape[1]}; hash them to fewer"
         )
     if not np.isfinite(X.data).all():
         raise DataError("features must be finite to be written, but some are NaN or infinite; replace them")
@@ -157,8 +157,8 @@ def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _BLOCK_ENTRIES, side="right")) - 1)
         x, y = (slice(matrix.indptr[start], matrix.indptr[stop]) for matrix in (X, Y))
         pair = xmc_format.ID_BYTES + xmc_format.VALUE_BYTES
-        room = (x.stop - x.start) * pair + (y.stop - y.start) * xmc_format.ID_BYTES + (stop - start)
-        out = np.empty(room, np.uint8)
+        size = (x.stop - x.start) * pair + (y.stop - y.start) * xmc_format.ID_BYTES + (stop - start)
+        out = np.empty(size, np.uint8)
         x_counts, y_counts = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in (X, Y))
         x_ids, y_ids = X.indices[x].astype(np.int64), Y.indices[y].astype(np.int64)
         filled = xmc_format.format_rows(x_counts, x_ids, X.data[x].astype(np.float32), y_counts, y_ids, out)

@@ -1,12 +1,12 @@
-"""Planted data: documents whose right labels are known to be findable, of any size, in seconds.
+"""Synthetic data of any size with a planted relation between features and labels, so that methods can learn it.
 
 1. Labels are the nodes of a hidden tree: the parent of label i is label (i - 1) // branching.
-2. Label frequencies follow Zipf's law, the ranks shuffled over the tree.
-3. A document has a main label, and further ones that are its parent, its siblings, or drawn by frequency.
-4. Every label has a signature of a few features. A document shows some of the signature of each of its labels, a
-   little of that of their parents, and some background features that say nothing.
+2. Label frequencies follow Zipf's law, with ranks shuffled over the tree.
+3. A document has a main label, and more labels: its parent, a sibling, or one drawn by frequency.
+4. Every label has a signature of a few features. A document has features from the signatures of its labels, fewer from
+   those of their parents, and some noise features.
 
-The signatures are computed from the label's number by a hash, not stored: a million labels cost no memory.
+The signatures are computed from the label id by a hash, not stored: a million labels need no memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from labelspace.errors import ParameterError
 from labelspace.types import Csr, Dataset, Hierarchy, LabelSpace, Longs
 
 SIGNATURE = 8  # features in the signature of a label
-SHOWN = 5  # draws from the signature of each label of a document
-INHERITED = 1  # draws from the signature of each label's parent
+OWN_DRAWS = 5  # draws from the signature of each label of a document
+PARENT_DRAWS = 1  # draws from the signature of each label's parent
 
 
 def planted(
@@ -35,7 +35,7 @@ def planted(
     texts: bool = False,
     seed: int = 0,
 ) -> Dataset:
-    """Draw n documents with d features and l labels. With ``texts`` the features are words too (``w12 w7 ...``).
+    """Draw n documents with d features and l labels. With ``texts`` they have texts of words (``w12 w7 ...``) too.
 
     >>> data = planted(n=100, d=500, l=20, seed=3)
     >>> data.X.shape, data.Y.shape, data.labels.hierarchy.levels.max().item()
@@ -43,7 +43,7 @@ def planted(
     """
     for name, value in (("n", n), ("d", d), ("l", l), ("branching", branching)):
         if value < 1:
-            raise ParameterError(f"{name} must be at least 1, but is {value}; ask for 1 or more")
+            raise ParameterError(f"{name} must be at least 1, but is {value}; set 1 or more")
     rng = np.random.default_rng(seed)
     document, label = _draw_labels(rng, n, l, labels_per_document, branching, zipf)
     rows, features = _draw_features(rng, document, label, n, d, branching, noise)
@@ -64,10 +64,10 @@ def _draw_labels(
 ) -> tuple[Longs, Longs]:
     """Steps 2 and 3: pairs (document, label), main labels first."""
     by_rank = rng.permutation(n_labels)
-    ladder = np.cumsum(np.arange(1, n_labels + 1, dtype=np.float64) ** -zipf)
+    cumulative = np.cumsum(np.arange(1, n_labels + 1, dtype=np.float64) ** -zipf)
 
     def by_frequency(size: int) -> Longs:
-        rank = np.searchsorted(ladder, rng.random(size) * ladder[-1])
+        rank = np.searchsorted(cumulative, rng.random(size) * cumulative[-1])
         drawn: Longs = by_rank[np.minimum(rank, n_labels - 1)].astype(np.int64)
         return drawn
 
@@ -84,17 +84,17 @@ def _draw_features(
     rng: np.random.Generator, document: Longs, label: Longs, n: int, d: int, branching: int, noise: int
 ) -> tuple[Longs, Longs]:
     """Step 4: pairs (document, feature), repeated where a feature is drawn twice."""
-    own = _signature(np.repeat(label, SHOWN), rng.integers(0, SIGNATURE, SHOWN * len(label)), d)
+    signature = _signature(np.repeat(label, OWN_DRAWS), rng.integers(0, SIGNATURE, OWN_DRAWS * len(label)), d)
     parent = np.maximum((label - 1) // branching, 0)
-    above = _signature(np.repeat(parent, INHERITED), rng.integers(0, SIGNATURE, INHERITED * len(label)), d)
-    background = (d * rng.random(noise * n) ** 3).astype(np.int64)  # small numbers more often, as common words are
-    rows = [np.repeat(document, SHOWN), np.repeat(document, INHERITED), np.repeat(np.arange(n), noise)]
-    return np.concatenate(rows), np.concatenate([own, above, background])
+    inherited = _signature(np.repeat(parent, PARENT_DRAWS), rng.integers(0, SIGNATURE, PARENT_DRAWS * len(label)), d)
+    background = (d * rng.random(noise * n) ** 3).astype(np.int64)  # small ids more often, like common words
+    rows = [np.repeat(document, OWN_DRAWS), np.repeat(document, PARENT_DRAWS), np.repeat(np.arange(n), noise)]
+    return np.concatenate(rows), np.concatenate([signature, inherited, background])
 
 
-def _signature(label: Longs, place: Longs, d: int) -> Longs:
-    """The feature at one place of a label's signature: the splitmix64 hash of the two."""
-    x = (label * SIGNATURE + place).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+def _signature(label: Longs, index: Longs, d: int) -> Longs:
+    """One feature of a label's signature: the splitmix64 hash of label and index."""
+    x = (label * SIGNATURE + index).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return ((x ^ (x >> np.uint64(31))) % np.uint64(d)).astype(np.int64)
@@ -107,6 +107,6 @@ def _count_matrix(rows: Longs, columns: Longs, shape: tuple[int, int]) -> Csr:
 
 
 def _rows(counts: Csr) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
-    """Features and how often each stands, row by row."""
+    """Features and their counts, row by row."""
     spans = zip(counts.indptr[:-1], counts.indptr[1:], strict=True)
     return [(counts.indices[a:b], counts.data[a:b].astype(np.int64)) for a, b in spans]

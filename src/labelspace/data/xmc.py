@@ -1,4 +1,4 @@
-"""The Extreme Classification Repository's text format: a header ``N D L``, then ``l1,l2 f:v f:v ...`` a line.
+"""The Extreme Classification Repository's text format: a header ``N D L``, then ``l1,l2 f:v f:v ...`` per line.
 
 Ids count from 0. A line without labels starts with a space; a line with neither is blank.
 """
@@ -12,20 +12,20 @@ from typing import BinaryIO
 from labelspace.data.files import lines, reading, writing
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.records import Record
-from labelspace.data.sparse_rows import LARGEST_SIZE, SparseRows, format_rows
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, format_rows
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
 BLOCK_BYTES = 16 * 2**20
 _BOM = b"\xef\xbb\xbf"
-_LONGEST_HEADER = 200
+_MAX_HEADER = 200
 
 
 def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
-    """Read a file of ready-made features; see ``read_dataset`` for the label space."""
+    """Read a file of features; see ``read_dataset`` for the label space."""
     with reading(path) as file:
-        n, n_features, n_labels = _header(file.readline(_LONGEST_HEADER), path)
-        rows = SparseRows(n_features, n_labels, place=lambda row: f"{path}:{row + 2}")
+        n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
+        rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
         space = _label_space(path, n_labels, labels)
         for block in _blocks(file):
             used = rows.add(block, limit=n - rows.n_rows)
@@ -37,14 +37,14 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     if rows.n_rows != n:
         raise DataError(
             f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
-            "the file is cut short: fetch it again, or correct the header"
+            "the file is truncated: download it again, or correct the header"
         )
     X, Y = rows.matrices(n_features, len(space))
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
 
 
 def iter_xmc(path: str | Path) -> Iterator[Record]:
-    """Stream the rows as records of features, labels left aside; a row's number from 0 is its id."""
+    """Stream the rows as records of features, without labels; the row number from 0 is the id."""
     for number, line in lines(path):
         if number == 1:
             _header(line.encode(), path)
@@ -56,24 +56,24 @@ def iter_xmc(path: str | Path) -> Iterator[Record]:
 def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
     fields = line.removeprefix(_BOM).split()
     if len(fields) != 3 or not all(field.isdigit() for field in fields):
-        found = line[:40].decode(errors="replace").strip()
+        text = line[:40].decode(errors="replace").strip()
         raise DataError(
-            f"{path}:1: expected a header of three whole numbers (documents, features, labels), but found {found!r}; "
-            "write them on the first line (a .txt file is of the Extreme Classification Repository's format)"
+            f"{path}:1: expected a header of three integers (documents, features, labels), but found {text!r}; "
+            "write it in the first line (.txt is the format of the Extreme Classification Repository)"
         )
     n, n_features, n_labels = map(int, fields)
     if n == 0:
-        raise DataError(f"{path}:1: expected at least one document, but the header says 0; give a file with some")
-    if max(n_features, n_labels) > LARGEST_SIZE:
+        raise DataError(f"{path}:1: expected at least one document, but the header says 0; give another file")
+    if max(n_features, n_labels) > MAX_COLUMNS:
         raise DataError(
-            f"{path}:1: expected at most {LARGEST_SIZE} features and labels, but the header says {n_features} and "
+            f"{path}:1: expected at most {MAX_COLUMNS} features and labels, but the header says {n_features} and "
             f"{n_labels}; correct the header"
         )
     return n, n_features, n_labels
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks of whole lines; the last line may have no line end."""
+    """Blocks of complete lines; the last line may have no line end."""
     pieces: list[bytes] = []
     while read := file.read(BLOCK_BYTES):
         cut = read.rfind(b"\n") + 1
@@ -90,10 +90,10 @@ def _label_space(path: str | Path, n_labels: int, given: LabelSpace | None) -> L
     if space is None:
         space = numbered_labels(n_labels, f"{path}:1")
     elif len(space) < n_labels:
-        whose = "labels.jsonl beside it has" if given is None else "the given label space has"
+        source = "labels.jsonl has" if given is None else "the label space has"
         raise DataError(
-            f"{path}:1: expected at most as many labels as are known, but the header says {n_labels} and {whose} "
-            f"{len(space)}; give the label names of this data"
+            f"{path}:1: expected no more labels than are known, but the header says {n_labels} and {source} "
+            f"{len(space)}; give the label names of this data set"
         )
     return hierarchy_beside(path, space)
 
@@ -102,8 +102,8 @@ def write_xmc(path: str | Path, dataset: Dataset) -> None:
     """Write the features and labels of a data set; every float32 reads back to the same value."""
     if dataset.X is None:
         raise DataError(
-            f"{path} must hold features, but the data set has texts only; write .jsonl, .csv or .parquet, "
-            "or make features first"
+            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
+            "or compute features first"
         )
     Y = dataset.Y
     if (Y.data == 0).any():

@@ -12,7 +12,7 @@ from typing import Any
 
 from labelspace.data.source import Source
 from labelspace.data.splits import hold_out
-from labelspace.data.table import described
+from labelspace.data.table import describe_labels
 from labelspace.errors import LabelspaceError
 from labelspace.experiment.evaluate import evaluate, megabytes
 from labelspace.experiment.timing import Seconds, timed
@@ -44,7 +44,7 @@ def compare(
     if not source.has_test:
         train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
         if train_set.columns is not None:  # the rows held out must not say what lies below what
-            space = described(train_set.labels, train_set.Y, train_set.columns)
+            space = describe_labels(train_set.labels, train_set.Y, train_set.columns)
             train_set, test_set = replace(train_set, labels=space), replace(test_set, labels=space)
     cache = TimedCache()
     fitted = [_attempt(recipe, train_set, cache, source, out, progress) for recipe in recipes]

@@ -66,7 +66,9 @@ def evaluate(
         figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
     if tagger.columns_ is not None:
         groups = tagger.columns_.masks(documents.labels.names)
-        figures_by_column = metrics.by_group(documents.Y, deep, groups, known.counts, least=least, unlabelled=True)
+        figures_by_column = metrics.by_group(
+            documents.Y, deep, groups, known.counts, min_probability=least, include_unlabeled=True
+        )
         figures["by_column"] = _percent(figures_by_column)
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
@@ -89,7 +91,7 @@ def by_hierarchy(
     figures = {key: value for k in ks for key, value in metrics.hierarchical_at_k(Y, top, hierarchy, k).items()}
     figures |= {f"consistent@{k}": metrics.consistent_at_k(top, hierarchy, k) for k in ks}
     figures["deepest_accuracy"] = metrics.deepest_accuracy(Y, deep, hierarchy)
-    answers = metrics.answers_by_level(Y, deep, hierarchy, counts, least=least)
+    answers = metrics.best_by_level(Y, deep, hierarchy, counts, min_probability=least)
     of_sets = metrics.f1_by_level(Y, top, hierarchy, max(ks))
     by_level = _percent({level: {**of_sets[level], **answers[level]} for level in of_sets})
     return {**{key: round(100 * value, 4) for key, value in figures.items()}, "by_level": by_level}

@@ -1,9 +1,9 @@
-"""Approximate: a faiss index that reads some of the vectors only, for more labels than can all be read in time.
+"""Approximate search: a faiss index that compares a query with some of the vectors only, for very many labels.
 
-IVF parts the vectors into lists by k-means on their directions and reads the ``effort`` lists nearest to a query.
-HNSW walks a graph of neighbors with ``effort`` candidates open. faiss numbers vectors in the order they came; here is
-kept which label each number is, and whether it is still there: a removed label is passed over, in both kinds and in a
-mapped file as well, and its place is given back by a rebuild only.
+IVF splits the vectors into lists by spherical k-means and reads the ``effort`` lists nearest to a query (nprobe). HNSW
+walks a neighbor graph with a candidate list of ``effort`` (efSearch). faiss numbers vectors in the order of insertion;
+we store the label id of each number, and whether it is active: a removed label is skipped, in both kinds and in a
+memory-mapped file as well, and only a rebuild frees its memory.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import learned
-from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
+from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Bools, Floats, Ints, TopK
 
 KINDS = ("ivf", "hnsw")
-FILE = "faiss"  # the ending of its file
-STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> faiss' words
-EFFORT = {"ivf": 16, "hnsw": 64}
-LISTS = 8  # times the square root of the number of vectors; with 2 or 4, lists hold several topics and miss more
-TRAINED_ON = 32  # vectors a list that k-means sees
-ROUNDS = 6  # of k-means
-NEIGHBORS = 16  # a vector has in the graph
-BUILD_EFFORT = 80
-ADD_BLOCK = 65_536  # vectors handed over at a time: progress is heard, and copies stay small
-QUERY_BLOCK = 16  # queries a task: from 20 on faiss takes BLAS, whose last bits depend on the batch
+FILE = "faiss"  # file extension
+STORAGES = {"float32": "Flat", "fp16": "SQfp16", "int8": "SQ8"}  # ours -> those of faiss
+DEFAULT_EFFORT = {"ivf": 16, "hnsw": 64}
+LISTS_FACTOR = 8  # lists / sqrt(vectors); with 2 or 4, lists mix several topics and recall is lower
+TRAINING_VECTORS_PER_LIST = 32  # for k-means
+KMEANS_ITERATIONS = 6
+GRAPH_DEGREE = 16  # neighbors per vector
+BUILD_EFFORT = 80  # efConstruction
+ADD_BLOCK = 65_536  # vectors added at a time, for progress and small copies
+QUERY_BLOCK = 16  # queries per task: from 20 on faiss uses BLAS, whose last bits depend on the batch
 
 
 class Approximate(Index):
-    """The same three methods on an index of faiss; scores are those of the vectors as stored.
+    """A faiss index; scores are those of the vectors as stored.
 
-    Same vectors and seed, same index. ``storage`` is float32, fp16 or int8 (one range a dimension, from the vectors
-    given here: those added later are cut to it). ``lists`` is how many IVF makes, unless its own number suits.
+    The same vectors and seed give the same index. ``storage`` is float32, fp16 or int8 (one range per dimension, from
+    the first vectors: those added later are clipped to it). ``n_lists`` is the number of lists of IVF.
 
     >>> rng = np.random.default_rng(0)
     >>> vectors = rng.standard_normal((500, 8))
@@ -50,8 +50,8 @@ class Approximate(Index):
 
     name = "approximate"
 
-    ids_: Ints = learned()  # (n,) of all vectors, removed ones too
-    held_: Bools = learned()  # (n,) whether a vector is still there
+    ids_: Ints = learned()  # (n,) of all vectors, including removed ones
+    active_: Bools = learned()  # (n,) False for a removed vector
 
     def __init__(
         self,
@@ -62,38 +62,38 @@ class Approximate(Index):
         effort: int | None = None,
         seed: int = 0,
         progress: Callable[[int, int], None] | None = None,
-        lists: int | None = None,
+        n_lists: int | None = None,
     ) -> None:
         if kind not in KINDS:
-            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set it so")
+            raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
         if storage not in STORAGES:
-            raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set it so")
-        table = checked_table(vectors, "vectors")
-        if not table.size:
-            raise DataError(f"an approximate index must have vectors, but these are {table.shape}; use Exact")
-        super().__init__(kind, storage, table.shape[1])
+            raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set one of them")
+        rows = checked_vectors(vectors, "vectors")
+        if not rows.size:
+            raise DataError(f"an approximate index must have vectors, but they have shape {rows.shape}; use Exact")
+        super().__init__(kind, storage, rows.shape[1])
         self.ids_ = checked_ids(ids)
-        check_one_id_a_vector(self.ids_, table)
-        self._hold(np.ones(len(table), bool))
+        check_one_id_per_vector(self.ids_, rows)
+        self._set_active(np.ones(len(rows), bool))
         self._mapped = False
-        self._faiss = _empty(kind, storage, table, seed, lists)
-        self._extend(table, progress)
-        self.effort = EFFORT[kind] if effort is None else effort
+        self._faiss = _train(kind, storage, rows, seed, n_lists)
+        self._extend(rows, progress)
+        self.effort = DEFAULT_EFFORT[kind] if effort is None else effort
 
     @property
     def ids(self) -> Ints:
-        """The ids held. Shape (n,)."""
-        return self.ids_[self.held_]
+        """The ids in the index. Shape (n,)."""
+        return self.ids_[self.active_]
 
     @property
     def effort(self) -> int:
-        """Lists read (IVF) or candidates open (HNSW): more finds more and takes longer."""
+        """Nprobe (IVF) or efSearch (HNSW): higher is more accurate and slower."""
         return int(self._faiss.nprobe if self.kind == "ivf" else self._faiss.hnsw.efSearch)
 
     @effort.setter
     def effort(self, effort: int) -> None:
         if effort < 1:
-            raise ParameterError(f"effort must be at least 1, but is {effort}; set it so")
+            raise ParameterError(f"effort must be at least 1, but is {effort}; set 1 or more")
         if self.kind == "ivf":
             self._faiss.nprobe = int(effort)
         else:
@@ -101,54 +101,54 @@ class Approximate(Index):
         self.report["effort"] = int(effort)
 
     @property
-    def lists(self) -> int:
-        """Lists that the vectors of an IVF index are parted into; 1 for the graph."""
+    def n_lists(self) -> int:
+        """Number of lists of IVF; 1 for HNSW."""
         return int(self._faiss.nlist) if self.kind == "ivf" else 1
 
     def _search(self, queries: Floats, k: int) -> TopK:
         out = TopK.empty(len(queries), k)
-        params = self._params()
+        params = self._search_params()
 
-        def find(start: int, stop: int) -> None:
+        def search_block(start: int, stop: int) -> None:
             with _one_thread():
-                scores, places = self._faiss.search(queries[start:stop], k, params=params)
-            labels = np.where(places >= 0, self.ids_[places], -1)
-            scores[places < 0] = -np.inf
-            order = np.lexsort([labels, -scores])  # faiss leaves ties as they come
+                scores, numbers = self._faiss.search(queries[start:stop], k, params=params)
+            labels = np.where(numbers >= 0, self.ids_[numbers], -1)
+            scores[numbers < 0] = -np.inf
+            order = np.lexsort([labels, -scores])  # faiss does not order ties
             rows = np.arange(stop - start)[:, None]
             out.labels[start:stop], out.scores[start:stop] = labels[rows, order], scores[rows, order]
 
-        run_blocks(find, len(queries), QUERY_BLOCK)
+        run_blocks(search_block, len(queries), QUERY_BLOCK)
         return out
 
-    def _params(self) -> Any:  # noqa: ANN401 - faiss has no types
-        """Search parameters that pass over removed vectors; None where there are none."""
-        if self._keep is None:
+    def _search_params(self) -> Any:  # noqa: ANN401 - faiss has no types
+        """Search parameters that skip removed vectors; None where there are none."""
+        if self._selector is None:
             return None
         import faiss
 
         if self.kind == "ivf":
-            return faiss.SearchParametersIVF(sel=self._keep, nprobe=self.effort)
-        return faiss.SearchParametersHNSW(sel=self._keep, efSearch=self.effort)
+            return faiss.SearchParametersIVF(sel=self._selector, nprobe=self.effort)
+        return faiss.SearchParametersHNSW(sel=self._selector, efSearch=self.effort)
 
-    def _hold(self, held: Bools) -> None:
-        """Say of each vector whether it is still there."""
+    def _set_active(self, active: Bools) -> None:
+        """Set which vectors are searched."""
         import faiss
 
-        self.held_ = held
-        self._keep = None if held.all() else faiss.IDSelectorBitmap(np.packbits(held, bitorder="little"))
+        self.active_ = active
+        self._selector = None if active.all() else faiss.IDSelectorBitmap(np.packbits(active, bitorder="little"))
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
-            self._take_into_memory()
+            self._load_into_memory()
         self._extend(vectors)
         self.ids_ = np.concatenate([self.ids_, ids])
-        self._hold(np.concatenate([self.held_, np.ones(len(ids), bool)]))
+        self._set_active(np.concatenate([self.active_, np.ones(len(ids), bool)]))
 
-    def _take_into_memory(self) -> None:
-        """Part from the mapped file: faiss ends the process where a mapped index is added to.
+    def _load_into_memory(self) -> None:
+        """Copy a mapped index: faiss crashes where vectors are added to a mapped one.
 
-        By way of bytes and not of the file, which may be another model's by now.
+        Serialized and not read again from the file, which may be another model's by now.
         """
         import faiss
 
@@ -157,19 +157,19 @@ class Approximate(Index):
     def _extend(self, vectors: Floats, progress: Callable[[int, int], None] | None = None) -> None:
         import faiss
 
-        if self.kind == "hnsw":  # where its generator stands is not saved: a loaded index must link as this one does
+        if self.kind == "hnsw":  # its state is not saved: a loaded index must build the same links
             self._faiss.hnsw.rng = faiss.RandomGenerator(int(self._faiss.ntotal))
-        with _one_thread():  # several would link the graph in an order of their own
+        with _one_thread():  # with several, the order of the links would vary
             for start in range(0, len(vectors), ADD_BLOCK):
                 self._faiss.add(vectors[start : start + ADD_BLOCK])
                 if progress is not None:
                     progress(min(start + ADD_BLOCK, len(vectors)), len(vectors))
 
     def _remove(self, ids: Ints) -> None:
-        self._hold(self.held_ & ~np.isin(self.ids_, ids))
+        self._set_active(self.active_ & ~np.isin(self.ids_, ids))
 
     def files(self) -> dict[str, Callable[[Path], None]]:
-        """The vectors as faiss writes them."""
+        """The faiss index file."""
         return {FILE: self._write}
 
     def _write(self, path: Path) -> None:
@@ -177,42 +177,42 @@ class Approximate(Index):
 
         try:
             faiss.write_index(self._faiss, str(path))
-            _mapped(path)  # what faiss could not flush, it does not tell
+            _read_mapped(path)  # faiss does not report a failed flush
         except (RuntimeError, ModelError) as error:
             raise OSError(_last_line(error)) from error
 
     def read_files(self, path_of: Callable[[str], Path]) -> None:
-        """Map the file of faiss: pages are read when a search needs them."""
+        """Memory-map the faiss file: pages are read when a search needs them."""
         path = path_of(FILE)
-        self._faiss, self._mapped = _mapped(path), True
+        self._faiss, self._mapped = _read_mapped(path), True
         if self._faiss.ntotal != len(self.ids_):
             raise ModelError(
                 f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}; "
                 "copy the whole folder again, or train again"
             )
-        self._hold(self.held_)
+        self._set_active(self.active_)
         self.effort = self.report["effort"]
 
 
-def _empty(kind: str, storage: str, vectors: Floats, seed: int, lists: int | None) -> Any:  # noqa: ANN401 - no types
-    """An index without vectors, trained on a sample of these: the lists' centers, the ranges of the bytes."""
+def _train(kind: str, storage: str, vectors: Floats, seed: int, n_lists: int | None) -> Any:  # noqa: ANN401 - no types
+    """An empty index, trained on a sample of the vectors: centers of the lists, ranges of int8."""
     import faiss
 
-    lists = max(1, min(len(vectors), lists or round(LISTS * len(vectors) ** 0.5)))
-    name = f"IVF{lists}" if kind == "ivf" else f"HNSW{NEIGHBORS}"
+    n_lists = max(1, min(len(vectors), n_lists or round(LISTS_FACTOR * len(vectors) ** 0.5)))
+    name = f"IVF{n_lists}" if kind == "ivf" else f"HNSW{GRAPH_DEGREE}"
     index = faiss.index_factory(vectors.shape[1], f"{name},{STORAGES[storage]}", faiss.METRIC_INNER_PRODUCT)
     if kind == "ivf":
-        index.cp.niter, index.cp.seed = ROUNDS, seed
-        index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, TRAINED_ON
+        index.cp.niter, index.cp.seed = KMEANS_ITERATIONS, seed
+        index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, TRAINING_VECTORS_PER_LIST
     else:
         index.hnsw.efConstruction = BUILD_EFFORT
-    sample = np.random.default_rng(seed).permutation(len(vectors))[: TRAINED_ON * lists]
+    sample = np.random.default_rng(seed).permutation(len(vectors))[: TRAINING_VECTORS_PER_LIST * n_lists]
     with _one_thread():
         index.train(vectors[np.sort(sample)])
     return index
 
 
-def _mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
+def _read_mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
     import faiss
 
     try:
@@ -226,13 +226,13 @@ def _mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
 
 
 def _last_line(error: Exception) -> str:
-    """What faiss says, without where in its source."""
+    """The message of faiss, without its source location."""
     return str(error).strip().splitlines()[-1].rsplit("Error: ", 1)[-1]
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Hold faiss to the calling thread: threads are given out by ``run_blocks``."""
+    """Limit faiss to the calling thread: ``run_blocks`` does the threading."""
     import faiss
 
     before = faiss.omp_get_max_threads()

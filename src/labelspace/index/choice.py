@@ -1,13 +1,13 @@
-"""Which index: the recall of each is measured on real queries against the exact answer, and its time for one query.
+"""Choose an index by its recall, measured on real queries against exact search, and its time per query.
 
-1. Few numbers: exact in float32, and nothing is measured.
-2. Find the exact answer to a sample of the queries.
-3. Up to ``BYTES_UP_TO`` numbers all are read: in bytes if that reaches the target, else in bytes and float32. Nothing
-   is timed, so the choice is the same on every machine.
+1. Up to ``MAX_FLOAT32_SIZE`` numbers: exact in float32, and nothing is measured.
+2. Otherwise compute the exact results of a sample of the queries.
+3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32. Nothing is
+   timed, so the choice is the same on every machine.
 4. Beyond, raise the effort of IVF until its recall reaches the target, then time single queries; unless they take less
-   than ``QUICK``, time exact search in bytes and float32 too. The faster is taken; exact in float32 where neither
-   reaches the target. A graph (HNSW) is built on request only: it takes three times as long to build, and where IVF
-   did not reach the target, HNSW did not either.
+   than ``FAST_ENOUGH_MS``, time exact search in int8+float32 too. The faster one is taken; exact in float32 where
+   neither reaches the target. HNSW is built on request only: it takes three times as long to build, and where IVF did
+   not reach the target, HNSW did not either.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.index.approximate import Approximate
-from labelspace.index.base import Index, check_one_id_a_vector, checked_ids, checked_table
+from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
 from labelspace.types import Floats, Ints, Progress, TopK
 
 KINDS = ("auto", "exact", "ivf", "hnsw")
-FLOATS_UP_TO = 100_000  # numbers (labels x dimensions) that are read in float32 in no time
-BYTES_UP_TO = 8_000_000  # that are read in bytes under QUICK
-QUICK = 1.0  # milliseconds for one query that nobody needs to better
-SAMPLE = 300  # queries that recall is measured on
-TIMED = 50  # queries that are timed one by one
-LIST_SHARE = 4  # at most one list in so many is read: beyond, exact in bytes is faster
-GRAPH_EFFORT = 512
+MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
+MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than FAST_ENOUGH_MS
+FAST_ENOUGH_MS = 1.0  # milliseconds per query
+N_SAMPLED = 300  # queries that recall is measured on
+N_TIMED = 50  # queries that are timed one by one
+MAX_LISTS_DIVISOR = 4  # at most 1 in so many lists is read: beyond, exact search in int8 is faster
+MAX_GRAPH_EFFORT = 512
 
 Candidate = Callable[[], Index]
 
@@ -48,52 +48,54 @@ def choose(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Index:
-    """An index of the vectors (n, d) that finds at least ``recall_target`` of the k best; its ``report`` says how.
+    """An index of the vectors (n, d) whose recall@k is at least ``recall_target``; its ``report`` has the figures.
 
-    ``kind`` other than auto tries that kind alone. Which kind auto takes for many numbers depends on measured times.
+    ``kind`` other than auto tries that kind alone. For large tables, auto depends on measured times.
 
     >>> index = choose(np.eye(3), [0, 1, 2], queries=np.eye(3))
     >>> index.report["kind"], index.report["storage"], index.report["recall"]
     ('exact', 'float32', 1.0)
     """
     if kind not in KINDS:
-        raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set it so")
+        raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
     if not 0 < recall_target <= 1:
-        raise ParameterError(f"recall_target must be above 0 and at most 1, but is {recall_target}; set it so")
-    table, labels = checked_table(vectors, "vectors"), checked_ids(ids)
-    check_one_id_a_vector(labels, table)
-    asked = checked_table(queries, "queries", table.shape[1])
-    exact = Exact(table, labels)
-    exact.report |= {"recall": 1.0, "recall_at": k, "recall_target": recall_target}
-    if kind in ("auto", "exact") and table.size <= FLOATS_UP_TO:  # step 1
-        return exact
-    if not len(table) or not len(asked):
-        raise DataError(
-            f"an index must be measured on labels and queries, but there are {len(table)} and {len(asked)}; "
-            "give some, or kind='exact' for few labels"
+        raise ParameterError(
+            f"recall_target must be above 0 and at most 1, but is {recall_target}; set for example 0.99"
         )
-    asked = asked[np.sort(np.random.default_rng(seed).permutation(len(asked))[:SAMPLE])]
-    truth = exact.search(asked, k)  # step 2
+    rows, labels = checked_vectors(vectors, "vectors"), checked_ids(ids)
+    check_one_id_per_vector(labels, rows)
+    sample = checked_vectors(queries, "queries", rows.shape[1])
+    exact = Exact(rows, labels)
+    exact.report |= {"recall": 1.0, "recall_at": k, "recall_target": recall_target}
+    if kind in ("auto", "exact") and rows.size <= MAX_FLOAT32_SIZE:  # step 1
+        return exact
+    if not len(rows) or not len(sample):
+        raise DataError(
+            f"an index must be measured on labels and queries, but there are {len(rows)} and {len(sample)}; "
+            "pass some, or kind='exact' for few labels"
+        )
+    sample = sample[np.sort(np.random.default_rng(seed).permutation(len(sample))[:N_SAMPLED])]
+    truth = exact.search(sample, k)  # step 2
     if progress is not None:
-        progress("finding the exact answers", len(asked), len(asked))
+        progress("exact search", len(sample), len(sample))
     best: Index | None = None
     tried: list[dict[str, Any]] = []
-    for candidate in _candidates(kind, table, labels, seed, progress):
+    for candidate in _candidates(kind, rows, labels, seed, progress):
         index = candidate()
         tried.append(index.report)
-        if not _reach(index, asked, truth, recall_target):
+        if not _reaches_recall(index, sample, truth, recall_target):
             continue
-        if table.size <= BYTES_UP_TO and kind in ("auto", "exact"):  # step 3
+        if rows.size <= MAX_INT8_SIZE and kind in ("auto", "exact"):  # step 3
             best = index
             break
-        index.report["one_row_ms"] = one_row_ms(index, asked, k)
+        index.report["one_row_ms"] = one_row_ms(index, sample, k)
         if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
             best = index
-        if best.report["one_row_ms"] < QUICK:
+        if best.report["one_row_ms"] < FAST_ENOUGH_MS:
             break
     if best is None:
         best = exact
-        best.report["one_row_ms"] = one_row_ms(exact, asked, k)
+        best.report["one_row_ms"] = one_row_ms(exact, sample, k)
         best.report["why"] = "no faster index reached the recall target"
     others = [dict(report) for report in tried if report is not best.report]
     best.report |= {"recall_at": k, "recall_target": recall_target, "tried": others}
@@ -101,28 +103,28 @@ def choose(
 
 
 def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
-    """What to try, in this order; each is built when it is called."""
-    quantize_int8, in_both = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
+    """The indexes to try, in this order; each is built when it is called."""
+    int8, int8_float32 = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
 
     def approximate(kind: str) -> Candidate:
-        told = None if progress is None else partial(progress, f"building the index ({kind})")
-        return partial(Approximate, vectors, ids, kind, seed=seed, progress=told)
+        report = None if progress is None else partial(progress, f"building the index ({kind})")
+        return partial(Approximate, vectors, ids, kind, seed=seed, progress=report)
 
     if kind in KINDS[2:]:
         yield approximate(kind)
-    elif kind == "exact" or vectors.size <= BYTES_UP_TO:
-        yield quantize_int8
-        yield in_both
+    elif kind == "exact" or vectors.size <= MAX_INT8_SIZE:
+        yield int8
+        yield int8_float32
     else:
         yield approximate("ivf")
-        yield in_both
+        yield int8_float32
 
 
-def _reach(index: Index, queries: Floats, truth: TopK, target: float) -> bool:
-    """Raise the effort until the recall reaches the target; whether it did. Effort and recall are reported."""
+def _reaches_recall(index: Index, queries: Floats, truth: TopK, target: float) -> bool:
+    """Raise the effort until the recall reaches the target; False if it never does. Both go to the report."""
     efforts: Sequence[int] = (0,)
     if isinstance(index, Approximate):
-        efforts = _efforts(index.lists // LIST_SHARE if index.kind == "ivf" else GRAPH_EFFORT)
+        efforts = _efforts(index.n_lists // MAX_LISTS_DIVISOR if index.kind == "ivf" else MAX_GRAPH_EFFORT)
     for effort in efforts:
         if isinstance(index, Approximate):
             index.effort = effort
@@ -142,23 +144,23 @@ def _efforts(largest: int) -> list[int]:
     return [step for step in steps if step < largest] + [max(largest, 1)]
 
 
-def recall(found: TopK, truth: TopK) -> float:
-    """The share of the true labels that were found, over all rows.
+def recall(topk: TopK, truth: TopK) -> float:
+    """The share of the true labels that are in ``topk``, over all rows.
 
     >>> recall(TopK.from_scores([[3, 2, 1]], k=2), TopK.from_scores([[3, 1, 2]], k=2))
     0.5
     """
     true = truth.labels >= 0
-    hits = (truth.labels[:, :, None] == found.labels[:, None, :]).any(axis=2) & true
+    hits = (truth.labels[:, :, None] == topk.labels[:, None, :]).any(axis=2) & true
     return float(hits.sum() / max(true.sum(), 1))
 
 
 def one_row_ms(index: Index, queries: Floats, k: int) -> float:
-    """The median time of single queries, in milliseconds."""
-    index.search(queries[:1], k)  # loads what is loaded once
-    taken = []
-    for row in range(min(TIMED, len(queries))):
+    """Median time of single queries, in milliseconds."""
+    index.search(queries[:1], k)  # warm up
+    times = []
+    for row in range(min(N_TIMED, len(queries))):
         start = time.perf_counter()
         index.search(queries[row : row + 1], k)
-        taken.append(time.perf_counter() - start)
-    return round(1e3 * float(np.median(taken)), 4)
+        times.append(time.perf_counter() - start)
+    return round(1e3 * float(np.median(times)), 4)

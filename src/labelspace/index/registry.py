@@ -1,4 +1,4 @@
-"""The indexes by the name they are saved under."""
+"""The index classes by name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from labelspace.errors import ModelError
 from labelspace.index.approximate import Approximate
 from labelspace.index.base import Index
 from labelspace.index.exact import Exact
-from labelspace.index.poincare import Ball
+from labelspace.index.poincare import PointIndex
 
-INDEXES: dict[str, type[Index]] = {kind.name: kind for kind in (Exact, Approximate, Ball)}
+INDEXES: dict[str, type[Index]] = {kind.name: kind for kind in (Exact, Approximate, PointIndex)}
 
 
 def index_class(name: str) -> type[Index]:
-    """The class of a saved index."""
+    """The index class of this name."""
     if name not in INDEXES:
         raise ModelError(f"a saved index must be one of {', '.join(INDEXES)}, but is {name!r}; train the model again")
     return INDEXES[name]

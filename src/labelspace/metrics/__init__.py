@@ -7,7 +7,7 @@ from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.frequency import by_frequency
 from labelspace.metrics.groups import by_group
 from labelspace.metrics.hierarchy import (
-    answers_by_level,
+    best_by_level,
     consistent_at_k,
     deepest_accuracy,
     f1_by_level,
@@ -19,7 +19,7 @@ from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k,
 __all__ = [
     "PRESETS",
     "PropensityFrom",
-    "answers_by_level",
+    "best_by_level",
     "by_frequency",
     "by_group",
     "consistent_at_k",

@@ -14,44 +14,44 @@ from labelspace.types import Csr, TopK
 
 
 def most_common(counts: npt.ArrayLike, n: int, k: int = 5) -> TopK:
-    """The k most frequent training labels, for each of n documents; ties go to the smaller label.
+    """The k most frequent training labels, for each of n documents; ties go to the smaller label id.
 
     Args:
-        counts: Training documents of each label; they are the scores too.
-        n: Documents to predict.
-        k: Places a document; where there are fewer labels, the last places hold -1.
+        counts: Number of training documents per label; also used as scores.
+        n: Number of documents to predict.
+        k: Labels per document; padded with -1 where there are fewer labels.
 
     >>> most_common([3, 9, 5], n=1, k=2).labels.tolist()
     [[1, 2]]
     """
-    given = checked_counts(counts, np.size(counts))
-    best = TopK.from_scores(given[None, :], checked_k(k))
+    checked = checked_counts(counts, np.size(counts))
+    best = TopK.from_scores(checked[None, :], checked_k(k))
     return TopK(np.repeat(best.labels, n, axis=0), np.repeat(best.scores, n, axis=0))
 
 
 def random_topk(n_labels: int, n: int, k: int = 5, seed: int = 0) -> TopK:
-    """K different labels drawn evenly from all, for each of n documents; the same seed draws the same.
+    """K distinct labels drawn uniformly at random, for each of n documents.
 
     Args:
-        n_labels: Labels to draw from.
-        n: Documents to predict.
-        k: Places a document; where there are fewer labels, the last places hold -1.
-        seed: Of the generator.
+        n_labels: Number of labels to draw from.
+        n: Number of documents to predict.
+        k: Labels per document; padded with -1 where there are fewer labels.
+        seed: Seed of the random generator.
 
     >>> topk = random_topk(n_labels=3, n=2, k=3)
     >>> np.sort(topk.labels).tolist()
     [[0, 1, 2], [0, 1, 2]]
     """
     rng = np.random.default_rng(seed)
-    drawn = min(checked_k(k), n_labels)
-    labels = np.full((n, drawn), -1, np.int32)
-    # Floyd's sampling: the j-th draw is from 0..top; a label drawn before gives way to top, which cannot have been.
-    for place, top in enumerate(range(n_labels - drawn, n_labels)):
+    n_drawn = min(checked_k(k), n_labels)
+    labels = np.full((n, n_drawn), -1, np.int32)
+    # Floyd's sampling: the j-th draw is from 0..top; a label drawn before is replaced by top, which cannot have been.
+    for rank, top in enumerate(range(n_labels - n_drawn, n_labels)):
         draw = rng.integers(0, top + 1, size=n, dtype=np.int32)
-        labels[:, place] = np.where((labels == draw[:, None]).any(axis=1), top, draw)
-    # Floyd's sets are even but their order is not: late places hold large labels too often.
+        labels[:, rank] = np.where((labels == draw[:, None]).any(axis=1), top, draw)
+    # Floyd's sets are uniform but their order is not: late ranks have large label ids too often.
     labels = rng.permuted(labels, axis=1)
-    scores = np.linspace(1.0, 0.0, drawn, endpoint=False, dtype=np.float32)
+    scores = np.linspace(1.0, 0.0, n_drawn, endpoint=False, dtype=np.float32)
     return TopK(labels, np.broadcast_to(scores, labels.shape)).padded(k)
 
 
@@ -65,17 +65,17 @@ def evaluate_baselines(
     propensity_from: PropensityFrom = "train",
     seed: int = 0,
 ) -> dict[str, dict[str, float]]:
-    """The table of :func:`evaluate` for both baselines, as ``most_common`` and ``random``.
+    """The metrics of :func:`evaluate` for both baselines, under ``most_common`` and ``random``.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        counts: Training documents of each label; labels of Y beyond them count as unseen.
-        n_documents: Training documents in all.
-        ks: Places that count.
+        counts: Number of training documents per label; labels of Y beyond them count as unseen.
+        n_documents: Number of training documents.
+        ks: Cutoff ranks.
         A: Exponent of the propensities.
         B: Offset of the propensities.
         propensity_from: "train" or "test".
-        seed: Of the random baseline.
+        seed: Seed of the random baseline.
 
     >>> import scipy.sparse as sp
     >>> scores = evaluate_baselines(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), counts=[9, 2, 1], n_documents=10, ks=(1, 3))

@@ -1,4 +1,4 @@
-"""The field's table for one set of predictions."""
+"""All standard metrics of one set of predictions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import propensity, ranking
-from labelspace.metrics.hits import Doubles, RankedHits
+from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.inputs import checked_k, checked_matrix
 from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensity
-from labelspace.types import Csr, TopK
+from labelspace.types import Csr, Doubles, TopK
 
 PropensityFrom = Literal["train", "test"]
 DEFAULT_KS = (1, 3, 5)
@@ -31,18 +31,18 @@ def evaluate(
 ) -> dict[str, float]:
     """P, nDCG, PSP and PSnDCG at each k, then R, RP and coverage at the largest, in percent with 4 decimals.
 
-    After them stand ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``.
+    Then ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, of max(ks) places or more.
-        counts: Training documents of each label; labels of Y beyond them count as unseen.
-        n_documents: Training documents in all.
-        ks: Places that count, one column of the table each.
+        topk: Predictions for the same documents, best first, with at least max(ks) ranks.
+        counts: Number of training documents per label; labels of Y beyond them count as unseen.
+        n_documents: Number of training documents.
+        ks: Cutoff ranks.
         A: Exponent of the propensities.
         B: Offset of the propensities.
-        propensity_from: "train" takes the propensities from ``counts``; "test" from Y, as GLaS's authors do
-            (Appendix D of their paper), and needs no counts.
+        propensity_from: "train" estimates the propensities from ``counts``; "test" from Y, as in the GLaS paper
+            (Appendix D), and needs no counts.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -50,21 +50,21 @@ def evaluate(
     >>> scores["P@1"], scores["P@2"], scores["PSP@1"], scores["n"]
     (100.0, 50.0, 88.8046, 2)
     """
-    widest = max((checked_k(k) for k in ks), default=0)
-    if not widest:
-        raise ParameterError("ks must name at least one k, but is empty; give for example ks=(1, 3, 5)")
-    judged = RankedHits.of(Y, topk, widest)
+    max_k = max((checked_k(k) for k in ks), default=0)
+    if not max_k:
+        raise ParameterError("ks must name at least one k, but is empty; set ks=(1, 3, 5)")
+    hits = RankedHits.from_topk(Y, topk, max_k)
     weights = _weights(Y, counts, n_documents, A, B, propensity_from)
-    earned, ideal = propensity.earned_weights(judged, weights), propensity.ideal_weights(judged, weights)
-    table = {f"P@{k}": ranking.precision(judged, k) for k in ks}
-    table |= {f"nDCG@{k}": ranking.ndcg(judged, k) for k in ks}
-    table |= {f"PSP@{k}": propensity.psp(earned, ideal, k) for k in ks}
-    table |= {f"PSnDCG@{k}": propensity.psndcg(earned, ideal, k) for k in ks}
-    table[f"R@{widest}"] = ranking.recall(judged, widest)
-    table[f"RP@{widest}"] = ranking.r_precision(judged, widest)
-    table[f"coverage@{widest}"] = ranking.coverage(judged, widest)
-    numbers = {"n": len(judged), "n_without_labels": judged.n_without_labels, "n_labels": int(Y.shape[1])}
-    return {name: round(100 * value, 4) for name, value in table.items()} | numbers
+    gains, ideal = propensity.gains(hits, weights), propensity.ideal_gains(hits, weights)
+    table = {f"P@{k}": ranking.precision(hits, k) for k in ks}
+    table |= {f"nDCG@{k}": ranking.ndcg(hits, k) for k in ks}
+    table |= {f"PSP@{k}": propensity.psp(gains, ideal, k) for k in ks}
+    table |= {f"PSnDCG@{k}": propensity.psndcg(gains, ideal, k) for k in ks}
+    table[f"R@{max_k}"] = ranking.recall(hits, max_k)
+    table[f"RP@{max_k}"] = ranking.r_precision(hits, max_k)
+    table[f"coverage@{max_k}"] = ranking.coverage(hits, max_k)
+    sizes = {"n": len(hits), "n_without_labels": hits.n_without_labels, "n_labels": int(Y.shape[1])}
+    return {name: round(100 * value, 4) for name, value in table.items()} | sizes
 
 
 def _weights(
@@ -74,11 +74,11 @@ def _weights(
     if source == "test":
         return inverse_propensity(np.bincount(checked_matrix(Y).indices, minlength=n_labels), n, A, B)
     if source != "train":
-        raise ParameterError(f"propensity_from must be 'train' or 'test', but is {source!r}; choose one of the two")
+        raise ParameterError(f"propensity_from must be 'train' or 'test', but is {source!r}; set one of them")
     if counts is None or n_documents is None:
         missing = "counts" if counts is None else "n_documents"
         raise DataError(
             f"propensities need the training counts and the number of training documents, but {missing} is None; "
-            f"give {missing}=..., or take the test labels with propensity_from='test'"
+            f"pass {missing}=..., or set propensity_from='test'"
         )
     return inverse_propensity(counts, n_documents, A, B, n_labels)

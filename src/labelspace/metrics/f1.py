@@ -1,4 +1,4 @@
-"""F1 of label sets: micro (all decisions pooled) and macro (the mean over labels).
+"""F1 of label sets: micro (all labels pooled) and macro (mean over labels).
 
 As everywhere in this folder, documents without labels are left out; on the others the values are scikit-learn's
 ``f1_score``, for macro with ``labels=`` the labels that occur in Y or in the predictions.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics.hits import checked_places
+from labelspace.metrics.hits import checked_labels
 from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Longs, TopK
 
@@ -21,37 +21,37 @@ def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose first k places are taken as the predicted set.
-        k: Places of a TopK that count; None takes all. Not for a matrix.
+        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
+        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
 
     >>> import scipy.sparse as sp
     >>> round(micro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
     0.6667
     """
-    return Tally.of(Y, predicted, k).micro()
+    return LabelCounts.from_predictions(Y, predicted, k).micro()
 
 
 def macro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
-    """The mean of the labels' own F1, over the labels that occur in Y or in the predictions.
+    """Mean F1 per label, over the labels that occur in Y or in the predictions.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose first k places are taken as the predicted set.
-        k: Places of a TopK that count; None takes all. Not for a matrix.
+        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
+        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
 
     >>> import scipy.sparse as sp
     >>> round(macro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
     0.6667
     """
-    return Tally.of(Y, predicted, k).macro()
+    return LabelCounts.from_predictions(Y, predicted, k).macro()
 
 
 @dataclass(frozen=True)
-class Tally:
-    """For each label, how often it is right, predicted and true; every F1 is read off these three. Shapes (n_labels,).
+class LabelCounts:
+    """True positives, predicted and true occurrences of each label; every F1 is computed from these. Shape (n_labels,).
 
-    >>> tally = Tally(hits=np.array([1, 0]), predicted=np.array([1, 1]), true=np.array([1, 0]))
-    >>> round(tally.micro(), 4), tally.macro()
+    >>> counts = LabelCounts(hits=np.array([1, 0]), predicted=np.array([1, 1]), true=np.array([1, 0]))
+    >>> round(counts.micro(), 4), counts.macro()
     (0.6667, 0.5)
     """
 
@@ -60,17 +60,17 @@ class Tally:
     true: Longs
 
     @staticmethod
-    def of(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> Tally:
+    def from_predictions(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> LabelCounts:
         """Count over the documents that have labels."""
         true, guess = checked_matrix(Y), predicted_set(predicted, k, Y.shape)
         labeled = labeled_rows(true)
         true, guess = true[labeled], guess[labeled]
-        listed = (true.multiply(guess).tocsr().indices, guess.indices, true.indices)
-        return Tally(*(np.bincount(labels, minlength=Y.shape[1]) for labels in listed))
+        occurrences = (true.multiply(guess).tocsr().indices, guess.indices, true.indices)
+        return LabelCounts(*(np.bincount(labels, minlength=Y.shape[1]) for labels in occurrences))
 
-    def among(self, group: Bools) -> Tally:
-        """The same of the labels marked in ``group`` (n_labels,) only."""
-        return Tally(self.hits[group], self.predicted[group], self.true[group])
+    def subset(self, group: Bools) -> LabelCounts:
+        """The counts of the labels marked in ``group`` (n_labels,)."""
+        return LabelCounts(self.hits[group], self.predicted[group], self.true[group])
 
     def micro(self) -> float:
         """Micro-F1; 0 where nothing is true or predicted."""
@@ -83,30 +83,30 @@ class Tally:
         return ratio((2 * self.hits[occurs] / occurrences[occurs]).sum(), occurs.sum())
 
     def recall(self) -> float:
-        """Share of the true occurrences that are right; 0 where there are none."""
+        """Share of the true occurrences that are predicted; 0 where there are none."""
         return ratio(self.hits.sum(), self.true.sum())
 
     def precision(self) -> float:
-        """Share of the predictions that are right; 0 where there are none."""
+        """Share of the predictions that are correct; 0 where there are none."""
         return ratio(self.hits.sum(), self.predicted.sum())
 
 
 def predicted_set(predicted: Csr | TopK, k: int | None, shape: tuple[int, int]) -> Csr:
     """The predictions as a checked 0/1 matrix of Y's shape (n, n_labels)."""
     if isinstance(predicted, TopK):
-        places = checked_k(predicted.k if k is None else k)
-        checked_places(predicted, places, shape)
-        return predicted.padded(places).to_csr(shape[1])
+        k = checked_k(predicted.k if k is None else k)
+        checked_labels(predicted, k, shape)
+        return predicted.padded(k).to_csr(shape[1])
     if k is not None:
-        raise ParameterError(f"k cuts a TopK, not a 0/1 matrix, but is {k}; leave k out or give a TopK")
+        raise ParameterError(f"k is for a TopK, not for a 0/1 matrix, but is {k}; leave it out or pass a TopK")
     if predicted.shape != shape:
         raise DataError(
             f"the predicted matrix must have the shape of Y, but has {predicted.shape} against {shape}; "
-            "give one row a document and one column a label"
+            "give one row per document and one column per label"
         )
     return checked_matrix(predicted, "predicted")
 
 
-def ratio(part: float, whole: float) -> float:
-    """A share; 0 where there is nothing to share."""
-    return float(part / whole) if whole else 0.0
+def ratio(part: float, total: float) -> float:
+    """``part / total``; 0 where the total is 0."""
+    return float(part / total) if total else 0.0

@@ -1,11 +1,11 @@
-"""How well the head, the torso and the tail of the label frequencies are served."""
+"""Metrics by label frequency: head, torso and tail labels."""
 
 from __future__ import annotations
 
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
-from labelspace.metrics.f1 import Tally
+from labelspace.metrics.f1 import LabelCounts
 from labelspace.metrics.inputs import checked_counts
 from labelspace.types import Csr, TopK
 
@@ -13,26 +13,26 @@ from labelspace.types import Csr, TopK
 def by_frequency(
     Y: Csr, topk: TopK, counts: npt.ArrayLike, k: int = 5, tail: int = 25, head: int = 100
 ) -> dict[str, dict[str, float]]:
-    """Figures for three groups of labels: head, torso and tail, by the number of their training documents.
+    """Metrics of three groups of labels: head, torso and tail, by their number of training documents.
 
-    Head labels have more than ``head`` training documents, tail labels ``tail`` or fewer (those unseen in training
-    among them), torso labels a number between. For each group the answer holds
+    Head labels have more than ``head`` training documents, tail labels at most ``tail`` (including unseen labels),
+    torso labels a number between. For each group the result has
 
-    - ``n_labels``: labels of the group among the columns of Y;
-    - ``n_occurrences``: how often they are true in Y;
-    - ``recall``: share of these occurrences found in the first k places;
-    - ``precision``: share of the places given to the group's labels, among the first k, that are right;
-    - ``macro_f1``: mean F1 of the group's labels that occur in Y or in the first k places.
+    - ``n_labels``: number of labels of the group;
+    - ``n_occurrences``: how often they occur in Y;
+    - ``recall``: share of these occurrences in the top k;
+    - ``precision``: share of the group's labels in the top k that are correct;
+    - ``macro_f1``: mean F1 of the group's labels that occur in Y or in the top k.
 
-    A figure without anything to count is 0. Documents without labels are left out.
+    A metric with a zero denominator is 0. Documents without labels are left out.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, of k places or more.
-        counts: Training documents of each label; labels of Y beyond them count as unseen.
-        k: Places that count.
-        tail: Most training documents of a tail label.
-        head: Most training documents of a torso label.
+        topk: Predictions for the same documents, best first, with at least k ranks.
+        counts: Number of training documents per label; labels of Y beyond them count as unseen.
+        k: Cutoff rank.
+        tail: Maximum number of training documents of a tail label.
+        head: Maximum number of training documents of a torso label.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=1)
@@ -42,16 +42,16 @@ def by_frequency(
     """
     if not 0 <= tail <= head:
         raise ParameterError(
-            f"tail must be 0 or more and head no less than tail, but they are {tail} and {head}; "
-            "give the most training documents of a tail label, then those of a torso label"
+            f"tail must be at least 0 and at most head, but they are {tail} and {head}; "
+            "set for example tail=25, head=100"
         )
-    seen = checked_counts(counts, Y.shape[1])
-    tally = Tally.of(Y, topk, k)
-    groups = {"head": seen > head, "torso": (seen > tail) & (seen <= head), "tail": seen <= tail}
-    return {name: _figures(tally.among(group)) for name, group in groups.items()}
+    frequency = checked_counts(counts, Y.shape[1])
+    label_counts = LabelCounts.from_predictions(Y, topk, k)
+    groups = {"head": frequency > head, "torso": (frequency > tail) & (frequency <= head), "tail": frequency <= tail}
+    return {name: _metrics(label_counts.subset(group)) for name, group in groups.items()}
 
 
-def _figures(group: Tally) -> dict[str, float]:
+def _metrics(group: LabelCounts) -> dict[str, float]:
     return {
         "n_labels": len(group.true),
         "n_occurrences": int(group.true.sum()),

@@ -1,7 +1,7 @@
-"""One answer a group: labels parted into levels of a hierarchy or columns of a table, each asked for its best label.
+"""One prediction per group of labels, such as the levels of a hierarchy or the columns of a table: its best label.
 
-A document may have no label in a group: a category of four steps has no fifth, a product may have no brand. A figure
-that counts such documents can be won by never answering, so it stands beside the one that leaves them out.
+A document may have no label in a group: a category of depth four has no fifth level, a product may have no brand. A
+metric that counts such documents can be gamed by never predicting, so it is given beside the one without them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.metrics.f1 import Tally, ratio
-from labelspace.metrics.hits import RankedHits, checked_places
+from labelspace.metrics.f1 import LabelCounts, ratio
+from labelspace.metrics.hits import RankedHits, checked_labels
 from labelspace.metrics.inputs import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, TopK
 
@@ -26,84 +26,85 @@ def by_group(
     groups: Mapping[str, npt.ArrayLike],
     counts: npt.ArrayLike,
     tail: int = 25,
-    least: float | None = None,
-    unlabelled: bool = False,
+    min_probability: float | None = None,
+    include_unlabeled: bool = False,
 ) -> dict[str, dict[str, float]]:
-    """Figures for groups of labels, a label in one of them at most; the answer in a group is its best-ranked label.
+    """Metrics of disjoint groups of labels; the prediction in a group is its best-ranked label.
 
-    A TopK that lists no label of a group has no answer there. For each group the result holds
+    A TopK without a label of a group has no prediction there. For each group the result has
 
-    - ``accuracy``: of the documents with a label in the group, the share whose answer is one of their labels;
-    - ``accuracy_with_na``: of all documents, the share whose answer is one of their labels or, where they have none in
-      the group, that have no answer; answers of a score below ``least`` count as none here;
+    - ``accuracy``: share of correct predictions, over the documents with a label in the group;
+    - ``accuracy_with_na``: the same over all documents; one without a label in the group is correct if nothing is
+      predicted for it. Predictions with a score below ``min_probability`` are dropped here;
     - ``n_na``: documents without a label in the group;
-    - ``best_micro_f1``, ``best_macro_f1``: F1 of the answers, over the documents with a label in the group;
-    - ``tail_micro_f1``, ``tail_macro_f1``, ``tail_recall``: the same, and the share of the true occurrences that are
-      answered, of the group's labels of ``tail`` or fewer training documents;
-    - ``n_labels``, ``n_tail``: labels of the group, and those of the tail; ``n_occurrences``: how often they are true.
+    - ``best_micro_f1``, ``best_macro_f1``: F1 of the predictions, over the documents with a label in the group;
+    - ``tail_micro_f1``, ``tail_macro_f1``, ``tail_recall``: the same, and recall, of the group's labels with at most
+      ``tail`` training documents;
+    - ``n_labels``, ``n_tail``: labels of the group, and its tail labels; ``n_occurrences``: true occurrences.
 
-    A figure without anything to count is 0. Documents without any label are left out, unless ``unlabelled``.
+    A metric with a zero denominator is 0. Documents without any label are left out, unless ``include_unlabeled``.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for them, best first; every place counts.
+        topk: Predictions for them, best first; all ranks are used.
         groups: The labels of each group: a mask (n_labels,), or label ids.
-        counts: Training documents of each label; labels of Y beyond them count as unseen.
-        tail: Most training documents of a tail label.
-        least: The score from which an answer counts in ``accuracy_with_na``, such as 0.5 for probabilities.
-        unlabelled: Count documents without any label too, as having none in any group.
+        counts: Number of training documents per label; labels of Y beyond them count as unseen.
+        tail: Maximum number of training documents of a tail label.
+        min_probability: Minimum score of a prediction in ``accuracy_with_na``, such as 0.5.
+        include_unlabeled: Include documents without any label, as having none in any group.
 
     >>> import scipy.sparse as sp
     >>> Y, topk = sp.csr_matrix([[1, 0, 1], [0, 1, 0]]), TopK.from_scores([[0.1, 0.9, 0.5], [0.2, 0.7, 0.1]], k=3)
-    >>> figures = by_group(Y, topk, {"brand": [0, 1], "color": [2]}, counts=[9, 9, 9], least=0.4)
-    >>> figures["brand"]["accuracy"], figures["color"]["accuracy"], figures["color"]["accuracy_with_na"]
+    >>> metrics = by_group(Y, topk, {"brand": [0, 1], "color": [2]}, counts=[9, 9, 9], min_probability=0.4)
+    >>> metrics["brand"]["accuracy"], metrics["color"]["accuracy"], metrics["color"]["accuracy_with_na"]
     (0.5, 1.0, 1.0)
     """
     true = checked_matrix(Y)
-    checked_places(topk, checked_k(topk.k), Y.shape)
+    checked_labels(topk, checked_k(topk.k), Y.shape)
     labeled = labeled_rows(true)
-    if not unlabelled:
+    if not include_unlabeled:
         true, topk, labeled = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled]), labeled[labeled]
     group_of = _group_of(groups, Y.shape[1])
-    labels, sure = _answers(topk, group_of, len(groups), least)
-    right, asked = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
-    right[labeled] = RankedHits.of(true, TopK(labels, np.zeros(labels.shape, np.float32)), len(groups)).hits > 0
-    found = (labels[right], labels[asked & (labels >= 0)], true.indices)
-    tally = Tally(*(np.bincount(ids, minlength=Y.shape[1]) for ids in found))
+    labels, confident = _best_labels(topk, group_of, len(groups), min_probability)
+    correct, has_label = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
+    one_per_group = TopK(labels, np.zeros(labels.shape, np.float32))
+    correct[labeled] = RankedHits.from_topk(true, one_per_group, len(groups)).relevant > 0
+    occurrences = (labels[correct], labels[has_label & (labels >= 0)], true.indices)
+    label_counts = LabelCounts(*(np.bincount(ids, minlength=Y.shape[1]) for ids in occurrences))
     rare = checked_counts(counts, Y.shape[1]) <= tail
     return {
         name: {
-            "accuracy": ratio(right[:, number].sum(), asked[:, number].sum()),
-            "accuracy_with_na": float(np.where(asked, right & sure, ~sure)[:, number].mean()),
-            **_counted(tally, group_of == number, rare),
-            "n_na": int((~asked[:, number]).sum()),
+            "accuracy": ratio(correct[:, i].sum(), has_label[:, i].sum()),
+            "accuracy_with_na": float(np.where(has_label, correct & confident, ~confident)[:, i].mean()),
+            **_f1_metrics(label_counts, group_of == i, rare),
+            "n_na": int((~has_label[:, i]).sum()),
         }
-        for number, name in enumerate(groups)
+        for i, name in enumerate(groups)
     }
 
 
-def first_answer(topk: TopK, wanted: Bools) -> TopK:
-    """The best-ranked of the wanted places (n, places) of each document, or none. One place a document.
+def best_where(topk: TopK, mask: Bools) -> TopK:
+    """The best-ranked label of each document among those that the mask (n, k) allows, or none. Shape (n, 1).
 
-    >>> first_answer(TopK.from_scores([[0.9, 0.5]], k=2), np.array([[False, True]])).labels.tolist()
+    >>> best_where(TopK.from_scores([[0.9, 0.5]], k=2), np.array([[False, True]])).labels.tolist()
     [[1]]
     """
-    place = wanted.argmax(axis=1)[:, None]
-    there = np.take_along_axis(wanted, place, axis=1)
-    labels, scores = (np.take_along_axis(table, place, axis=1) for table in (topk.labels, topk.scores))
-    return TopK(np.where(there, labels, -1), np.where(there, scores, -np.inf))
+    rank = mask.argmax(axis=1)[:, None]
+    exists = np.take_along_axis(mask, rank, axis=1)
+    labels, scores = (np.take_along_axis(table, rank, axis=1) for table in (topk.labels, topk.scores))
+    return TopK(np.where(exists, labels, -1), np.where(exists, scores, -np.inf))
 
 
-def _answers(topk: TopK, group_of: Ints, n_groups: int, least: float | None) -> tuple[Ints, Bools]:
-    """The answer of each document in each group, and which of them count as answers. Both of shape (n, groups)."""
-    placed = np.append(group_of, NO_GROUP)[topk.labels]  # (n, places): the group of each, the padding in none
-    answers = [first_answer(topk, placed == number) for number in range(n_groups)]
-    labels, scores = (np.hstack([getattr(a, table) for a in answers]) for table in ("labels", "scores"))
-    return labels, np.asarray((labels >= 0) & (least is None or scores >= least))
+def _best_labels(topk: TopK, group_of: Ints, n_groups: int, min_score: float | None) -> tuple[Ints, Bools]:
+    """The best label of each document in each group, and whether its score is high enough. Both (n, n_groups)."""
+    groups = np.append(group_of, NO_GROUP)[topk.labels]  # (n, k): padding is in no group
+    best = [best_where(topk, groups == i) for i in range(n_groups)]
+    labels, scores = (np.hstack([getattr(b, table) for b in best]) for table in ("labels", "scores"))
+    return labels, np.asarray((labels >= 0) & (min_score is None or scores >= min_score))
 
 
 def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
-    """Whether a document has a true label in a group. Shape (n, groups)."""
+    """Whether a document has a true label in a group. Shape (n, n_groups)."""
     groups, rows = group_of[true.indices], np.repeat(np.arange(true.shape[0]), np.diff(true.indptr))
     grouped = groups != NO_GROUP
     has = np.zeros((true.shape[0], n_groups), bool)
@@ -111,35 +112,35 @@ def _has_label(true: Csr, group_of: Ints, n_groups: int) -> Bools:
     return has
 
 
-def _counted(tally: Tally, group: Bools, rare: Bools) -> dict[str, float]:
-    """F1 of the answers of a group (n_labels,) and of its rare labels, and how many there are."""
-    whole, tail = tally.among(group), tally.among(group & rare)
+def _f1_metrics(counts: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
+    """F1 of the labels of a group (n_labels,) and of its rare ones, and how many there are."""
+    every, tail = counts.subset(group), counts.subset(group & rare)
     return {
-        "best_micro_f1": whole.micro(),
-        "best_macro_f1": whole.macro(),
+        "best_micro_f1": every.micro(),
+        "best_macro_f1": every.macro(),
         "tail_micro_f1": tail.micro(),
         "tail_macro_f1": tail.macro(),
         "tail_recall": tail.recall(),
-        "n_labels": len(whole.true),
+        "n_labels": len(every.true),
         "n_tail": len(tail.true),
-        "n_occurrences": int(whole.true.sum()),
+        "n_occurrences": int(every.true.sum()),
     }
 
 
 def _group_of(groups: Mapping[str, npt.ArrayLike], n_labels: int) -> Ints:
-    """The number of each label's group, or -1. Shape (n_labels,)."""
+    """The index of each label's group, or -1. Shape (n_labels,)."""
     if not groups:
-        raise DataError("there must be at least one group of labels, but there is none; give a mask or ids for one")
+        raise DataError("there must be at least one group of labels, but there is none; pass a mask or label ids")
     group_of = np.full(n_labels, NO_GROUP, np.int32)
-    for number, (name, given) in enumerate(groups.items()):
+    for i, (name, given) in enumerate(groups.items()):
         ids = _ids(name, np.asarray(given), n_labels)
-        twice = ids[group_of[ids] != NO_GROUP]
-        if twice.size:
+        shared = ids[group_of[ids] != NO_GROUP]
+        if shared.size:
             raise DataError(
-                f"a label must be in one group at most, but label {twice[0]} is in {name!r} and in "
-                f"{list(groups)[group_of[twice[0]]]!r}; take it out of one"
+                f"a label must be in at most one group, but label {shared[0]} is in {name!r} and in "
+                f"{list(groups)[group_of[shared[0]]]!r}; remove it from one"
             )
-        group_of[ids] = number
+        group_of[ids] = i
     return group_of
 
 
@@ -150,6 +151,6 @@ def _ids(name: str, given: npt.NDArray[np.generic], n_labels: int) -> npt.NDArra
     if ids.ndim != 1 or (ids.size and not 0 <= ids.min() <= ids.max() < n_labels):
         raise DataError(
             f"a group must be a mask of the {n_labels} columns of Y or label ids below {n_labels}, but group {name!r} "
-            f"is {given.dtype} of shape {given.shape}; give one of the two"
+            f"is {given.dtype} of shape {given.shape}; pass one of these"
         )
     return ids

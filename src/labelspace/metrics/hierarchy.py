@@ -1,4 +1,4 @@
-"""Figures that know the label hierarchy: are coarse labels right where fine ones are not, and do they stand before?"""
+"""Hierarchical metrics: by level, with ancestors, and whether ancestors are ranked before their descendants."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.metrics.f1 import Tally, predicted_set
-from labelspace.metrics.groups import by_group, first_answer
-from labelspace.metrics.hits import RankedHits, checked_places
+from labelspace.metrics.f1 import LabelCounts, predicted_set
+from labelspace.metrics.groups import best_where, by_group
+from labelspace.metrics.hits import RankedHits, checked_labels
 from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Csr, Hierarchy, TopK
 
@@ -18,17 +18,17 @@ def f1_by_level(
 ) -> dict[int, dict[str, float]]:
     """Micro- and macro-F1 over the labels of each level, 0 (roots) to the deepest.
 
-    For each level the answer holds ``micro_f1``, ``macro_f1`` (over the labels that occur in Y or in the predictions),
-    ``n_labels`` (labels of the level) and ``n_occurrences`` (how often they are true). A level where nothing is true or
+    For each level the result has ``micro_f1``, ``macro_f1`` (over the labels that occur in Y or in the predictions),
+    ``n_labels`` (labels of the level) and ``n_occurrences`` (true occurrences). A level where nothing is true or
     predicted has an F1 of 0. Documents without labels are left out.
 
     Args:
         Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose first k places are taken as the predicted set.
+        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
         hierarchy: Over the columns of Y.
-        k: Places of a TopK that count; None takes all. Not for a matrix.
-        close: Mark the ancestors of every true and of every predicted label before counting, so that a wrong leaf
-            under the right parent is right at the parent's level. False counts the labels as they are given.
+        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
+        close: Add the ancestors of all true and predicted labels before counting, so that a wrong leaf under the
+            right parent is correct at the parent's level. False counts the labels as given.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)
@@ -40,44 +40,49 @@ def f1_by_level(
     true, guess = checked_matrix(Y), predicted_set(predicted, k, Y.shape)
     if close:
         true, guess = hierarchy.closed(true), hierarchy.closed(guess)
-    tally = Tally.of(true, guess)
-    answer: dict[int, dict[str, float]] = {}
+    counts = LabelCounts.from_predictions(true, guess)
+    metrics: dict[int, dict[str, float]] = {}
     for level in range(int(hierarchy.levels.max(initial=-1)) + 1):
-        group = tally.among(hierarchy.levels == level)
-        answer[level] = {
+        group = counts.subset(hierarchy.levels == level)
+        metrics[level] = {
             "micro_f1": group.micro(),
             "macro_f1": group.macro(),
             "n_labels": len(group.true),
             "n_occurrences": int(group.true.sum()),
         }
-    return answer
+    return metrics
 
 
-def answers_by_level(
-    Y: Csr, topk: TopK, hierarchy: Hierarchy, counts: npt.ArrayLike, tail: int = 25, least: float | None = None
+def best_by_level(
+    Y: Csr,
+    topk: TopK,
+    hierarchy: Hierarchy,
+    counts: npt.ArrayLike,
+    tail: int = 25,
+    min_probability: float | None = None,
 ) -> dict[int, dict[str, float]]:
-    """The figures of ``by_group`` for the levels of a hierarchy, 0 (roots) to the deepest.
+    """The metrics of ``by_group`` for the levels of a hierarchy, 0 (roots) to the deepest: the best label of each.
 
-    The ancestors of true labels are true as well; what is predicted counts as it is ranked, so a label that stands
-    for its ancestors must be closed upwards beforehand.
+    The ancestors of true labels are true as well; ancestors of predicted labels are not added, so include them in
+    ``topk`` where a label implies them.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)
-    >>> levels = answers_by_level(sp.csr_matrix([[0, 1, 0]]), TopK.from_scores([[0.9, 0.1, 0.5]], k=3), tree, [1, 1, 1])
+    >>> levels = best_by_level(sp.csr_matrix([[0, 1, 0]]), TopK.from_scores([[0.9, 0.1, 0.5]], k=3), tree, [1, 1, 1])
     >>> [levels[level]["accuracy"] for level in levels]
     [1.0, 0.0]
     """
     _check_width(hierarchy, Y)
     groups = {str(level): hierarchy.levels == level for level in range(int(hierarchy.levels.max(initial=-1)) + 1)}
-    figures = by_group(hierarchy.closed(checked_matrix(Y)), topk, groups, counts, tail, least)
-    return {int(level): values for level, values in figures.items()}
+    metrics = by_group(hierarchy.closed(checked_matrix(Y)), topk, groups, counts, tail, min_probability)
+    return {int(level): values for level, values in metrics.items()}
 
 
 def hierarchical_at_k(Y: Csr, topk: TopK, hierarchy: Hierarchy, k: int = 5) -> dict[str, float]:
-    """hP@k, hR@k and hF@k: precision, recall and F1 of the first k places, summed over the documents.
+    """hP@k, hR@k and hF@k: micro-averaged precision, recall and F1 of the top k with their ancestors.
 
-    The ancestors of every true and of every predicted label count with them, so a wrong leaf under the right parent is
-    half right (Kiritchenko et al., 2006). Documents without labels are left out.
+    The ancestors of all true and predicted labels are included, so a wrong leaf under the right parent is half right
+    (Kiritchenko et al., 2006). Documents without labels are left out.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)
@@ -86,43 +91,43 @@ def hierarchical_at_k(Y: Csr, topk: TopK, hierarchy: Hierarchy, k: int = 5) -> d
     """
     _check_width(hierarchy, Y)
     true, guess = checked_matrix(Y), predicted_set(topk, k, Y.shape)
-    tally = Tally.of(hierarchy.closed(true), hierarchy.closed(guess))
-    return {f"hP@{k}": tally.precision(), f"hR@{k}": tally.recall(), f"hF@{k}": tally.micro()}
+    counts = LabelCounts.from_predictions(hierarchy.closed(true), hierarchy.closed(guess))
+    return {f"hP@{k}": counts.precision(), f"hR@{k}": counts.recall(), f"hF@{k}": counts.micro()}
 
 
 def consistent_at_k(topk: TopK, hierarchy: Hierarchy, k: int = 5) -> float:
-    """consistent@k: the share of documents whose first k places list no label before an ancestor, nor without it.
+    """consistent@k: the share of documents whose top k have every ancestor of a label, ranked before it.
 
-    A document without any label listed is consistent.
+    A document without predicted labels is consistent.
 
     >>> tree = Hierarchy.from_edges([[1, 0]], n_labels=2)
     >>> consistent_at_k(TopK.from_scores([[0.9, 0.1], [0.1, 0.9]], k=2), tree, k=2)
     0.5
     """
     n, n_labels = len(topk), hierarchy.parents.shape[0]
-    labels = checked_places(topk, checked_k(k), (n, n_labels))
+    labels = checked_labels(topk, checked_k(k), (n, n_labels))
     if not n:
-        raise DataError("there must be at least one document, but there is none; give predictions for some")
-    rows, places = np.nonzero(labels >= 0)
-    listed = labels[rows, places]
-    keys = rows * np.int64(n_labels) + listed  # one number for a label of a document
+        raise DataError("there must be at least one document, but there is none; predict some first")
+    rows, ranks = np.nonzero(labels >= 0)
+    predicted = labels[rows, ranks]
+    keys = rows * np.int64(n_labels) + predicted  # one number per (document, label)
     order = np.argsort(keys)
-    above = hierarchy.ancestors[listed]  # (listed, n_labels)
-    of = np.repeat(np.arange(len(listed)), np.diff(above.indptr))  # whose ancestor
-    wanted = rows[of] * np.int64(n_labels) + above.indices
-    at = np.searchsorted(keys, wanted, sorter=order)
-    found = order[np.minimum(at, max(len(order) - 1, 0))]
-    stands_before = (keys[found] == wanted) & (places[found] < places[of])
-    broken = np.zeros(n, bool)
-    broken[rows[of[~stands_before]]] = True
-    return float(1 - broken.mean())
+    ancestors = hierarchy.ancestors[predicted]  # (predicted, n_labels)
+    child = np.repeat(np.arange(len(predicted)), np.diff(ancestors.indptr))
+    ancestor_keys = rows[child] * np.int64(n_labels) + ancestors.indices
+    position = np.searchsorted(keys, ancestor_keys, sorter=order)
+    match = order[np.minimum(position, max(len(order) - 1, 0))]
+    ranked_before = (keys[match] == ancestor_keys) & (ranks[match] < ranks[child])
+    inconsistent = np.zeros(n, bool)
+    inconsistent[rows[child[~ranked_before]]] = True
+    return float(1 - inconsistent.mean())
 
 
 def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
-    """The share of documents that are right as deep as they go: at the level of their deepest true label.
+    """Accuracy at the level of each document's deepest true label.
 
-    Right is the document whose best-ranked label of that level is one of its labels. Documents without labels are left
-    out.
+    A document is correct where its best-ranked label of that level is one of its labels. Documents without labels are
+    left out.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)
@@ -131,13 +136,13 @@ def deepest_accuracy(Y: Csr, topk: TopK, hierarchy: Hierarchy) -> float:
     """
     _check_width(hierarchy, Y)
     true = checked_matrix(Y)
-    checked_places(topk, checked_k(topk.k), Y.shape)
+    checked_labels(topk, checked_k(topk.k), Y.shape)
     labeled = labeled_rows(true)
-    true, listed = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled])
+    true, topk = true[labeled], TopK(topk.labels[labeled], topk.scores[labeled])
     deepest = np.maximum.reduceat(hierarchy.levels[true.indices], true.indptr[:-1])  # (n,)
-    places = np.append(hierarchy.levels, -1)[listed.labels]  # (n, places)
-    answers = first_answer(listed, places == deepest[:, None])
-    return float(RankedHits.of(true, answers, 1).hits.mean())
+    levels = np.append(hierarchy.levels, -1)[topk.labels]  # (n, k)
+    best = best_where(topk, levels == deepest[:, None])
+    return float(RankedHits.from_topk(true, best, 1).relevant.mean())
 
 
 def _check_width(hierarchy: Hierarchy, Y: Csr) -> None:

@@ -1,4 +1,4 @@
-"""What every metric accepts: 0/1 label matrices, label counts and k. What does not fit is refused here, once."""
+"""What every metric accepts: 0/1 label matrices, label counts and k. Invalid input is rejected here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labelspace.types import Bools, Csr, Longs
 
 
 def checked_k(k: int) -> int:
-    """K itself, if it is a number of places.
+    """K itself, if it is at least 1.
 
     >>> checked_k(5)
     5
@@ -22,7 +22,7 @@ def checked_k(k: int) -> int:
 
 
 def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
-    """A 0/1 matrix as csr with sorted indices and without stored zeros; the given one is left as it is.
+    """A 0/1 matrix as csr with sorted indices and without stored zeros; the input is not modified.
 
     >>> import scipy.sparse as sp
     >>> checked_matrix(sp.csr_matrix([[0, 1], [1, 1]])).nnz
@@ -38,14 +38,14 @@ def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
     wrong = csr.data[csr.data != 1]
     if wrong.size:
         raise DataError(
-            f"{name} must hold 0 and 1 only, each label of a document once, but holds {wrong[0]}; "
+            f"{name} must hold 0 and 1 only, each label at most once per document, but holds {wrong[0]}; "
             f"set {name}.data to 1 after summing its duplicates"
         )
     return csr
 
 
 def labeled_rows(Y: Csr) -> Bools:
-    """Which documents of a checked matrix have labels; none at all is an error. Shape (n,).
+    """Which documents of a checked matrix have labels; an error where none has. Shape (n,).
 
     >>> import scipy.sparse as sp
     >>> labeled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
@@ -61,7 +61,7 @@ def labeled_rows(Y: Csr) -> Bools:
 
 
 def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:
-    """Label counts cut or filled with zeros to ``n_labels``: a label unseen in training has the count 0.
+    """Label counts truncated or padded with 0 to ``n_labels``: an unseen label has the count 0.
 
     >>> checked_counts([3, 1], n_labels=4).tolist()
     [3, 1, 0, 0]
@@ -70,8 +70,8 @@ def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:
     wrong = given[~(given >= 0)]
     if wrong.size:
         raise DataError(
-            f"a label's count must be 0 or more, but one is {wrong[0]}; count the training documents of each label"
+            f"a label's count must be at least 0, but one is {wrong[0]}; count the training documents of each label"
         )
-    out = np.zeros(n_labels, np.int64)
-    out[: given.size] = given[:n_labels]
-    return out
+    padded = np.zeros(n_labels, np.int64)
+    padded[: given.size] = given[:n_labels]
+    return padded

@@ -1,1 +1,1 @@
-"""Numbers as something to look at: tables for the terminal, a page for the browser."""
+"""Results for people: tables for the terminal, pages for the browser."""

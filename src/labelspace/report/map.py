@@ -1,7 +1,7 @@
-"""All labels of a model on the Poincaré disk, as one HTML page that opens offline.
+"""All labels of a model on the Poincaré disk, as one HTML page that works offline.
 
-The folder ``disk`` has the page, its look and its scripts, which are put into one. Labels come as polar coordinates:
-the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the rim.
+The folder ``disk`` has the page, its style and its scripts, which are joined. Labels are stored in polar coordinates:
+the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the boundary.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from labelspace.errors import DataError
 from labelspace.labels.rank_correlation import spearman
 from labelspace.types import Bools, Doubles, LabelSpace
 
-# In the order in which one needs another.
+# In order of dependence.
 SCRIPTS = ("geometry", "pixels", "labels", "theme", "drawing", "navigation", "info_panel", "search", "chart", "events")
-ANGLE_DIGITS = 7  # behind the point
+ANGLE_DIGITS = 7  # decimals
 DISTANCE_DIGITS = 5
-LARGEST_NORM = 1 - 2**-24  # the largest float32 below 1
+MAX_NORM = 1 - 2**-24  # the largest float32 below 1
 
 
 def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
@@ -35,42 +35,42 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
     True
     """
     table = checked_points(points, labels)
-    placed = has_place(table)
-    told = {
+    drawn = has_point(table)
+    values = {
         "title": escape(title),
-        "summary": escape(_summary(labels, placed, table.shape[1])),
-        "correlation": escape(_in_words(norm_against_frequency(table, labels))),
+        "summary": escape(_summary(labels, drawn, table.shape[1])),
+        "correlation": escape(_correlation_text(norm_against_frequency(table, labels))),
         "data": _as_json(map_data(table, labels)),
         "style": _part("page.css"),
         "script": "\n".join(_part(f"{name}.js") for name in SCRIPTS),
     }
-    return Template(_part("page.html")).substitute(told)
+    return Template(_part("page.html")).substitute(values)
 
 
 def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
-    """What the page draws: for each label its name, angle, distance from the center and training documents; edges."""
+    """The data of the page: name, angle, distance from the center and training documents per label; edges."""
     table = checked_points(points, labels)
-    placed = has_place(table)
-    x, y = on_disk(table[placed]).T
-    norms = np.minimum(np.hypot(x, y), LARGEST_NORM)
-    new_id = np.cumsum(placed) - 1
+    drawn = has_point(table)
+    x, y = on_disk(table[drawn]).T
+    norms = np.minimum(np.hypot(x, y), MAX_NORM)
+    new_id = np.cumsum(drawn) - 1
     edges = np.zeros((0, 2), np.int32) if labels.hierarchy is None else labels.hierarchy.edges
-    edges = new_id[edges[placed[edges].all(axis=1)]]  # a label without a place takes its edges with it
+    edges = new_id[edges[drawn[edges].all(axis=1)]]  # edges of labels without a point are dropped
     return {
-        "names": [name for name, there in zip(labels.names, placed.tolist(), strict=True) if there],
+        "names": [name for name, is_drawn in zip(labels.names, drawn.tolist(), strict=True) if is_drawn],
         "angle": np.round(np.arctan2(y, x), ANGLE_DIGITS).tolist(),
         "distance": np.round(2 * np.arctanh(norms), DISTANCE_DIGITS).tolist(),
-        "counts": None if labels.counts is None else labels.counts[placed].tolist(),
+        "counts": None if labels.counts is None else labels.counts[drawn].tolist(),
         "children": edges[:, 0].tolist(),
         "parents": edges[:, 1].tolist(),
     }
 
 
 def on_disk(points: npt.ArrayLike) -> Doubles:
-    """Points of the Poincaré ball (n, dimension) on its disk (n, 2); every norm stays exactly what it is.
+    """Project points of the Poincaré ball (n, dimension) to the disk (n, 2); norms are preserved.
 
-    Points of two dimensions stay as they are. Of more, each is taken to the tangent space of the center, and its
-    direction is that of its part along the two principal axes there.
+    With two dimensions, points are returned unchanged. With more, they are mapped to the tangent space at the center,
+    and projected on its two principal axes, which gives the direction.
 
     >>> on_disk([[0.0, 0.6, 0.0], [0.0, -0.6, 0.0]]).round(6).tolist()
     [[0.6, 0.0], [-0.6, 0.0]]
@@ -81,83 +81,83 @@ def on_disk(points: npt.ArrayLike) -> Doubles:
     if table.shape[1] == 1:
         return np.concatenate([table, np.zeros_like(table)], axis=1)
     norms = np.linalg.norm(table, axis=1, keepdims=True)  # (n, 1)
-    reach = np.arctanh(np.minimum(norms, LARGEST_NORM))
-    tangents = table * np.divide(reach, norms, out=np.ones_like(norms), where=norms > 0)
-    flat = tangents @ _principal_axes(tangents)  # (n, 2)
-    lengths = np.linalg.norm(flat, axis=1, keepdims=True)
-    flat = np.where(lengths > 1e-12 * reach, flat, [1.0, 0.0])  # a point off both axes has no direction: take the first
-    return np.asarray(norms * flat / np.linalg.norm(flat, axis=1, keepdims=True))
+    lengths = np.arctanh(np.minimum(norms, MAX_NORM))
+    tangents = table * np.divide(lengths, norms, out=np.ones_like(norms), where=norms > 0)
+    projected = tangents @ _principal_axes(tangents)  # (n, 2)
+    is_zero = np.linalg.norm(projected, axis=1, keepdims=True) <= 1e-12 * lengths
+    projected = np.where(is_zero, [1.0, 0.0], projected)  # orthogonal to both axes: no direction
+    return np.asarray(norms * projected / np.linalg.norm(projected, axis=1, keepdims=True))
 
 
 def norm_against_frequency(points: npt.ArrayLike, labels: LabelSpace) -> float:
-    """Spearman's correlation of the labels' norms with their training documents; NaN where there is none to tell."""
+    """Spearman's correlation of norms and training documents of the labels; NaN where it is undefined."""
     if labels.counts is None:
         return float("nan")
     table = checked_points(points, labels)
-    placed = has_place(table)
-    return spearman(np.linalg.norm(table[placed], axis=1), labels.counts[placed])
+    drawn = has_point(table)
+    return spearman(np.linalg.norm(table[drawn], axis=1), labels.counts[drawn])
 
 
 def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
-    """What a map shows in three figures: labels drawn, labels left out, norm against frequency (None where unknown)."""
-    placed = has_place(points)
+    """Labels drawn, labels left out, and the correlation of norm and frequency (None where undefined)."""
+    drawn = has_point(points)
     correlation = norm_against_frequency(points, labels)
     return {
-        "n_labels": int(placed.sum()),
-        "n_left_out": int((~placed).sum()),
+        "n_labels": int(drawn.sum()),
+        "n_left_out": int((~drawn).sum()),
         "spearman": None if isnan(correlation) else round(correlation, 6),
     }
 
 
-def has_place(points: npt.ArrayLike) -> Bools:
-    """Which labels have a point: those whose row holds no NaN. Shape (n_labels,)."""
+def has_point(points: npt.ArrayLike) -> Bools:
+    """Which labels have a point: those without NaN. Shape (n_labels,)."""
     return np.asarray(np.isfinite(np.asarray(points)).all(axis=1))
 
 
 def checked_points(points: npt.ArrayLike, labels: LabelSpace) -> Doubles:
-    """The points as a table with one row a label, all inside the ball."""
+    """The points with one row per label, all inside the ball."""
     table = np.asarray(points, dtype=np.float64)
     if table.ndim != 2 or len(table) != len(labels) or table.shape[1] < 1:
         raise DataError(
-            f"there must be one point a label, so a table ({len(labels)}, dimension), but it has shape {table.shape}; "
-            "give the points and the labels of one model"
+            f"there must be one point per label, as ({len(labels)}, dimension), but the shape is {table.shape}; "
+            "pass the points and the labels of one model"
         )
-    norms = np.linalg.norm(table[has_place(table)], axis=1)
+    norms = np.linalg.norm(table[has_point(table)], axis=1)
     if len(norms) and norms.max() > 1:
-        raise DataError(f"points must lie inside the unit ball, but one has norm {norms.max():.6g}; train again")
+        raise DataError(f"points must be inside the unit ball, but one has norm {norms.max():.6g}; train again")
     return table
 
 
 def _principal_axes(tangents: Doubles) -> Doubles:
-    """The two axes along which the vectors differ most, as columns; the largest part of each is positive."""
+    """The two axes of largest variance, as columns; the largest component of each is positive."""
     centered = tangents - tangents.mean(axis=0) if len(tangents) else tangents
-    axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]  # (dimension, 2), the longest first
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, :-3:-1]  # (dimension, 2), the largest variance first
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=0)[None, :], axis=0)
     return np.asarray(axes * np.where(largest < 0, -1.0, 1.0))
 
 
-def _summary(labels: LabelSpace, placed: Bools, dimension: int) -> str:
-    n, left_out = int(placed.sum()), int((~placed).sum())
-    words = [f"{n:,} label{'' if n == 1 else 's'}"]
-    words[0] += f" of {labels.n_documents:,} training documents." if labels.n_documents else "."
+def _summary(labels: LabelSpace, drawn: Bools, dimension: int) -> str:
+    n, left_out = int(drawn.sum()), int((~drawn).sum())
+    sentences = [f"{n:,} label{'' if n == 1 else 's'}"]
+    sentences[0] += f" of {labels.n_documents:,} training documents." if labels.n_documents else "."
     if left_out:
-        words.append(f"{left_out:,} without a training document {'has' if left_out == 1 else 'have'} no place here.")
+        sentences.append(f"{left_out:,} without training documents {'is' if left_out == 1 else 'are'} not shown.")
     if dimension > 2:
-        words.append(
-            f"The model has {dimension} dimensions: distances from the center are exact, directions are those along "
-            "its two principal axes."
+        sentences.append(
+            f"The model has {dimension} dimensions: distances from the center are exact, directions are projected "
+            "on its two principal axes."
         )
-    return " ".join(words)
+    return " ".join(sentences)
 
 
-def _in_words(correlation: float) -> str:
+def _correlation_text(correlation: float) -> str:
     if isnan(correlation):
         return "No rank correlation: norms or frequencies are all equal."
     return f"Spearman's rank correlation {correlation:+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _as_json(data: dict[str, Any]) -> str:
-    """As JSON that no name can break out of: inside a script element only ``<`` could end it."""
+    """As JSON that is safe in a script element: only ``<`` could end it."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 

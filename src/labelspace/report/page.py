@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that opens offline: the table, bars of accuracy, accuracy against cost, rare labels."""
+"""A comparison as one HTML page that works offline: table, bar charts, accuracy against cost, recall by frequency."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ SHOWN = ("P", "nDCG", "PSP", "R", "coverage")
 COSTS = {
     "train_cpu_seconds": "train CPU s",
     "predict_seconds": "predict s",
-    "latency_ms_p50": "ms a document",
+    "latency_ms_p50": "ms per document",
     "model_mb": "MB",
 }
-COLOrS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
+COLORS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #98a3b0; --line: #39424e; --ground: #171b21; } }
@@ -30,7 +30,7 @@ th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700;
 
 
 def comparison_page(results: Mapping[str, Any]) -> str:
-    """The page of what ``experiment.compare`` gave.
+    """The page of the results of ``experiment.compare``.
 
     >>> row = {"method": "popular", "P@1": 12.5, "train_cpu_seconds": 0.1}
     >>> page = comparison_page({"data": "D", "n_train": 9, "n_test": 3, "n_labels": 2, "test": "x", "rows": [row]})
@@ -39,7 +39,7 @@ def comparison_page(results: Mapping[str, Any]) -> str:
     """
     rows = [row for row in results["rows"] if "error" not in row]
     failed = [row for row in results["rows"] if "error" in row]
-    color = {row["method"]: COLOrS[i % len(COLOrS)] for i, row in enumerate(rows)}
+    color = {row["method"]: COLORS[i % len(COLORS)] for i, row in enumerate(rows)}
     title = f"labelspace: methods compared on {results['data']}"
     sizes = (
         f"{results['n_train']:,} training and {results['n_test']:,} test documents ({results['test']}), "
@@ -48,7 +48,7 @@ def comparison_page(results: Mapping[str, Any]) -> str:
     parts = [f"<h1>{escape(title)}</h1><p>{escape(sizes)}</p>", _table(rows)]
     parts += [f"<p>{escape(row['method'])} failed: {escape(row['error'])}</p>" for row in failed]
     if rows:
-        parts.append(f"<h2>Accuracy</h2><div class='charts'>{_bars_of(rows, color)}</div>")
+        parts.append(f"<h2>Accuracy</h2><div class='charts'>{_metric_bars(rows, color)}</div>")
         parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, color)}")
         parts.append(_by_frequency(rows, color))
     return (
@@ -75,9 +75,10 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
     return f"<div class='wide'><table><tr><th>method</th>{head}</tr>{body}</table></div>"
 
 
-def _bars_of(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
-    shown = [key for key in rows[0] if key.split("@")[0] in ("P", "nDCG", "PSP") and "@" in key]
-    keys = [shown[0], *(key for key in shown[1:] if key.split("@")[1] == shown[-1].split("@")[1])]
+def _metric_bars(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
+    metrics = [key for key in rows[0] if key.split("@")[0] in ("P", "nDCG", "PSP") and "@" in key]
+    last_k = metrics[-1].split("@")[1]
+    keys = [metrics[0], *(key for key in metrics[1:] if key.split("@")[1] == last_k)]
     return "".join(_bars(key, {row["method"]: row[key] for row in rows}, color) for key in keys)
 
 
@@ -99,7 +100,7 @@ def _bars(title: str, values: Mapping[str, float], color: Mapping[str, str]) -> 
 
 
 def _scatter(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
-    """Precision against training CPU seconds, the latter on a scale of powers of ten."""
+    """Precision against training CPU seconds, on a logarithmic scale."""
     metric = next(key for key in rows[0] if key.startswith("P@"))
     points = [(row["method"], max(row["train_cpu_seconds"], 1e-3), row[metric]) for row in rows]
     low = int(log10(min(cost for _, cost, _ in points)) - 1)
@@ -125,14 +126,14 @@ def _scatter(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str
 
 
 def _by_frequency(rows: Sequence[Mapping[str, Any]], color: Mapping[str, str]) -> str:
-    """Recall of the labels with many, some and few training documents."""
-    told = [row for row in rows if "by_frequency" in row]
-    if not told:
+    """Recall of head, torso and tail labels."""
+    measured = [row for row in rows if "by_frequency" in row]
+    if not measured:
         return ""
     names = {"head": "over 100 documents", "torso": "26 to 100", "tail": "25 or fewer"}
     charts = "".join(
-        _bars(f"{group}: {words}", {row["method"]: row["by_frequency"][group]["recall"] for row in told}, color)
-        for group, words in names.items()
-        if all(group in row["by_frequency"] for row in told)
+        _bars(f"{group}: {title}", {row["method"]: row["by_frequency"][group]["recall"] for row in measured}, color)
+        for group, title in names.items()
+        if all(group in row["by_frequency"] for row in measured)
     )
-    return f"<h2>Recall by training documents of a label</h2><div class='charts'>{charts}</div>"
+    return f"<h2>Recall by label frequency</h2><div class='charts'>{charts}</div>"

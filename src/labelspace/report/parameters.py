@@ -1,4 +1,4 @@
-"""The parameters of a method as a table: for the terminal, for the docs, and as plain values."""
+"""The parameters of a method: as a table for the terminal and the docs, and as plain values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parameters_table(estimator: type[Estimator]) -> Table:
 
 
 def parameters_markdown(estimator: type[Estimator]) -> str:
-    """The same as a table for the docs."""
+    """The parameters as a Markdown table."""
     rows = [f"| `{key}` | {shown(p.default)} | {p.meaning} |" for key, p in estimator.params.items()]
     return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
 

@@ -1,4 +1,4 @@
-"""Progress of long work on stderr, with how many a second are done: a bar on a terminal, a line a step elsewhere."""
+"""Progress on stderr with a rate per second: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,35 +8,37 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-LINE_EVERY = 10.0  # seconds between two lines of one step where there is no terminal
-BAR = 24  # characters of a bar: what stands beside it fits into 80 columns
+LINE_INTERVAL = 10.0  # seconds between two lines of a step where there is no terminal
+BAR_WIDTH = 24  # characters; with the text beside it, it fits into 80 columns
 
 
 @dataclass
-class Pace:
-    """Where a step began, and where it stands."""
+class StepState:
+    """Start and current position of a step."""
 
-    since: float  # seconds of the clock
-    begun: int
+    start_time: float  # seconds
+    start: int
     done: int
     total: int
 
-    def goes_on(self, done: int, total: int) -> bool:
-        """Whether this is the same step; one that jumps back, or has another total, has begun anew."""
+    def continues(self, done: int, total: int) -> bool:
+        """Whether this is the same step; it restarts where ``done`` decreases or the total changes."""
         return done >= self.done and total == self.total
 
     def rate(self, now: float) -> str:
-        """How many a second since the step began; nothing where that is not known, or there is but one to do.
+        """Items per second since the start; empty where it is unknown or the total is 1.
 
-        >>> Pace(since=10.0, begun=1_000, done=52_000, total=90_000).rate(now=11.0)
-        '51,000 a second'
-        >>> Pace(since=10.0, begun=0, done=0, total=90_000).rate(now=11.0)
+        >>> StepState(start_time=10.0, start=1_000, done=52_000, total=90_000).rate(now=11.0)
+        '51,000 per second'
+        >>> StepState(start_time=10.0, start=0, done=0, total=90_000).rate(now=11.0)
         ''
         """
-        if self.total < 2 or self.done <= self.begun or now <= self.since:
+        if self.total < 2 or self.done <= self.start or now <= self.start_time:
             return ""
-        rate = float(f"{(self.done - self.begun) / (now - self.since):.2g}")  # two figures: the rest is noise
-        return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:g} a second"
+        rate = float(
+            f"{(self.done - self.start) / (now - self.start_time):.2g}"
+        )  # two significant digits: the rest is noise
+        return f"{rate:,.0f} per second" if rate >= 10 else f"{rate:g} per second"
 
 
 class StepProgress:
@@ -46,8 +48,8 @@ class StepProgress:
         self.quiet = quiet
         self._bars: Any = None
         self._tasks: dict[str, Any] = {}
-        self._last: dict[str, float] = {}
-        self._paces: dict[str, Pace] = {}
+        self._last_line: dict[str, float] = {}
+        self._states: dict[str, StepState] = {}
 
     def __enter__(self) -> Self:
         if not self.quiet and sys.stderr.isatty():
@@ -55,7 +57,7 @@ class StepProgress:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (
-                TextColumn("{task.description}"), BarColumn(BAR), MofNCompleteColumn(), TimeElapsedColumn(),
+                TextColumn("{task.description}"), BarColumn(BAR_WIDTH), MofNCompleteColumn(), TimeElapsedColumn(),
                 TextColumn("{task.fields[rate]}"),
             )  # fmt: skip
             self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
@@ -69,24 +71,24 @@ class StepProgress:
             self._bars.stop()
 
     def __call__(self, step: str, done: int, total: int) -> None:
-        """Show where a step stands."""
+        """Show the progress of a step."""
         if self.quiet:
             return
         now = time.monotonic()
-        pace = self._paces.get(step)
-        anew = pace is None or not pace.goes_on(done, total)
-        if pace is None or anew:
-            pace = self._paces[step] = Pace(now, done, done, total)
-        pace.done = done
+        state = self._states.get(step)
+        restarts = state is None or not state.continues(done, total)
+        if state is None or restarts:
+            state = self._states[step] = StepState(now, done, done, total)
+        state.done = done
         if self._bars is not None:
             if step not in self._tasks:
                 self._tasks[step] = self._bars.add_task(step, total=total, rate="")
-            elif anew:
-                self._bars.reset(self._tasks[step], total=total)  # its clock too
-            self._bars.update(self._tasks[step], completed=done, total=total, rate=pace.rate(now))
+            elif restarts:
+                self._bars.reset(self._tasks[step], total=total)  # and its elapsed time
+            self._bars.update(self._tasks[step], completed=done, total=total, rate=state.rate(now))
             return
-        if done >= total or now - self._last.get(step, -LINE_EVERY) >= LINE_EVERY:
-            self._last[step] = now
-            rate = pace.rate(now)
+        if done >= total or now - self._last_line.get(step, -LINE_INTERVAL) >= LINE_INTERVAL:
+            self._last_line[step] = now
+            rate = state.rate(now)
             sys.stderr.write(f"{step}: {done:,} of {total:,}{f' ({rate})' if rate else ''}\n")
             sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Results as tables for the terminal. Nothing here prints: the command line does."""
+"""Results as tables for the terminal; the command line prints them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from labelspace.types import Dataset, LabelSpace
 
 
 def plain_table(*columns: str, left: int = 1) -> Table:
-    """An empty table in the house's look; the first ``left`` columns hold words, the others numbers."""
+    """An empty table; the first ``left`` columns are aligned left, the others right."""
     table = Table(box=box.SIMPLE_HEAD)
-    for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place < left else "right", overflow="fold")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
     return table
 
 
 def titled(title: str, table: Table) -> Group:
-    """The table below a title of its own width: rich would wrap it to the table's."""
+    """The table below a title, which rich would wrap to the width of the table."""
     return Group(Text(title, style="bold"), table)
 
 
@@ -36,7 +36,7 @@ def methods_table(methods: Mapping[str, Any], default: str) -> Table:
 
 
 def figures_table(figures: Mapping[str, Any]) -> Group:
-    """The field's metrics, one line a metric and one column a k."""
+    """One line per metric and one column per k."""
     cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
     ks = sorted({k for _, k in cells}, key=int)
     table = plain_table("%", *(f"@{k}" for k in ks))
@@ -47,7 +47,7 @@ def figures_table(figures: Mapping[str, Any]) -> Group:
     return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
 
 
-ANSWERS = {
+GROUP_COLUMNS = {
     "accuracy": "accuracy",
     "accuracy_with_na": "with NA",
     "best_micro_f1": "micro F1",
@@ -57,46 +57,51 @@ ANSWERS = {
     "n_occurrences": "occurrences",
     "n_na": "NA",
 }
-"""What is shown of ``metrics.by_group``, under which heading."""
+"""The columns of ``metrics.by_group`` that are shown, with their headings."""
 
 
 def groups_table(
     title: str, groups: Mapping[str, Mapping[str, Any]], headings: Mapping[str, str] | None = None
 ) -> Group:
-    """The figures of groups of labels: by frequency, by level of a hierarchy; all of them, or those with a heading."""
-    every = {column: column.replace("n_", "").replace("_", " ") for column in next(iter(groups.values()))}
-    columns = every if headings is None else headings
+    """Metrics of groups of labels: all columns, or those with a heading."""
+    default = {
+        column: column.replace("n_", "").replace("_", " ").replace("f1", "F1") for column in next(iter(groups.values()))
+    }
+    columns = default if headings is None else headings
     table = plain_table("", *columns.values())
     for group, values in groups.items():
-        empty = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
-        table.add_row(group, *("" if column in empty else _cell(values[column]) for column in columns))
+        undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
+        table.add_row(group, *("" if column in undefined else _cell(values[column]) for column in columns))
     return titled(title, table)
 
 
 def figures_report(figures: Mapping[str, Any]) -> Group:
-    """All tables of an evaluation, and its cost."""
+    """All tables of an evaluation, and prediction time and model size."""
     parts: list[Group | Text] = [
         figures_table(figures),
-        groups_table("by training documents of a label: over 100, 26 to 100, at most 25", figures["by_frequency"]),
+        groups_table(
+            "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)",
+            figures["by_frequency"],
+        ),
     ]
     if "by_column" in figures:
-        title = "by column of the table, the best-ranked label of each; NA: rows without a value there"
-        parts.append(groups_table(title, figures["by_column"], ANSWERS))
+        title = "by column of the table: its best-ranked label (NA: rows without a value)"
+        parts.append(groups_table(title, figures["by_column"], GROUP_COLUMNS))
     elif "by_level" in figures:
         title = (
-            "by level of the hierarchy: the best-ranked label there (NA: documents without); "
-            f"right at their deepest: {figures['deepest_accuracy']:.2f} %"
+            "by level of the hierarchy: its best-ranked label (NA: documents without one); "
+            f"accuracy at the deepest level: {figures['deepest_accuracy']:.2f} %"
         )
-        parts.append(groups_table(title, figures["by_level"], ANSWERS))
+        parts.append(groups_table(title, figures["by_level"], GROUP_COLUMNS))
     cost = (
-        f"   {figures['predict_seconds']:.2f} s for all, {figures['latency_ms_p50']:.2f} ms for one (p50), "
+        f"prediction {figures['predict_seconds']:.2f} s; one document {figures['latency_ms_p50']:.2f} ms (median), "
         f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
     )
     return Group(*parts, Text(cost))
 
 
 def compare_table(results: Mapping[str, Any]) -> Group:
-    """One line a method: accuracy, cost, size; the best figure of each column in bold."""
+    """One line per method: accuracy, time, size; the best figure of each column in bold."""
     rows = results["rows"]
     measured = dict.fromkeys(key for row in rows for key in row if "@" in key)
     last = max((int(key.split("@")[1]) for key in measured), default=0)
@@ -123,7 +128,7 @@ def compare_table(results: Mapping[str, Any]) -> Group:
 _HEADINGS = {
     "train_cpu_seconds": "train CPU s",
     "predict_seconds": "predict s",
-    "latency_ms_p50": "ms a document",
+    "latency_ms_p50": "ms per document",
     "model_mb": "MB",
 }
 
@@ -133,20 +138,20 @@ def tags_table(
     labels: Sequence[int],
     scores: Sequence[float],
     space: LabelSpace,
-    none: str = "nothing in this text was seen in training",
+    no_tags: str = "no word of this text is known from training",
 ) -> Group:
-    """The tags of one document; a label's first synonym stands beside its name, where it says more than that.
+    """The tags of one document, with the first synonym of each label unless the name ends with it.
 
-    ``none`` says why there is no tag, where there is none.
+    ``no_tags`` is the reason shown where there are none.
     """
-    also = [_short(_first_synonym(space, label), 80) for label in labels]
-    described = any(also)
-    table = plain_table("label", *(["also"] if described else []), "score", left=1 + described)
-    for label, score, words in zip(labels, scores, also, strict=True):
+    synonyms = [_short(_first_synonym(space, label), 80) for label in labels]
+    with_synonyms = any(synonyms)
+    table = plain_table("label", *(["synonym"] if with_synonyms else []), "score", left=1 + with_synonyms)
+    for label, score, synonym in zip(labels, scores, synonyms, strict=True):
         if label >= 0:
-            table.add_row(escape(space.names[label]), *([escape(words)] if described else []), f"{score:.3f}")
+            table.add_row(escape(space.names[label]), *([escape(synonym)] if with_synonyms else []), f"{score:.3f}")
     if not table.rows:
-        table.add_row(f"(none: {none})")
+        table.add_row(f"(none: {no_tags})")
     return titled(_short(text, 100), table)
 
 
@@ -161,12 +166,12 @@ def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
     parts = list(stats["parts"])
     table = plain_table("", *parts)
     for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
-        table.add_row(key, *(_cell(stats["parts"][part].get(key, "")) for part in parts))
+        table.add_row(key.replace(" a ", " per "), *(_cell(stats["parts"][part].get(key, "")) for part in parts))
     return titled(name, table)
 
 
 def dataset_stats(documents: Dataset) -> dict[str, Any]:
-    """What people ask of a data set first."""
+    """Number of documents, labels and features, and their distribution."""
     counts = documents.labels.counted(documents.Y).counts
     assert counts is not None
     per_document = documents.Y.indptr[1:] - documents.Y.indptr[:-1]

@@ -1,6 +1,6 @@
-"""A tree of labels as text: drawn with lines, as Newick, as plain values for JSON; and in a few figures.
+"""A label tree as text, Newick and plain values for JSON, with a summary.
 
-Nothing here calls itself: a tree may be a chain as deep as it has labels.
+Nothing here is recursive: a degenerate tree may be as deep as it has labels.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 from labelspace.labels.tree import TreeNodes
 from labelspace.types import LabelSpace
 
-WIDEST = 20  # children of a node that are drawn
-DEEPEST = 32  # levels of indentation: more would not be seen, and a chain's lines would grow with every one
-NAMED = 3  # labels named at an inner node
-LONGEST = 80  # characters of a name
-BELOW = {"": "", "├─ ": "│  ", "└─ ": "   "}  # what goes on below each kind of branch
-FOLDED = "⋯  "  # in place of the levels of indentation that are left out
-KEPT_APART = set("()[]':;,_\"")  # Newick's own characters; a bare underscore would be read as a blank
-JOINERS = "\u200c\u200d"  # without a width, but part of how some scripts are spelled
+MAX_CHILDREN = 20  # drawn per node
+MAX_INDENT = 32  # levels of indentation: lines of a deep tree must not grow without limit
+MAX_NAMES = 3  # labels shown of an inner node
+MAX_NAME_LENGTH = 80
+INDENT = {"": "", "├─ ": "│  ", "└─ ": "   "}  # indentation below each kind of branch
+FOLDED = "⋯  "  # replaces indentation beyond MAX_INDENT
+NEWICK_SYNTAX = set("()[]':;,_\"")  # an unquoted underscore would be read as a blank
+JOINERS = "\u200c\u200d"  # zero-width, but part of the spelling in some scripts
 
 
 def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
-    """A tree in figures; ``degenerate`` says that it is much higher than so many labels need.
+    """The figures of a tree; it is ``degenerate`` where it is much deeper than its number of labels requires.
 
-    >>> one = TreeNodes(np.array([0], np.int32), np.array([0], np.int32), np.array([5], np.int32))
-    >>> tree_summary(one)["height"], tree_summary(one)["degenerate"]
+    >>> leaf = TreeNodes(np.array([0], np.int32), np.array([0], np.int32), np.array([5], np.int32))
+    >>> tree_summary(leaf)["height"], tree_summary(leaf)["degenerate"]
     (0, False)
     """
     n_labels, height = nodes.n_labels, nodes.height
@@ -45,27 +45,27 @@ def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
     }
 
 
-def heading(summary: Mapping[str, Any], place: int, n_trees: int, remedy: str) -> str:
-    """The figures of ``tree_summary`` for people, and a warning where the tree is degenerate.
+def heading(summary: Mapping[str, Any], index: int, n_trees: int, remedy: str) -> str:
+    """The figures of ``tree_summary`` in one line, and a warning where the tree is degenerate.
 
-    ``place`` counts from 0; ``remedy`` is the setting that would have balanced the tree.
+    ``index`` counts from 0; ``remedy`` is a setting that balances the tree.
     """
-    head = f"tree {place + 1} of {n_trees}: " if n_trees > 1 else ""
+    head = f"tree {index + 1} of {n_trees}: " if n_trees > 1 else ""
     head += (
-        f"{_labels(summary['n_labels'])}, height {summary['height']:,}, balance {summary['balance']:.2f}, "
-        f"mean depth {summary['mean_depth']:,.1f}, {summary['n_nodes']:,} node{_s(summary['n_nodes'])}, "
-        f"at most {summary['most_children']:,} children a node"
+        f"{counted(summary['n_labels'], 'label')}, height {summary['height']:,}, balance {summary['balance']:.2f}, "
+        f"mean depth {summary['mean_depth']:,.1f}, {counted(summary['n_nodes'], 'node')}, "
+        f"at most {summary['most_children']:,} children per node"
     )
     if not summary["degenerate"]:
         return head
     return (
-        f"{head}\nwarning: the tree is chain-like: height {summary['height']:,} for {_labels(summary['n_labels'])}; "
-        f"train with --set {remedy}"
+        f"{head}\nwarning: the tree is degenerate, of height {summary['height']:,} for "
+        f"{counted(summary['n_labels'], 'label')}; train with --set {remedy}"
     )
 
 
 def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int, heads: Sequence[str]) -> str:
-    """Several trees as one file: text with the heads above, newick with a line for each tree, or a list as json."""
+    """Several trees in one file: text with headings, newick with one line per tree, or a JSON list."""
     if form == "json":
         return json.dumps([tree_json(nodes, labels) for nodes in trees], ensure_ascii=False) + "\n"
     if form == "newick":
@@ -75,7 +75,7 @@ def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int
 
 
 def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:
-    """The tree drawn with lines: a label by its name, another node by its labels and the most frequent of them.
+    """The tree drawn with lines: a label by its name, an inner node by its most frequent labels.
 
     >>> nodes = TreeNodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> print(tree_text(nodes, LabelSpace(["bread", "dough", "fish"])))
@@ -85,13 +85,13 @@ def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:
        ├─ bread
        └─ dough
     """
-    return "\n".join(_Drawing(nodes, labels, depth).lines())
+    return "\n".join(_TreeDrawing(nodes, labels, depth).lines())
 
 
 def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
-    """The whole tree in Newick's format, which programs that draw trees read; without branch lengths.
+    """The tree in Newick format, for programs that draw trees; without branch lengths.
 
-    An inner node that is a label has its name behind what it encloses.
+    The name of an inner node that is a label follows its children.
 
     >>> nodes = TreeNodes(*(np.array(row, np.int32) for row in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 2, -1, 0, 1])))
     >>> tree_newick(nodes, LabelSpace(["bread", "dough", "baker's oven"]))
@@ -99,7 +99,7 @@ def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
     """
     first, last, label = nodes.first_child.tolist(), nodes.last_child.tolist(), nodes.label.tolist()
     parts: list[str] = []
-    open_nodes = [(iter([0]), ";")]  # the path to where we are: the children that are still to come, and what ends them
+    open_nodes = [(iter([0]), ";")]  # path from the root: remaining children, and what closes them
     while open_nodes:
         node = next(open_nodes[-1][0], None)
         if node is None:
@@ -117,10 +117,10 @@ def tree_newick(nodes: TreeNodes, labels: LabelSpace) -> str:
 
 
 def tree_json(nodes: TreeNodes, labels: LabelSpace) -> list[dict[str, Any]]:
-    """The nodes as plain values, parents first; the root's parent is None, and inner nodes seldom have a label."""
+    """The nodes as plain values, parents first; the parent of the root is None; few inner nodes have a label."""
     below = labels_below(nodes)
     rows: list[dict[str, Any]] = [
-        {"id": node, "parent": None if above < 0 else above} for node, above in enumerate(nodes.parent.tolist())
+        {"id": node, "parent": None if parent < 0 else parent} for node, parent in enumerate(nodes.parent.tolist())
     ]
     for row, label, n_labels in zip(rows, nodes.label.tolist(), below, strict=True):
         if label >= 0:
@@ -134,32 +134,32 @@ def tree_json(nodes: TreeNodes, labels: LabelSpace) -> list[dict[str, Any]]:
 
 
 def labels_below(nodes: TreeNodes) -> list[int]:
-    """How many labels each node and those below it are; 1 for a leaf."""
+    """The number of labels in the subtree of each node; 1 for a leaf."""
     parent = nodes.parent.tolist()
     counts: list[int] = (nodes.label >= 0).astype(int).tolist()
-    for node in range(len(counts) - 1, 0, -1):  # children have larger numbers, so each is complete when it is added
+    for node in range(len(counts) - 1, 0, -1):  # children come after parents, so each is complete when added
         counts[parent[node]] += counts[node]
     return counts
 
 
-def most_frequent(nodes: TreeNodes, labels: LabelSpace, places: int) -> list[list[int]]:
-    """For each inner node its most frequent labels, or the first ones where frequencies are not known."""
+def most_frequent(nodes: TreeNodes, labels: LabelSpace, n: int) -> list[list[int]]:
+    """The n most frequent labels of each inner node, or the first ones where frequencies are unknown."""
     leaves = np.flatnonzero(nodes.label >= 0)
-    own = nodes.label[leaves]
-    counts = np.zeros(len(own), np.int64) if labels.counts is None else labels.counts[own]
-    order = np.lexsort((own, -counts))
+    ids = nodes.label[leaves]
+    counts = np.zeros(len(ids), np.int64) if labels.counts is None else labels.counts[ids]
+    order = np.lexsort((ids, -counts))
     parent = nodes.parent.tolist()
-    found: list[list[int]] = [[] for _ in parent]
-    for leaf, label in zip(leaves[order].tolist(), own[order].tolist(), strict=True):
+    frequent: list[list[int]] = [[] for _ in parent]
+    for leaf, label in zip(leaves[order].tolist(), ids[order].tolist(), strict=True):
         node = parent[leaf]
-        while node >= 0 and len(found[node]) < places:  # a node that is full has only full ones above it
-            found[node].append(label)
+        while node >= 0 and len(frequent[node]) < n:  # the ancestors of a full node are full
+            frequent[node].append(label)
             node = parent[node]
-    return found
+    return frequent
 
 
 def printable(name: str) -> str:
-    r"""The name on one line: a character that would move the cursor is written as its escape.
+    r"""The name on one line: control characters are escaped.
 
     >>> print(printable("two\nlines"))
     two\nlines
@@ -169,66 +169,71 @@ def printable(name: str) -> str:
     return "".join(c if _is_plain(c) else c.encode("unicode_escape").decode() for c in name)
 
 
-class _Drawing:
-    """A tree while it is drawn, a line a node."""
+def shortened(name: str) -> str:
+    """The name, cut at ``MAX_NAME_LENGTH``."""
+    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
+
+
+def counted(n: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "label"), counted(2000, "label")
+    ('1 label', '2,000 labels')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+class _TreeDrawing:
+    """Draws a tree, one line per node."""
 
     def __init__(self, nodes: TreeNodes, labels: LabelSpace, depth: int) -> None:
         self.nodes, self.names, self.depth = nodes, labels.names, depth
         self.below = labels_below(nodes)
-        self.frequent = most_frequent(nodes, labels, NAMED)
+        self.frequent = most_frequent(nodes, labels, MAX_NAMES)
 
     def lines(self) -> Iterator[str]:
-        waiting: list[tuple[str, str, int | str]] = [("", "", 0)]  # indentation, branch, a node or a ready line
-        while waiting:
-            stem, branch, what = waiting.pop()
-            if isinstance(what, str):
-                yield stem + branch + what
+        stack: list[tuple[str, str, int | str]] = [("", "", 0)]  # indentation, branch, a node or a line
+        while stack:
+            indent, branch, item = stack.pop()
+            if isinstance(item, str):
+                yield indent + branch + item
                 continue
-            yield stem + branch + self.told(what)
-            stem += BELOW[branch]
-            if len(stem) > DEEPEST * len(FOLDED):
-                stem = FOLDED + stem[2 * len(FOLDED) :]
-            shown = self.shown_below(what)
-            waiting.extend((stem, "├─ " if n else "└─ ", child) for n, child in enumerate(reversed(shown)))
+            yield indent + branch + self.node_text(item)
+            indent += INDENT[branch]
+            if len(indent) > MAX_INDENT * len(FOLDED):
+                indent = FOLDED + indent[2 * len(FOLDED) :]
+            children = self.drawn_children(item)
+            stack.extend((indent, "├─ " if n else "└─ ", child) for n, child in enumerate(reversed(children)))
 
-    def shown_below(self, node: int) -> list[int | str]:
-        """The children of a node that are drawn, and a line for those that are not."""
+    def drawn_children(self, node: int) -> list[int | str]:
+        """The children of a node that are drawn, and a line for the others."""
         first, last = int(self.nodes.first_child[node]), int(self.nodes.last_child[node])
         if first == last:
             return []
         if self.nodes.level[node] >= self.depth:
             more = self.below[node] - int(self.nodes.label[node] >= 0)  # its own name is drawn
-            return [f"… {more:,} more label{_s(more)}"]
-        stop = min(last, first + WIDEST)
-        left_out = [f"… {last - stop:,} more ({_labels(sum(self.below[stop:last]))})"] if stop < last else []
+            return [f"… {counted(more, 'more label')}"]
+        stop = min(last, first + MAX_CHILDREN)
+        left_out = [f"… {last - stop:,} more ({counted(sum(self.below[stop:last]), 'label')})"] if stop < last else []
         return [*range(first, stop), *left_out]
 
-    def told(self, node: int) -> str:
+    def node_text(self, node: int) -> str:
         label = int(self.nodes.label[node])
         if label >= 0:
             return self.name(label)
-        named = [self.name(label) for label in self.frequent[node]]
-        line = f"{_labels(self.below[node])}: {', '.join(named)}"
-        if self.below[node] > len(named):
+        names = [self.name(label) for label in self.frequent[node]]
+        line = f"{counted(self.below[node], 'label')}: {', '.join(names)}"
+        if self.below[node] > len(names):
             line += ", …"
-        joined = float("nan") if self.nodes.similarity is None else float(self.nodes.similarity[node])
-        return f"{line} (joined at {joined:.2f})" if isfinite(joined) else line
+        similarity = float("nan") if self.nodes.similarity is None else float(self.nodes.similarity[node])
+        return f"{line} (merged at {similarity:.2f})" if isfinite(similarity) else line
 
     def name(self, label: int) -> str:
-        name = printable(self.names[label])
-        return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
-
-
-def _labels(n: int) -> str:
-    return f"{n:,} label{_s(n)}"
-
-
-def _s(n: int) -> str:
-    return "" if n == 1 else "s"
+        return shortened(printable(self.names[label]))
 
 
 def _quoted(name: str) -> str:
-    bare = name and not KEPT_APART.intersection(name) and not any(c.isspace() for c in name)
+    bare = name and not NEWICK_SYNTAX.intersection(name) and not any(c.isspace() for c in name)
     return name if bare else "'" + name.replace("'", "''") + "'"
 
 

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from labelspace.data.synthetic import planted  # noqa: E402
-from labelspace.data.table import described  # noqa: E402
+from labelspace.data.table import describe_labels  # noqa: E402
 from labelspace.errors import DataError, ParameterError  # noqa: E402
 from labelspace.models.capabilities import Checkpoints, ProbabilitiesByColumn  # noqa: E402
 from labelspace.models.text2text.model import Text2Text  # noqa: E402
@@ -65,7 +65,7 @@ def test_paths_stay_apart_where_a_value_has_several_parents():
     names = [f"L{level}: {value}" for level in range(3) for value in sorted({row[level + 1] for row in rows})]
     Y = [[name in [f"L{i}: {v}" for i, v in enumerate(row[1:])] for name in names] for row in rows]
     Y = sp.csr_matrix(np.array(Y * 30, np.float32))
-    labels = described(LabelSpace(names), Y, columns)
+    labels = describe_labels(LabelSpace(names), Y, columns)
     tagger = Tagger(small_model(epochs=8))
     tagger.fit_dataset(Dataset(Y, labels, [f"title: {row[0]}" for row in rows] * 30, columns=columns))
     for word, *path in rows:

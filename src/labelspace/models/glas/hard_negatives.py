@@ -34,7 +34,7 @@ def _build_index(embeddings: Floats, labels: Ints, random_state: int) -> Approxi
     n_lists = round(LISTS * len(labels) ** 0.5)
     order = np.random.default_rng(random_state).permutation(labels)
     first, rest = order[: TRAINED_ON * n_lists], order[TRAINED_ON * n_lists :]
-    index = Approximate(embeddings[first], first, "ivf", "int8", SEARCHED_LISTS, random_state, lists=n_lists)
+    index = Approximate(embeddings[first], first, "ivf", "int8", SEARCHED_LISTS, random_state, n_lists=n_lists)
     for start in range(0, len(rest), ADD_BLOCK):  # in blocks: no second table of all embeddings
         block = rest[start : start + ADD_BLOCK]
         index.add(block, embeddings[block])

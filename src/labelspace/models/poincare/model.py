@@ -24,7 +24,7 @@ Gerald and Baskiotis, "Joint Label/Example Hyperbolic Representation for Extreme
 | l_i | point of label i | ``Net.label_points``, ``label_indexes_`` |
 | r_j | vector of document j, before the projection | ``r`` |
 | p | projection to the ball | ``Manifold.project`` |
-| d | distance | ``Manifold.distances_inplace``, ``labelspace.index.Ball`` |
+| d | distance | ``Manifold.distances_inplace``, ``labelspace.index.PointIndex`` |
 | alpha | sharpness of the softmax of distances | ``alpha`` |
 
 Where we differ, and why: with p, documents pile up at the boundary; without it they also do so if alpha is small. There
@@ -123,8 +123,8 @@ class Poincare(Model):
 
     theta_: Int8s = learned()  # (n_estimators, n_features, embedding_dim)
     theta_scales_: Floats = learned()  # (n_estimators, n_features)
-    document_indexes_: list[index.Ball] = learned(index.Ball)  # per learner; ids are rows of Y_
-    label_indexes_: list[index.Ball] = learned(index.Ball)  # per learner: the labels with a training document
+    document_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner; ids are rows of Y_
+    label_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner: the labels with a training document
     Y_: Csr = learned()  # (n_documents, n_labels)
     vote_weights_: VoteWeights = learned(VoteWeights)
     report_: dict[str, Any] = learned()
@@ -157,10 +157,10 @@ class Poincare(Model):
         """Store the maps, and index the points of labels and of the training documents."""
         self.theta_ = np.stack([learner.theta for learner in learners])
         self.theta_scales_ = np.stack([learner.theta_scales for learner in learners])
-        self.label_indexes_ = [index.Ball(learner.label_points, label_ids, self.geometry) for learner in learners]
+        self.label_indexes_ = [index.PointIndex(learner.label_points, label_ids, self.geometry) for learner in learners]
         clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
         self.document_indexes_ = [
-            index.Ball(self._embed(X[rows], number), rows, self.geometry, clusters, seed=int(self.random_state))
+            index.PointIndex(self._embed(X[rows], number), rows, self.geometry, clusters, seed=int(self.random_state))
             for number in range(len(learners))
         ]
 

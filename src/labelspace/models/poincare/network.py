@@ -76,7 +76,7 @@ class Net:
     def validation_score(self, X: Csr, Y: Csr) -> float:
         """R-precision of the nearest labels."""
         points = self.manifold.project(self.document_vectors((X.data, X.indices, X.indptr)))
-        labels = index.Ball(self.label_points, np.arange(len(self.label_points)), self.manifold.geometry)
+        labels = index.PointIndex(self.label_points, np.arange(len(self.label_points)), self.manifold.geometry)
         return r_precision(labels.search(points, VALIDATION_K), Y)
 
 

@@ -1,9 +1,9 @@
 // Geometry of the Poincaré disk. A motion is [ar, ai, br, bi], two complex numbers a and b with |a|² - |b|² = 1:
-// it takes z to (a z + b) / (conj(b) z + conj(a)), and keeps every hyperbolic distance.
+// it maps z to (a z + b) / (conj(b) z + conj(a)), and preserves hyperbolic distances.
 const Disk = {
-  still: [1, 0, 0, 0],
+  identity: [1, 0, 0, 0],
 
-  // The motion that takes the center to (x, y) along a straight line.
+  // The motion that maps the center to (x, y) along a straight line.
   translation(x, y) {
     const s = 1 / Math.sqrt(Math.max(1 - x * x - y * y, 1e-14));
     return [s, 0, x * s, y * s];
@@ -13,8 +13,8 @@ const Disk = {
     return [Math.cos(angle / 2), Math.sin(angle / 2), 0, 0];
   },
 
-  // First q, then p.
-  after(p, q) {
+  // The motion q followed by p.
+  compose(p, q) {
     const [a, b, c, d] = p, [e, f, g, h] = q;
     const m = [
       a * e - b * f + c * g + d * h, a * f + b * e + d * g - c * h,
@@ -24,7 +24,7 @@ const Disk = {
     return m.map((part) => part * s);
   },
 
-  moved(p, x, y) {
+  apply(p, x, y) {
     const [a, b, c, d] = p;
     const u = a * x - b * y + c, v = a * y + b * x + d;
     const s = c * x + d * y + a, t = c * y - d * x - b;
@@ -32,26 +32,27 @@ const Disk = {
     return [(u * s + v * t) / n, (v * s - u * t) / n];
   },
 
-  // The motion along the geodesic through both that takes the first point to the second.
-  carry(x, y, u, v) {
-    const home = Disk.translation(-x, -y);
-    return Disk.after(Disk.translation(x, y), Disk.after(Disk.translation(...Disk.moved(home, u, v)), home));
+  // The motion along the geodesic through two points that maps the first to the second.
+  motionBetween(x, y, u, v) {
+    const toCenter = Disk.translation(-x, -y);
+    const step = Disk.translation(...Disk.apply(toCenter, u, v));
+    return Disk.compose(Disk.translation(x, y), Disk.compose(step, toCenter));
   },
 
-  // The gap of a point is 1 - |z|², known better than z itself near the rim.
+  // The gap of a point is 1 - |z|², more precise than z itself near the boundary.
   distance(x, y, gap, u, v, gapOther) {
     return Math.acosh(1 + 2 * ((x - u) ** 2 + (y - v) ** 2) / (gap * gapOther));
   },
 
-  // Fills in x, y and radius of the circle that the geodesic between two points lies on; false for a straight line.
-  circle(x, y, u, v, found) {
+  // Writes x, y and radius of the circle of the geodesic between two points to out; false for a straight line.
+  circle(x, y, u, v, out) {
     const cross = x * v - y * u;
     if (Math.abs(cross) < 1e-6) return false;
     const p = (1 + x * x + y * y) / 2, q = (1 + u * u + v * v) / 2;
     const cx = (p * v - q * y) / cross, cy = (x * q - u * p) / cross;
-    found[0] = cx;
-    found[1] = cy;
-    found[2] = Math.sqrt(Math.max(cx * cx + cy * cy - 1, 0));
+    out[0] = cx;
+    out[1] = cy;
+    out[2] = Math.sqrt(Math.max(cx * cx + cy * cy - 1, 0));
     return true;
   },
 };

@@ -1,9 +1,9 @@
-// The labels as the page brings them: places on the disk, counts, edges.
+// The labels of the page: points on the disk, counts, edges.
 
-const at = (id) => document.getElementById(id);
-const data = JSON.parse(at("data").textContent);
-const n = data.names.length, known = data.counts !== null;
-const counts = known ? Float64Array.from(data.counts) : new Float64Array(n);
+const byId = (id) => document.getElementById(id);
+const data = JSON.parse(byId("data").textContent);
+const n = data.names.length, hasCounts = data.counts !== null;
+const counts = hasCounts ? Float64Array.from(data.counts) : new Float64Array(n);
 const x = new Float64Array(n), y = new Float64Array(n), gap = new Float64Array(n), norm = new Float64Array(n);
 for (let i = 0; i < n; i++) {
   norm[i] = Math.tanh(data.distance[i] / 2);
@@ -11,16 +11,16 @@ for (let i = 0; i < n; i++) {
   x[i] = norm[i] * Math.cos(data.angle[i]);
   y[i] = norm[i] * Math.sin(data.angle[i]);
 }
-const furthest = data.distance.reduce((most, one) => Math.max(most, one), 0);
-// The view begins where the labels fill it: all of the disk, or its middle where they keep to that.
-const HOME_ZOOM = Math.min(3, Math.max(1, 0.9 / Math.max(Math.tanh(furthest / 2), 1e-9)));
-const highest = counts.reduce((most, one) => Math.max(most, one), 1);
-const lowest = counts.reduce((least, one) => Math.min(least, Math.max(one, 1)), highest);
-// Where a count stands between the lowest and the highest, on a logarithmic scale from 0 to 1.
-const span = Math.log(highest / lowest);
-const shareOf = (count) => (span > 0 ? Math.log(Math.max(count, 1) / lowest) / span : 0.5);
+const maxDistance = data.distance.reduce((max, value) => Math.max(max, value), 0);
+// The initial zoom makes the labels fill the view, where they are all near the center.
+const HOME_ZOOM = Math.min(3, Math.max(1, 0.9 / Math.max(Math.tanh(maxDistance / 2), 1e-9)));
+const maxCount = counts.reduce((max, value) => Math.max(max, value), 1);
+const minCount = counts.reduce((min, value) => Math.min(min, Math.max(value, 1)), maxCount);
+// A count on a logarithmic scale from 0 (minCount) to 1 (maxCount).
+const span = Math.log(maxCount / minCount);
+const shareOf = (count) => (span > 0 ? Math.log(Math.max(count, 1) / minCount) / span : 0.5);
 const share = counts.map(shareOf);
-// Frequent labels come first where there is no room for all; where frequency is unknown, those near the center.
+// Drawing order: frequent labels first; where frequency is unknown, those near the center.
 const order = Uint32Array.from({ length: n }, (_, i) => i);
 order.sort((i, j) => counts[j] - counts[i] || norm[i] - norm[j]);
 const child = Uint32Array.from(data.children), parent = Uint32Array.from(data.parents);

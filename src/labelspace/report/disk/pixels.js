@@ -1,4 +1,4 @@
-// Dots and lines drawn straight into pixels: as quick without a graphics card as with one.
+// Draws dots and lines directly into pixels, which is fast without a graphics card too.
 class Pixels {
   constructor(context, width, height) {
     this.context = context;
@@ -9,7 +9,7 @@ class Pixels {
     this.circle = new Float64Array(3);
   }
 
-  // Colors are [red, green, blue]; a pixel has red in its lowest byte.
+  // Colors are [red, green, blue]; a pixel has red in its minCount byte.
   static packed([r, g, b]) {
     return 0xff000000 | (b << 16) | (g << 8) | r;
   }
@@ -28,12 +28,12 @@ class Pixels {
     }
   }
 
-  // Mix a color into one pixel, weight from 0 to 256; red and blue are mixed in one go, having room between them.
-  mix(at, color, weight) {
-    const was = this.data[at], rest = 256 - weight;
-    const redBlue = (Math.imul(was & 0xff00ff, rest) + Math.imul(color & 0xff00ff, weight)) >>> 8;
-    const green = (Math.imul(was & 0xff00, rest) + Math.imul(color & 0xff00, weight)) >>> 8;
-    this.data[at] = 0xff000000 | (redBlue & 0xff00ff) | (green & 0xff00);
+  // Blend a color into one pixel, weight from 0 to 256; red and blue are blended at once, as their bits do not touch.
+  blend(index, color, weight) {
+    const old = this.data[index], rest = 256 - weight;
+    const redBlue = (Math.imul(old & 0xff00ff, rest) + Math.imul(color & 0xff00ff, weight)) >>> 8;
+    const green = (Math.imul(old & 0xff00, rest) + Math.imul(color & 0xff00, weight)) >>> 8;
+    this.data[index] = 0xff000000 | (redBlue & 0xff00ff) | (green & 0xff00);
   }
 
   dot(x, y, radius, color, weight) {
@@ -46,12 +46,12 @@ class Pixels {
         const dx = i + 0.5 - x, square = dx * dx + dy * dy;
         if (square >= outer * outer) continue;
         const cover = square <= inner * inner ? 1 : outer - Math.sqrt(square);
-        this.mix(j * width + i, color, (cover * weight) | 0);
+        this.blend(j * width + i, color, (cover * weight) | 0);
       }
     }
   }
 
-  // A line one pixel wide, its last pixel left to the next one. Numbers are 1/65536 of a pixel, to stay whole.
+  // A line one pixel wide, without its last pixel. Fixed-point numbers of 1/65536 pixel, to stay integer.
   line(x0, y0, x1, y1, color, weight) {
     const { width, height } = this;
     const dx = x1 - x0, dy = y1 - y0, steep = Math.abs(dy) > Math.abs(dx);
@@ -63,15 +63,15 @@ class Pixels {
     let along = ((steep ? y0 : x0) * 65536) | 0, off = (((steep ? x0 : y0) - 0.5) * 65536) | 0;
     const alongStep = (((steep ? dy : dx) / n) * 65536) | 0, offStep = (((steep ? dx : dy) / n) * 65536) | 0;
     for (let k = 0; k < n; k++, along += alongStep, off += offStep) {
-      const low = off >> 16, place = along >> 16;
-      if (low < 0 || low >= breadth || place < 0 || place >= length) continue;
-      const at = place * stride + low * across, far = ((off & 65535) * weight) >> 16;
-      this.mix(at, color, weight - far);
-      this.mix(at + across, color, far);
+      const low = off >> 16, position = along >> 16;
+      if (low < 0 || low >= breadth || position < 0 || position >= length) continue;
+      const index = position * stride + low * across, upper = ((off & 65535) * weight) >> 16;
+      this.blend(index, color, weight - upper);
+      this.blend(index + across, color, upper);
     }
   }
 
-  // The geodesic between two points of the disk whose center and radius in pixels are given; its length is returned.
+  // The geodesic between two points of the disk, given its center and radius in pixels; returns the chord length.
   geodesic(x, y, u, v, cx, cy, scale, color, weight) {
     const chord = Math.sqrt((u - x) * (u - x) + (v - y) * (v - y)), circle = this.circle;
     let steps = 1, turn = 0;

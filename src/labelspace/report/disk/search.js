@@ -1,41 +1,42 @@
-// Labels found by a part of their name.
+// Search for labels by a part of their name.
 
-const HITS_LISTED = 100;
+const MAX_HITS = 100;
 
-// Small letters without accents.
-const plain = (name) => name.normalize("NFKD").replace(/\p{M}+/gu, "").toLowerCase();
-let plainNames = null;
+// Lower case without accents.
+const normalized = (name) => name.normalize("NFKD").replace(/\p{M}+/gu, "").toLowerCase();
+let normalizedNames = null;
 
 function search() {
-  const wanted = plain(at("search").value.trim());
-  plainNames = plainNames || data.names.map(plain);
-  for (const i of seen.hits) isHit[i] = 0;
-  seen.hits = [];
-  if (wanted) for (const i of order) if (plainNames[i].includes(wanted)) seen.hits.push(i);
-  for (const i of seen.hits) isHit[i] = 1;
-  seen.active = 0;
-  const found = seen.hits.length, more = found > HITS_LISTED ? `, the first ${HITS_LISTED} listed` : "";
-  at("found").textContent = wanted ? `${number(found)} label${found === 1 ? "" : "s"}${more}` : "";
-  at("hits").replaceChildren(...seen.hits.slice(0, HITS_LISTED).map((i) => entry(i, known ? number(counts[i]) : "")));
+  const query = normalized(byId("search").value.trim());
+  normalizedNames = normalizedNames || data.names.map(normalized);
+  for (const i of state.hits) isHit[i] = 0;
+  state.hits = [];
+  if (query) for (const i of order) if (normalizedNames[i].includes(query)) state.hits.push(i);
+  for (const i of state.hits) isHit[i] = 1;
+  state.active = 0;
+  const nHits = state.hits.length, more = nHits > MAX_HITS ? `, the first ${MAX_HITS} shown` : "";
+  byId("hit-count").textContent = query ? `${number(nHits)} label${nHits === 1 ? "" : "s"}${more}` : "";
+  const shown = state.hits.slice(0, MAX_HITS);
+  byId("hits").replaceChildren(...shown.map((i) => entry(i, hasCounts ? number(counts[i]) : "")));
   activate(0);
   redraw();
 }
 
-function activate(place) {
-  const items = at("hits").children;
+function activate(index) {
+  const items = byId("hits").children;
   if (!items.length) return;
-  items[seen.active]?.classList.remove("active");
-  seen.active = (place + items.length) % items.length;
-  items[seen.active].classList.add("active");
-  items[seen.active].scrollIntoView({ block: "nearest" });
+  items[state.active]?.classList.remove("active");
+  state.active = (index + items.length) % items.length;
+  items[state.active].classList.add("active");
+  items[state.active].scrollIntoView({ block: "nearest" });
 }
 
 function searchKey(event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step) activate(seen.active + step);
-  else if (event.key === "Enter" && seen.hits.length) goTo(seen.hits[seen.active]);
+  if (step) activate(state.active + step);
+  else if (event.key === "Enter" && state.hits.length) goTo(state.hits[state.active]);
   else if (event.key === "Escape") {
-    at("search").value = "";
+    byId("search").value = "";
     search();
   } else return;
   event.preventDefault();

@@ -1,4 +1,4 @@
-// Colors, by the scheme of the reader's system, and the legend.
+// Colors of the light or dark color scheme, and the legend.
 
 // From rare to frequent, in even steps of lightness.
 const RAMPS = {
@@ -6,11 +6,11 @@ const RAMPS = {
   dark: ["#3f4f86", "#3b6a96", "#33849a", "#2a9d92", "#4bb57e", "#86ca62", "#c8d94a", "#fdea5a"],
 };
 const SHADES = 64;
-let look = null;
+let theme = null;
 
 const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 
-function readLook() {
+function readTheme() {
   const style = getComputedStyle(document.documentElement);
   const ramp = RAMPS[matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"].map(rgb);
   const css = {};
@@ -18,27 +18,27 @@ function readLook() {
     css[name] = style.getPropertyValue(`--${name}`).trim();
   }
   const shades = Array.from({ length: SHADES }, (_, k) => {
-    const place = (k / (SHADES - 1)) * (ramp.length - 1), low = Math.min(Math.floor(place), ramp.length - 2);
-    return ramp[low].map((part, c) => Math.round(part + (ramp[low + 1][c] - part) * (place - low)));
+    const position = (k / (SHADES - 1)) * (ramp.length - 1), low = Math.min(Math.floor(position), ramp.length - 2);
+    return ramp[low].map((part, c) => Math.round(part + (ramp[low + 1][c] - part) * (position - low)));
   });
-  look = { css, shades, dot: Int32Array.from(shades, Pixels.packed) };
-  for (const name of ["page", "ground", "edge", "accent"]) look[name] = Pixels.packed(rgb(css[name]));
-  at("scale").style.background = `linear-gradient(to right, ${shades.map((shade) => `rgb(${shade})`)})`;
+  theme = { css, shades, dot: Int32Array.from(shades, Pixels.packed) };
+  for (const name of ["page", "ground", "edge", "accent"]) theme[name] = Pixels.packed(rgb(css[name]));
+  byId("scale").style.background = `linear-gradient(to right, ${shades.map((shade) => `rgb(${shade})`)})`;
 }
 
 const shadeOf = (i) => Math.round(share[i] * (SHADES - 1));
 
-// The lowest and the highest count, and the powers of ten between them that keep off both by a share of the scale.
-function ticks(off) {
+// The lowest and the highest count, and powers of ten between them, at least this share of the scale from both.
+function ticks(margin) {
   const powers = Array.from({ length: 16 }, (_, power) => 10 ** power);
-  const between = powers.filter((count) => Math.abs(shareOf(count) - 0.5) < 0.5 - off);
-  return [...new Set(highest > lowest ? [lowest, ...between, highest] : [highest])];
+  const between = powers.filter((count) => Math.abs(shareOf(count) - 0.5) < 0.5 - margin);
+  return [...new Set(maxCount > minCount ? [minCount, ...between, maxCount] : [maxCount])];
 }
 
 function drawLegend() {
-  at("legend").hidden = highest === lowest;
-  at("ticks").replaceChildren(...ticks(0.19).map((count) => {
-    const tick = element("span", count.toLocaleString("en", { notation: "compact" }), count === highest ? "end" : "");
+  byId("legend").hidden = maxCount === minCount;
+  byId("ticks").replaceChildren(...ticks(0.19).map((count) => {
+    const tick = element("span", count.toLocaleString("en", { notation: "compact" }), count === maxCount ? "end" : "");
     tick.style.left = `${100 * shareOf(count)}%`;
     return tick;
   }));

@@ -1,3 +1,5 @@
+"""Saved indexes of every class: what comes back, memory-mapped faiss files, damaged files."""
+
 import json
 import os
 
@@ -6,27 +8,35 @@ import pytest
 
 from labelspace import store
 from labelspace.errors import ModelError
-from labelspace.index import Approximate, Ball, Exact, from_store
+from labelspace.estimator import Stateful, learned
+from labelspace.index import Approximate, Exact, Index, PointIndex, index_class
 from labelspace.index.exact import STORAGES
+from labelspace.index.poincare import GEOMETRIES
+from tests.checks import same_topk
+
+
+class Holder(Stateful):
+    """A model that has nothing but an index."""
+
+    name = "holder"
+
+    index_: Index = learned(index_class)
+
+    def __init__(self, index):
+        self.index_ = index
 
 
 def save(index, folder):
-    parts = store.Parts({}, {})
-    values = parts.join("index", index.to_store())
-    store.write(folder, {"kind": "model", "index": values}, {"model.safetensors": parts.arrays, **parts.files}, None)
+    store.save(folder, {}, {"model": Holder(index)}, None)
     return folder
 
 
 def load(folder, verify=None):
-    manifest = store.read_manifest(folder)
-    arrays = store.read_arrays(folder, manifest, "model.safetensors", verify)
-    found = store.Found(manifest, arrays, lambda name: store.checked_path(folder, manifest, name, verify))
-    return from_store(found.below("index", manifest["index"]))
+    return store.load_part(folder, store.read_manifest(folder), "model", Holder, verify).index_
 
 
 def same(one, other, queries):
-    a, b = one.search(queries, 5), other.search(queries, 5)
-    return np.array_equal(a.labels, b.labels) and np.array_equal(a.scores, b.scores)
+    return same_topk(one.search(queries, 5), other.search(queries, 5))
 
 
 def mapped(path):
@@ -36,7 +46,7 @@ def mapped(path):
 
 def build(kind, storage, vectors, ids):
     if kind == "ball":
-        return Ball(vectors, ids, "euclidean", clusters=12)
+        return PointIndex(vectors, ids, "euclidean", clusters=12)
     return Exact(vectors, ids, storage) if kind == "exact" else Approximate(vectors, ids, kind, storage, effort=24)
 
 
@@ -45,7 +55,7 @@ FAISS = [(kind, storage) for kind in ("ivf", "hnsw") for storage in ("float32", 
 
 
 @pytest.mark.parametrize(("kind", "storage"), ALL + FAISS)
-def test_an_index_comes_back_as_it_was(clustered, tmp_path, kind, storage):
+def test_a_loaded_index_equals_the_saved_one(clustered, tmp_path, kind, storage):
     vectors, ids, queries = clustered
     index = build(kind, storage, vectors, ids)
     index.remove(ids[:200])
@@ -55,6 +65,18 @@ def test_an_index_comes_back_as_it_was(clustered, tmp_path, kind, storage):
     assert same(again, index, queries)
     assert again.report == index.report
     assert (again.kind, again.storage, again.dimension, len(again)) == (kind, storage, 16, 2800)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("clusters", [None, 20])
+def test_points_are_saved_with_geometry_and_clusters(clustered, tmp_path, geometry, clusters):
+    vectors, ids, queries = clustered
+    points = vectors / (1.1 * np.linalg.norm(vectors, axis=1).max())
+    index = PointIndex(points, ids, geometry, clusters, probes=3)
+    again = load(save(index, tmp_path / "model"))
+    assert same(again, index, queries * 0.01)
+    assert vars(again).keys() == vars(index).keys()
+    assert again.report == index.report
 
 
 @pytest.mark.parametrize(("kind", "storage"), ALL + FAISS)
@@ -72,7 +94,7 @@ def test_labels_are_added_to_and_removed_from_a_loaded_index(clustered, tmp_path
     assert same(load(save(again, folder)), index, queries)
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="Linux tells what is mapped")
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="only Linux lists what is mapped")
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
 def test_the_file_is_mapped_until_a_label_is_added(clustered, tmp_path, kind):
     vectors, ids, queries = clustered
@@ -86,7 +108,7 @@ def test_the_file_is_mapped_until_a_label_is_added(clustered, tmp_path, kind):
     assert not mapped(path)
 
 
-def test_a_model_that_replaces_the_file_does_not_reach_a_loaded_one(clustered, tmp_path):
+def test_a_model_that_replaces_the_file_does_not_affect_a_loaded_one(clustered, tmp_path):
     vectors, ids, queries = clustered
     index = Approximate(vectors[:2000], ids[:2000])
     again = load(save(index, tmp_path / "model"))
@@ -96,26 +118,28 @@ def test_a_model_that_replaces_the_file_does_not_reach_a_loaded_one(clustered, t
     assert same(again, index, queries)
 
 
-def test_the_manifest_says_what_the_index_is(clustered, tmp_path):
+def test_the_manifest_has_the_report_of_the_index(clustered, tmp_path):
     vectors, ids, _ = clustered
     folder = save(Approximate(vectors, ids, effort=7), tmp_path / "model")
     manifest = json.loads((folder / "model.json").read_text())
-    assert manifest["index"]["report"] == {"kind": "ivf", "storage": "fp16", "effort": 7}
+    saved = manifest["model"]["state"]["index_"]
+    assert saved["name"] == "approximate"
+    assert saved["state"]["report"]["value"] == {"kind": "ivf", "storage": "fp16", "effort": 7}
     assert manifest["files"]["index.faiss"]["bytes"] == (folder / "index.faiss").stat().st_size
     assert len({path.stat().st_mode & 0o777 for path in folder.iterdir()}) == 1
 
 
-def test_a_truncated_damaged_missing_or_foreign_file_is_refused(clustered, tmp_path):
+def test_a_truncated_damaged_missing_or_foreign_file_is_rejected(clustered, tmp_path):
     vectors, ids, _ = clustered
     path = save(Approximate(vectors, ids), tmp_path / "model") / "index.faiss"
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-7])
+    content = path.read_bytes()
+    path.write_bytes(content[:-7])
     with pytest.raises(ModelError, match="truncated or of another model; copy the whole folder again"):
         load(path.parent)
-    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 0xFF]) + whole[5001:])
+    path.write_bytes(content[:5000] + bytes([content[5000] ^ 0xFF]) + content[5001:])
     with pytest.raises(ModelError, match="must match its checksum"):
         load(path.parent)
-    path.write_bytes(b"x" * len(whole))
+    path.write_bytes(b"x" * len(content))
     with pytest.raises(ModelError, match="must hold a faiss index, but cannot be read as one .*; copy the whole") as e:
         load(path.parent, verify=False)
     assert "\n" not in str(e.value)
@@ -124,18 +148,34 @@ def test_a_truncated_damaged_missing_or_foreign_file_is_refused(clustered, tmp_p
         load(path.parent)
 
 
-def test_a_file_of_other_labels_is_refused(clustered, tmp_path):
+def packed(index):
+    bundle = store.ModelBundle()
+    return store.pack(Holder(index), bundle), bundle.arrays
+
+
+def test_a_file_of_other_labels_is_rejected(clustered, tmp_path):
     vectors, ids, _ = clustered
     folder = save(Approximate(vectors, ids), tmp_path / "model")
-    manifest = store.read_manifest(folder)
-    arrays = {"ids": ids[:5], "held": np.ones(5, bool)}
+    state, arrays = packed(Approximate(vectors[:5], ids[:5]))
     with pytest.raises(ModelError, match="must hold the model's 5 vectors, but holds 3000"):
-        from_store(store.Found(manifest["index"], arrays, lambda name: folder / f"index.{name}"))
-    with pytest.raises(ModelError, match="but has no 'vectors'; train the model again"):
-        from_store(store.Found({"kind": "exact", "storage": "float32", "report": {}}, arrays, folder.joinpath))
+        store.unpack(state, store.LoadedBundle(arrays, folder.joinpath), Holder)
 
 
-def test_a_failing_write_leaves_the_old_model(clustered, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("index", "missing"), [(Exact, "index_/arrays_/vectors"), (PointIndex, "index_/points_/weights")]
+)
+def test_a_saved_index_of_another_version_is_rejected(index, missing):
+    state, arrays = packed(index(np.eye(3) / 2, [0, 1, 2]))
+    del arrays[missing]
+    with pytest.raises(ModelError, match=f"must have the fields of this version, but has not .*{missing}.*; train it"):
+        store.unpack(state, store.LoadedBundle(arrays, lambda name: name), Holder)
+    with pytest.raises(
+        ModelError, match="must be one of exact, approximate, ball, but is 'lsh'; train the model again"
+    ):
+        index_class("lsh")
+
+
+def test_a_failed_write_leaves_the_old_model(clustered, tmp_path, monkeypatch):
     import faiss
 
     def full(*args):

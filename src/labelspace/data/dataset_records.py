@@ -12,18 +12,18 @@ from labelspace.data.sparse_rows import format_features
 from labelspace.types import Dataset, LabelSpace
 
 
-def fields_of(dataset: Dataset) -> list[str]:
-    """The fields of a record that a data set can fill."""
-    there = {"id": dataset.ids, "text": dataset.texts, "features": dataset.X, "labels": dataset.Y}
-    return [name for name in FIELDS if there[name] is not None]
+def record_fields(dataset: Dataset) -> list[str]:
+    """The record fields that a data set has."""
+    columns = {"id": dataset.ids, "text": dataset.texts, "features": dataset.X, "labels": dataset.Y}
+    return [name for name in FIELDS if columns[name] is not None]
 
 
-def records_of(dataset: Dataset) -> Iterator[Record]:
-    """The documents, one by one; labels known by number alone are given as ids, so that their order survives.
+def to_records(dataset: Dataset) -> Iterator[Record]:
+    """The documents, one by one; labels without names are given as ids, which keeps their order.
 
     >>> from scipy.sparse import csr_matrix
     >>> dataset = Dataset(csr_matrix([[1, 0]]), LabelSpace(["cat", "dog"]), texts=["it purrs"])
-    >>> list(records_of(dataset))
+    >>> list(to_records(dataset))
     [Record(id='0', text='it purrs', features=None, labels=('cat',), line=0)]
     """
     n, Y = len(dataset), dataset.Y
@@ -33,10 +33,10 @@ def records_of(dataset: Dataset) -> Iterator[Record]:
     ids = map(str, range(n)) if dataset.ids is None else iter(dataset.ids)
     texts = repeat(None, n) if dataset.texts is None else iter(dataset.texts)
     features = repeat(None, n) if dataset.X is None else format_features(dataset.X)
-    for row, (name, text, pairs) in enumerate(zip(ids, texts, features, strict=True)):
-        at = slice(Y.indptr[row], Y.indptr[row + 1])
-        marked = Y.indices[at][Y.data[at] != 0]
-        yield Record(name, text, pairs, tuple(names[np.sort(marked)]))
+    for row, (id_, text, pairs) in enumerate(zip(ids, texts, features, strict=True)):
+        entries = slice(Y.indptr[row], Y.indptr[row + 1])
+        labels = Y.indices[entries][Y.data[entries] != 0]
+        yield Record(id_, text, pairs, tuple(names[np.sort(labels)]))
 
 
 def is_numbered(labels: LabelSpace) -> bool:

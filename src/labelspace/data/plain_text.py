@@ -1,4 +1,4 @@
-"""Plain text, a document a line: what a stream of texts to tag looks like where no other format is named."""
+"""Plain text, one document per line: the default format of texts to tag."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from labelspace.data.records import Record
 
 
 def iter_lines(path: str | Path) -> Iterator[Record]:
-    """Each line as the text of a record, its number from 0 as the id; ``-`` is the standard input."""
+    """Each line as a record, with the line number from 0 as id; ``-`` is the standard input."""
     for line, text in lines(path):
         yield Record(str(line - 1), text.removesuffix("\n").removesuffix("\r"), line=line)

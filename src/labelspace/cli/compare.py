@@ -1,0 +1,69 @@
+"""The command compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelspace.cli.arguments import (
+    DataPath,
+    FeaturesOption,
+    InputColumns,
+    Json,
+    Ks,
+    OutputColumns,
+    Seed,
+    Set,
+    source_name,
+)
+from labelspace.cli.console import console, print_json, progress, say
+
+
+def compare(
+    data: DataPath,
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--methods", metavar="a,b,c", help="Methods, separated by commas; `labelspace methods` lists them."
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")
+    ] = None,
+    k: Ks = "1,3,5",
+    features: FeaturesOption = None,
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
+    settings: Set = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models."""
+    from labelspace import experiment
+    from labelspace.cli.options import compared_recipes, parse_ks
+    from labelspace.data.columns import parse_columns
+    from labelspace.data.source import open_source
+    from labelspace.errors import ParameterError
+    from labelspace.report.page import comparison_page
+    from labelspace.report.tables import compare_table
+
+    names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
+    if not names:
+        raise ParameterError("--methods must name at least one method, but is empty; write --methods neighbors,popular")
+    recipes, columns = compared_recipes(names, settings, features, seed), parse_columns(inputs, outputs)
+    out = out or Path("runs") / f"{source_name(data)}-compare"
+    with progress(quiet=as_json) as report:
+        results = experiment.compare(open_source(data, columns), recipes, out, parse_ks(k), seed, report)
+    (out / "report.html").write_text(comparison_page(results), encoding="utf-8")
+    failed = [row for row in results["rows"] if "error" in row]
+    if as_json:
+        print_json(results)
+    else:
+        console().print(compare_table(results))
+        for row in failed:
+            say(f"{row['method']} failed: {row['error']}")
+        say(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
+    if len(failed) == len(results["rows"]):
+        raise typer.Exit(2)

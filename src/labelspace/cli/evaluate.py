@@ -1,0 +1,51 @@
+"""The command evaluate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import typer
+
+from labelspace.cli.arguments import Consistent, DataPath, Json, Ks, ModelPath
+from labelspace.cli.console import console, print_json
+
+
+def evaluate(
+    model: ModelPath,
+    data: DataPath,
+    k: Ks = "1,3,5",
+    propensity_from: Annotated[
+        Literal["train", "test"],
+        typer.Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
+    ] = "train",
+    propensity_preset: Annotated[
+        str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
+    ] = "default",
+    consistent: Consistent = False,
+    as_json: Json = False,
+) -> None:
+    """Evaluate a model on the test documents of DATA, or on all documents of a file."""
+    from labelspace import experiment
+    from labelspace.cli.options import parse_ks
+    from labelspace.data.labels import HIERARCHY
+    from labelspace.data.source import read_dataset, split_file
+    from labelspace.errors import DataError
+    from labelspace.report.tables import figures_report
+    from labelspace.tagger import Tagger
+
+    ks = parse_ks(k)
+    tagger = Tagger.load(model)
+    file = split_file(data, "test") if data.is_dir() else data
+    if file is None:
+        raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
+    labels = tagger.labels_
+    if (file.parent / HIERARCHY).exists():  # it takes precedence over the model's
+        labels = replace(labels, hierarchy=None)
+    documents = read_dataset(file, labels, tagger.columns_)
+    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent)
+    figures["model_mb"] = experiment.megabytes(model)
+    if as_json:
+        print_json(figures)
+        return
+    console().print(figures_report(figures))

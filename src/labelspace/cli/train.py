@@ -1,0 +1,73 @@
+"""The command train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from labelspace.cli.arguments import DataPath, FeaturesOption, InputColumns, Json, OutputColumns, Seed, Set, source_name
+from labelspace.cli.console import print_json, progress, say
+
+
+def train(
+    data: DataPath,
+    method: Annotated[
+        str | None, typer.Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")
+    ] = None,
+    features: FeaturesOption = None,
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
+    settings: Set = None,
+    seed: Seed = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a model on DATA and save it."""
+    from labelspace import experiment, store
+    from labelspace.cli.options import make_recipe
+    from labelspace.data.columns import parse_columns
+    from labelspace.data.source import open_source
+
+    columns = parse_columns(inputs, outputs)
+    recipe = make_recipe(method, settings, features, seed)
+    out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
+    store.check_writable(out)  # before training, not after it
+    with progress(quiet=as_json) as report, experiment.timed() as taken:
+        tagger = experiment.train(open_source(data, columns), recipe, report, checkpoint)
+    tagger.save(out)
+    size = experiment.megabytes(out)
+    summary: dict[str, Any] = {
+        "model": str(out),
+        "method": recipe.method,
+        "n": tagger.labels_.n_documents,
+        "n_labels": len(tagger.labels_),
+        "n_features": tagger.model.n_features_,
+        "train_seconds": round(taken.wall, 3),
+        "train_cpu_seconds": round(taken.cpu, 3),
+        "model_mb": size,
+        "report": tagger.model.report(),
+    }
+    if as_json:
+        print_json(summary)
+        return
+    say(
+        f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
+        f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
+    )
+    for key, value in summary["report"].items():
+        if isinstance(value, (int, float)):
+            shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
+            shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
+            say(f"  {key.replace('_', ' ')}: {shown}")
+    say(f"saved: {out} ({size:.1f} MB)")
