@@ -8,11 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from labelspace.constraints import integer, optional, real
 from labelspace.errors import MissingExtraError, NotFittedError, ParameterError, require
 from labelspace.estimator import Estimator, Stateful, learned, param
 from labelspace.features import Hashing
 from labelspace.models.registry import create, method
+from labelspace.parameter_constraints import integer, optional, real
 
 
 class Centers(Estimator):
@@ -70,7 +70,7 @@ def test_parameters_follow_the_protocol_of_scikit_learn():
 def test_parameters_are_stored_as_given_and_checked_later():
     model = Centers(k="many")
     assert model.k == "many"
-    with pytest.raises(ParameterError, match="^k of centers must be a whole number .*, but is 'many'; set it so$"):
+    with pytest.raises(ParameterError, match="^k of centers must be an integer .*, but is 'many'; set it so$"):
         model.check_params()
     model.set_params(k=2).check_params()
 

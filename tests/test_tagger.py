@@ -187,7 +187,7 @@ def test_consistent_tags_list_ancestors_first(data):
     assert tagger.predict_topk(texts, 99, consistent=True).k == 99
     assert tagger.tag(texts[3], 7, consistent=True) == tagger.tag_batch(texts, 7, consistent=True)[3]
     assert tagger.tag(texts[3], 7, consistent=True) == tagger.named(closed)[3]
-    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
+    with pytest.raises(ParameterError, match="k must be an integer of at least 1, but is 0"):
         tagger.predict_topk(texts, 0, consistent=True)
 
 

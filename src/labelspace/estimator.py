@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from labelspace.constraints import Constraint
 from labelspace.errors import NotFittedError, ParameterError
+from labelspace.parameter_constraints import Constraint
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ class Stateful:
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
-        types = {key: kind for base in reversed(cls.__mro__) for key, kind in base.__dict__.get("__annotations__", {}).items()}  # fmt: skip  # noqa: E501
+        types = {key: kind for base in reversed(cls.__mro__) for key, kind in inspect.get_annotations(base).items()}
         cls.params = {
-            key: replace(value, type=str(types.get(key, "")))
+            key: replace(value, type=getattr(types.get(key), "__name__", types.get(key, "")))
             for key, value in declared.items()
             if isinstance(value, Param)
         }

@@ -78,9 +78,9 @@ class Tagger:
     def check_params(self) -> None:
         """Check the parameters of the method and of the features, before any data are read."""
         self.model.check_params()
-        if self.features is not None or self.feature_params:
-            for view in override((self.model.view,), self.features, self.feature_params, self.model.name):
-                view.create().check_params()
+        any_document = Dataset(sp.csr_matrix((1, 1), dtype=np.float32), LabelSpace(["a"]), texts=["a"])
+        for view in self.views(any_document):
+            view.create().check_params()
 
     def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
         """Learn from texts and, for each, the names of its labels."""
@@ -390,7 +390,7 @@ def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Datase
     texts = check_texts(texts)
     if len(texts) != len(labels):
         raise DataError(
-            f"there must be one list of labels per text, but there are {len(labels)} for {len(texts)} texts; give one each"
+            f"there must be one list of labels per text, but there are {len(labels)} for {len(texts)} texts; give all"
         )
     labels = [_checked_names(row, names) for row, names in enumerate(labels)]
     space = LabelSpace(sorted(set(chain.from_iterable(labels))))

@@ -96,7 +96,7 @@ def test_a_bare_model_without_names_is_shown_by_number(run, model):
         (["nothing"], "nothing"),
         (["model", "--tree", "3"], "--tree must be from 1 to 2, but is 3; choose an existing tree"),
         (["model", "--tree", "0"], "--tree"),
-        (["model", "--prefix", "3"], "--prefix must be at most 2 numbers from 0 to 2 separated by commas, but is '3'"),
+        (["model", "--prefix", "3"], "--prefix must be at most 2 numbers from 0 to 2 with commas between, but is '3'"),
         (["model", "--limit", "-1"], "--limit"),
         (["model", "--out", "model"], "written to model, but that failed"),
     ],

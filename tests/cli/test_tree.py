@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from labelspace import create
-from labelspace.constraints import one_of
 from labelspace.errors import NotFittedError
 from labelspace.estimator import param
 from labelspace.labels.tree import TreeNodes
 from labelspace.models import registry
 from labelspace.models.popular import Popular
+from labelspace.parameter_constraints import one_of
 from labelspace.tagger import Tagger
 
 TEXTS = ["bread", "bread dough", "fish", "grilled fish", "fish bread"] * 4

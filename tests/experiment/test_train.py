@@ -72,7 +72,7 @@ def test_a_wrong_parameter_is_said_before_the_data_are_read(tmp_path):
 
 def test_a_wrong_setting_of_the_features_is_said_before_the_data_are_read():
     for method in ("one_vs_rest", "blend"):
-        with pytest.raises(ParameterError, match="min_df of tfidf must be a whole number"):
+        with pytest.raises(ParameterError, match="min_df of tfidf must be an integer"):
             train(None, Recipe(method, feature_params={"min_df": 0}))
         with pytest.raises(ParameterError, match="tfidf has no parameter 'color'"):
             train(None, Recipe(method, feature_params={"color": 1}))

@@ -71,7 +71,7 @@ def test_errors_say_what_to_do():
         Hashing().fit("one text")
     with pytest.raises(DataError, match="at least one text"):
         Hashing().fit_transform([])
-    with pytest.raises(ParameterError, match="bits of hashing must be a whole number from 1 to 30, but is 31"):
+    with pytest.raises(ParameterError, match="bits of hashing must be an integer from 1 to 30, but is 31"):
         Hashing(bits=31).fit(["red apple"])
     with pytest.raises(NotFittedError):
         Hashing().transform(["red apple"])

@@ -346,9 +346,9 @@ def test_bad_input_is_one_clear_line(name, fitted, data):
     X, Y = inputs(train), train.Y
     with pytest.raises(NotFittedError, match="must be fitted first"):
         made(name).predict_topk(X)
-    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is 0"):
+    with pytest.raises(ParameterError, match="k must be an integer of at least 1, but is 0"):
         model.predict_topk(X, k=0)
-    with pytest.raises(ParameterError, match="k must be a whole number of at least 1, but is True"):
+    with pytest.raises(ParameterError, match="k must be an integer of at least 1, but is True"):
         model.predict_topk(X, k=True)
     if not isinstance(model, Calibrated):
         with pytest.raises(ParameterError, match="a probability needs a method that is calibrated"):

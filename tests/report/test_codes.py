@@ -86,7 +86,7 @@ def test_a_prefix_is_read():
 
 @pytest.mark.parametrize("text", ["13", "-1", "a", "1,,2", "1,2,3,4", "1.5", "²"])
 def test_an_impossible_prefix_is_rejected(text):
-    with pytest.raises(ParameterError, match="at most 3 numbers from 0 to 12 separated by commas, but is"):
+    with pytest.raises(ParameterError, match="at most 3 numbers from 0 to 12 with commas between, but is"):
         parse_prefix(text, CODES)
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.constraints import integer
 from labelspace.errors import ModelError, NotFittedError
 from labelspace.estimator import Estimator, Stateful, learned, param
+from labelspace.parameter_constraints import integer
 from labelspace.store import LoadedBundle, ModelBundle, pack, unpack
 
 

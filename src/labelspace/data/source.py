@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.assemble import assemble
 from labelspace.data.columns import is_table
 from labelspace.data.csvfile import csv_records, open_csv, write_csv
+from labelspace.data.dataset_builder import assemble
 from labelspace.data.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, read_labels
 from labelspace.data.parquet import open_parquet, parquet_records, write_parquet

@@ -9,12 +9,12 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from labelspace.constraints import integer
 from labelspace.errors import require
 from labelspace.estimator import param
 from labelspace.features.base import Features, check_texts, check_training_texts
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels.threads import n_threads
+from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Floats, Progress
 
 EXTRA = "embeddings"

@@ -7,13 +7,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from labelspace.constraints import boolean, integer, one_of
 from labelspace.estimator import learned, param
 from labelspace.features.base import Features, check_texts, check_training_texts
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels.ngrams import hashed_columns
 from labelspace.kernels.tfidf import count_rows
+from labelspace.parameter_constraints import boolean, integer, one_of
 from labelspace.types import Csr, Floats
 
 

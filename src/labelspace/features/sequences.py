@@ -9,7 +9,6 @@ from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from labelspace.constraints import integer
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.base import Features, check_texts, check_training_texts
@@ -18,6 +17,7 @@ from labelspace.features.tokenizer import Analyzer, Spans, character_flags, map_
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
+from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Ints, Longs
 
 PAD: Final = 0

@@ -8,7 +8,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from labelspace.constraints import boolean, integer, one_of, optional
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.base import Features, check_texts, check_training_texts
@@ -18,6 +17,7 @@ from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
+from labelspace.parameter_constraints import boolean, integer, one_of, optional
 from labelspace.types import Csr, Floats, Longs
 
 

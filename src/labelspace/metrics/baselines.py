@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.metrics.checks import checked_counts, checked_k
 from labelspace.metrics.evaluation import DEFAULT_KS, PropensityFrom, evaluate
-from labelspace.metrics.inputs import checked_counts, checked_k
 from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.types import Csr, TopK
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.metrics.checks import checked_k
 from labelspace.metrics.hits import RankedHits
-from labelspace.metrics.inputs import checked_k
 from labelspace.types import Csr, TopK
 
 N_BINS = 15

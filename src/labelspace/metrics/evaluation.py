@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import propensity, ranking
+from labelspace.metrics.checks import checked_k, checked_matrix
 from labelspace.metrics.hits import RankedHits
-from labelspace.metrics.inputs import checked_k, checked_matrix
 from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensity
 from labelspace.types import Csr, Doubles, TopK
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError
+from labelspace.metrics.checks import checked_counts
 from labelspace.metrics.f1 import LabelCounts
-from labelspace.metrics.inputs import checked_counts
 from labelspace.types import Csr, TopK
 
 

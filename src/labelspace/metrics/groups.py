@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
+from labelspace.metrics.checks import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.f1 import LabelCounts, ratio
 from labelspace.metrics.hits import RankedHits, checked_labels
-from labelspace.metrics.inputs import checked_counts, checked_k, checked_matrix, labeled_rows
 from labelspace.types import Bools, Csr, Ints, TopK
 
 NO_GROUP = -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.metrics.inputs import checked_k, checked_matrix, labeled_rows
+from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
 from labelspace.types import Csr, Doubles, Ints, Longs, TopK
 
 

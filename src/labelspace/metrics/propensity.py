@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.metrics.checks import checked_counts
 from labelspace.metrics.hits import RankedHits
-from labelspace.metrics.inputs import checked_counts
 from labelspace.metrics.ranking import discounts
 from labelspace.types import Csr, Doubles, TopK
 

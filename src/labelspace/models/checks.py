@@ -21,7 +21,7 @@ Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views
 def check_k(k: object) -> None:
     """Refuse what is no number of labels to return."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ParameterError(f"k must be a whole number of at least 1, but is {k!r}; ask for k=1 or more")
+        raise ParameterError(f"k must be an integer of at least 1, but is {k!r}; ask for k=1 or more")
 
 
 def check_inputs(X: Inputs) -> Views:
@@ -59,7 +59,7 @@ def check_token_ids(ids: Any, n_tokens: int) -> npt.NDArray[np.int32]:  # noqa: 
     ids = np.asarray(ids)
     if ids.ndim != 2 or ids.dtype.kind not in "iu":
         raise DataError(
-            f"token ids must be a table of whole numbers, but have shape {ids.shape} and type {ids.dtype}; "
+            f"token ids must be a table of integers, but have shape {ids.shape} and type {ids.dtype}; "
             "give what Sequences.transform returned"
         )
     if ids.size and not 0 <= ids.min() <= ids.max() < n_tokens:

@@ -29,7 +29,6 @@ from typing import TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.constraints import integer, one_of, optional, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -43,6 +42,7 @@ from labelspace.labels.tree import PartitionTree, TreeNodes, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.parameter_constraints import integer, one_of, optional, real
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 

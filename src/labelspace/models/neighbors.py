@@ -19,7 +19,6 @@ from itertools import product
 
 import numpy as np
 
-from labelspace.constraints import integer, optional, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows
@@ -28,6 +27,7 @@ from labelspace.labels.voting import count_votes, total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.parameter_constraints import integer, optional, real
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
@@ -98,7 +98,7 @@ class Neighbors(Model):
         self.rows_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
 
     def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
-        """The choices by how well they rank the labels of a sample of training documents, each tagged from all others."""
+        """The choices by how well they rank a sample of training documents, each tagged from all others, best first."""
         rows = np.sort(np.random.default_rng(self.random_state).permutation(X.shape[0])[:SAMPLE])
         near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
         itself = near == rows[:, None]

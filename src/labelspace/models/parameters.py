@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labelspace.constraints import Constraint, boolean, integer, optional, real
 from labelspace.estimator import param
+from labelspace.parameter_constraints import Constraint, boolean, integer, optional, real
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)

@@ -23,7 +23,7 @@ class Popular(Model):
     name = "popular"
     view = BIGRAMS
     title = "Most-Common"
-    choose_when = "as the floor: any method must beat it"
+    choose_when = "you need a baseline: any method must beat it"
 
     share_: Floats = learned()  # (n_labels,) share of the training documents; 0 for a label never seen
 

@@ -26,7 +26,7 @@ class Random(Model):
     name = "random"
     view = BIGRAMS
     title = "Random"
-    choose_when = "as the floor below the floor: what chance gives"
+    choose_when = "you need the lowest baseline: what random labels give"
     random_state: int = parameters.random_state()
 
     seen_: np.ndarray[tuple[int], np.dtype[np.int32]] = learned()  # labels with a training document

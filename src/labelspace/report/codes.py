@@ -39,8 +39,8 @@ def parse_prefix(text: str, codes: Codes) -> list[int]:
     valid = all(part.isascii() and part.isdigit() and int(part) < codes.code_size for part in parts)
     if not valid or len(parts) > codes.code_length:
         raise ParameterError(
-            f"--prefix must be at most {codes.code_length} numbers from 0 to {codes.code_size - 1} separated by commas, "
-            f"but is {text!r}; write for example --prefix 1,0"
+            f"--prefix must be at most {codes.code_length} numbers from 0 to {codes.code_size - 1} with commas "
+            f"between, but is {text!r}; write for example --prefix 1,0"
         )
     return [int(part) for part in parts]
 

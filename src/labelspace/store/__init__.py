@@ -1,6 +1,7 @@
 """Nested state to a folder and back: ``model.json``, ``*.safetensors``, ``labels.jsonl``; never pickled."""
 
-from labelspace.store.folder import (
+from labelspace.store.labels import write_names
+from labelspace.store.model_folder import (
     LABELS,
     check_writable,
     checked_path,
@@ -13,7 +14,6 @@ from labelspace.store.folder import (
     sealed,
     write,
 )
-from labelspace.store.labels import write_names
 from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
 
 __all__ = [

@@ -173,7 +173,7 @@ def test_wrong_layer_sizes_are_refused_in_one_line(key, value):
     with pytest.raises(ParameterError) as error:
         NeuralXC(**{key: value}).check_params()
     message = str(error.value)
-    assert message.startswith(f"{key} of neuralxc must be a whole number of at least 1 and below 2^20, or several")
+    assert message.startswith(f"{key} of neuralxc must be an integer of at least 1 and below 2^20, or several")
     assert f", but is {value!r}; set it so" in message
     assert ("or nothing at all" in message) == (key == "regressor")
     assert "\n" not in message

@@ -26,7 +26,7 @@ NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 
 @dataclass(frozen=True)
 class Forest:
-    """Boosted trees as arrays: node i splits ``column[i]`` at ``threshold[i]``, its children are left[i], left[i] + 1."""
+    """Boosted trees as arrays: node i splits ``column[i]`` at ``threshold[i]`` into left[i] and left[i] + 1."""
 
     roots: Ints  # (n_trees,)
     column: Ints  # (n_nodes,) -1 for a leaf

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from labelspace.constraints import Constraint
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WORDS, View
 from labelspace.models.registry import method
+from labelspace.parameter_constraints import Constraint
 
 MEMBER_PARAMS: dict[str, dict[str, Any]] = {"label_tree": {"tol": 0.3}}
 """Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""

@@ -21,15 +21,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelspace.constraints import integer, optional
 from labelspace.errors import ModelError
 from labelspace.estimator import learned, param
 from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, WORDS, View, Views
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.blend.folds import held_out_folds
 from labelspace.models.blend.gradient_boosting import Forest, fit_forest
 from labelspace.models.blend.members import (
-    FEW_DOCUMENTS,
     MEMBERS,
     Member,
     choose_members,
@@ -42,11 +41,9 @@ from labelspace.models.blend.members import (
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create, method
-from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK
+from labelspace.parameter_constraints import integer, optional
+from labelspace.types import Csr, Dataset, Floats, LabelSpace, Progress, TopK
 
-MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
-FOLDS = 5
-SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
 MAX_LEAVES = 16  # of a tree of the stacking model
 PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
 
@@ -130,7 +127,7 @@ class Blend(Model):
         self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext
     ) -> tuple[Floats, Floats]:
         """Steps 2 and 3: the stacking table of the documents held out, by members trained on the others."""
-        folds = self._folds(Y.shape[0])
+        folds = held_out_folds(Y.shape[0], self.n_folds, self.random_state)
         columns = [np.zeros((0, n_columns(len(members))), np.float32)]
         targets = [np.zeros(0, np.float32)]
         for number, held in enumerate(folds):
@@ -144,16 +141,6 @@ class Blend(Model):
             columns.append(table.columns)
             targets.append(table.targets(Y[held]))
         return np.concatenate(columns), np.concatenate(targets)
-
-    def _folds(self, n: int) -> list[Longs]:
-        """The documents held out: one sample, or all of them fold by fold; none where there is too little to learn."""
-        order = np.random.default_rng(self.random_state).permutation(n)
-        folds = self.n_folds or (FOLDS if n <= MAX_OUT_OF_FOLD else 1)
-        if n < FEW_DOCUMENTS:
-            return []
-        if folds == 1:
-            return [np.sort(order[: min(round(SAMPLE_SHARE * n), MAX_SAMPLE)])]
-        return [np.sort(part) for part in np.array_split(order, min(folds, n))]
 
     def _member_topk(self, views: Views, k: int = 0) -> MemberTopK:
         """What every member predicts: at least twice as many labels as become candidates."""

@@ -18,7 +18,7 @@ phi: document embeddings (batch, dim), V: label embeddings (m, dim), U: label si
    Adam or Adagrad. Learning rates fall linearly to 0.
 8. Put the label embeddings into an index; rank the labels of a document by z.
 
-The cost of a step depends neither on the number of features nor, above ``MAX_UNSAMPLED_LABELS``, on the number of labels.
+The cost of a step does not depend on the number of features, nor above ``MAX_UNSAMPLED_LABELS`` on that of labels.
 
 Where we differ, and why: the paper has no biases; binary cross-entropy, which we add, needs them, and with embeddings
 of length 1 nothing else distinguishes a frequent label from a rare one. All labels of a document count in it and in
@@ -33,7 +33,6 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
-from labelspace.constraints import boolean, integer, one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -50,6 +49,7 @@ from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.regularizers import regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
+from labelspace.parameter_constraints import boolean, integer, one_of, real
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import run_epochs
 from labelspace.training.losses import sigmoid

@@ -35,7 +35,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import integer, layer_sizes, one_of, parse_layer_sizes, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
@@ -49,6 +48,7 @@ from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_
 from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
 from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
 from labelspace.models.hierarchicalxc.node_targets import NodeTargets
+from labelspace.parameter_constraints import integer, layer_sizes, one_of, parse_layer_sizes, real
 from labelspace.training.autoencoder import (
     LearningRates,
     QuantizedEncoder,

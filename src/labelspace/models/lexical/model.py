@@ -15,7 +15,7 @@
 Without training documents, steps 4 and 5 leave the measured weights as they are: zero-shot tagging.
 
 Where we differ from Maui, MLLM and STWFSA, and why: they learn one classifier over all labels from the features of a
-match, so a label whose name misleads stays misjudged. Step 5 gives each label a correction of its own, yet a label never
+match, so a label whose name misleads stays misjudged. Step 5 corrects each label by its own record, yet a label never
 seen keeps the prior, so new labels are suggested from their names.
 """
 
@@ -29,7 +29,6 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.constraints import one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.tokenizer import map_blocks
@@ -51,6 +50,7 @@ from labelspace.kernels.phrase_matching import (
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrases import index_phrases, read_stems
+from labelspace.parameter_constraints import one_of, real
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
 
@@ -163,8 +163,8 @@ class Lexical(Model):
         def find(start: int, stop: int) -> None:
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
             topk_matches(
-                lookup_stems(stems, phrases), forms, ends, phrases, empty_scratch(phrases, self.n_labels_), self.log_odds_,
-                self.shift_, out.labels[start:stop], out.scores[start:stop],
+                lookup_stems(stems, phrases), forms, ends, phrases, empty_scratch(phrases, self.n_labels_),
+                self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 
         map_blocks(find, list(map(len, texts)))

@@ -43,7 +43,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
@@ -54,6 +53,7 @@ from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
+from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.training.autoencoder import (
     LearningRates,
     QuantizedEncoder,

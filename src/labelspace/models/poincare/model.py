@@ -41,7 +41,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
-from labelspace.constraints import Constraint, integer, one_of, optional, real
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -55,6 +54,7 @@ from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBal
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import Learner, TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
+from labelspace.parameter_constraints import Constraint, integer, one_of, optional, real
 from labelspace.training.early_stopping import VALIDATION_K
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
@@ -124,7 +124,7 @@ class Poincare(Model):
     theta_: Int8s = learned()  # (n_estimators, n_features, embedding_dim)
     theta_scales_: Floats = learned()  # (n_estimators, n_features)
     document_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner; ids are rows of Y_
-    label_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner: the labels with a training document
+    label_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner: labels with a training document
     Y_: Csr = learned()  # (n_documents, n_labels)
     vote_weights_: VoteWeights = learned(VoteWeights)
     report_: dict[str, Any] = learned()

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.constraints import Constraint, integer, one_of
 from labelspace.errors import DataError, require
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -42,6 +41,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels
+from labelspace.parameter_constraints import Constraint, integer, one_of
 from labelspace.types import Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch

@@ -33,7 +33,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import Constraint, integer, optional, real
 from labelspace.errors import ParameterError, require
 from labelspace.estimator import learned, param
 from labelspace.features.views import TEXT
@@ -43,6 +42,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
+from labelspace.parameter_constraints import Constraint, integer, optional, real
 from labelspace.types import Csr, LabelSpace, TopK
 
 if TYPE_CHECKING:

@@ -35,7 +35,6 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.constraints import integer, one_of, real
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -54,6 +53,7 @@ from labelspace.models.treespace.layout import LevelLayout, level_dims
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.training import TrainingSet
 from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
+from labelspace.parameter_constraints import integer, one_of, real
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows

@@ -50,15 +50,15 @@ def real(
 
 
 def integer(at_least: int, at_most: int | None = None) -> Constraint:
-    """A whole number within bounds.
+    """An integer within bounds.
 
     >>> integer(1, at_most=16).text
-    'a whole number from 1 to 16'
+    'an integer from 1 to 16'
     """
     largest = MAX_INTEGER - 1 if at_most is None else at_most
-    text = f"a whole number of at least {at_least} and below 2^31"
+    text = f"an integer of at least {at_least} and below 2^31"
     if at_most is not None:
-        text = f"a whole number from {at_least} to {at_most}"
+        text = f"an integer from {at_least} to {at_most}"
 
     def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
         return isinstance(value, Integral) and _is_number(value) and at_least <= int(value) <= largest
@@ -82,8 +82,8 @@ def optional(constraint: Constraint) -> Constraint:
 
 
 def layer_sizes(min_layers: int = 1) -> Constraint:
-    """Units of hidden layers: a whole number, or several as text with commas between."""
-    text = "a whole number of at least 1 and below 2^20, or several with commas between, as in 512,256"
+    """Units of hidden layers: an integer, or several as text with commas between."""
+    text = "an integer of at least 1 and below 2^20, or several with commas between, as in 512,256"
 
     def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
         if type(value) is bool or not isinstance(value, (Integral, str)):

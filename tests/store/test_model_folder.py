@@ -8,7 +8,7 @@ import labelspace
 from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.models.registry import create
-from labelspace.store import folder as folder_module
+from labelspace.store import model_folder as folder_module
 
 
 @pytest.fixture

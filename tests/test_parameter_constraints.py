@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from labelspace.constraints import (
+from labelspace.errors import ParameterError
+from labelspace.parameter_constraints import (
     Constraint,
     boolean,
     integer,
@@ -11,7 +12,6 @@ from labelspace.constraints import (
     parse_layer_sizes,
     real,
 )
-from labelspace.errors import ParameterError
 
 NO_NUMBERS = ["2", None, True, float("nan"), float("inf"), 10**40]
 
@@ -50,7 +50,7 @@ def test_constraints_hold_for_what_they_say(constraint, good, bad):
         (real(), "a number"),
         (real(at_least=0), "at least 0"),
         (real(above=0, at_most=2.5), "above 0 and at most 2.5"),
-        (integer(1), "a whole number of at least 1 and below 2^31"),
+        (integer(1), "an integer of at least 1 and below 2^31"),
         (one_of("a", 2), "one of a, 2"),
         (boolean(), "one of True, False"),
         (optional(real(above=0)), "none, or above 0"),

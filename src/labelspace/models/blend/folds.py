@@ -1,0 +1,27 @@
+"""Which training documents are held out of the members' training, for the stacking model to learn from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labelspace.types import Longs
+
+MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
+MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
+FOLDS = 5
+SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
+
+
+def held_out_folds(n: int, n_folds: int | None, random_state: int) -> list[Longs]:
+    """The rows held out of n documents: one sample, or all of them fold by fold; none where documents are too few.
+
+    >>> [len(rows) for rows in held_out_folds(103, None, 0)], held_out_folds(40, None, 0)
+    ([21, 21, 21, 20, 20], [])
+    """
+    order = np.random.default_rng(random_state).permutation(n)
+    folds = n_folds or (FOLDS if n <= MAX_OUT_OF_FOLD else 1)
+    if n < MIN_DOCUMENTS:
+        return []
+    if folds == 1:
+        return [np.sort(order[: min(round(SAMPLE_SHARE * n), MAX_SAMPLE)])]
+    return [np.sort(rows) for rows in np.array_split(order, min(folds, n))]
