@@ -78,6 +78,12 @@ def test_ready_made_features_need_no_texts(data, tmp_path):
         loaded.tag("w1 w2")
 
 
+def test_a_method_that_reads_texts_refuses_features(data):
+    train, _ = data
+    with pytest.raises(DataError, match="lexical reads texts, but the data holds ready-made features; give a file"):
+        Tagger("lexical").fit_dataset(Dataset(train.Y, train.labels, X=train.X))
+
+
 def test_validation_documents_go_through_the_same_features():
     seen = {}
 

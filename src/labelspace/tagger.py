@@ -102,8 +102,12 @@ class Tagger:
         self.columns_, self.features_ = train.columns, None
         inputs: Inputs = train.inputs
         if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
+            if train.texts is None:
+                raise DataError(
+                    f"{self.model.name} reads texts, but the data holds ready-made features; give a file with texts"
+                )
             self.features_ = ViewTransformer(self.views(train))
-            inputs = self.features_.fit_transform(train.texts or [], cache=cache, progress=progress)
+            inputs = self.features_.fit_transform(train.texts, cache=cache, progress=progress)
         self.model.fit(
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
             label_features=self._label_features(train.labels), checkpoint=checkpoint,
