@@ -213,11 +213,7 @@ class Tagger:
         return self.tag_batch([text], k, min_probability, consistent)[0]
 
     def tag_batch(
-        self,
-        texts: Inputs | Sequence[Text],
-        k: int = 5,
-        min_probability: float | None = None,
-        consistent: bool = False,
+        self, texts: Inputs | Sequence[Text], k: int = 5, min_probability: float | None = None, consistent: bool = False
     ) -> list[Tags]:
         """The k best labels of each text."""
         return self.named(self.predict_topk(texts, k, min_probability=min_probability, consistent=consistent))

@@ -91,10 +91,7 @@ def one_line(err):
         (["n_estimators=0"], "n_estimators of secseq must be an integer of at least 1"),
         (["encoder=lstm"], "encoder of secseq must be one of bag, convolution, gru, but is 'lstm'"),
         (["learning_rate=1e29"], "weights must stay finite in training, but the norm of a gradient is "),
-        (
-            ["feature_learning_rate=1e29"],
-            "weights must stay finite in training, but the norm of a gradient is ",
-        ),
+        (["feature_learning_rate=1e29"], "weights must stay finite in training, but the norm of a gradient is "),
     ],
 )
 def test_a_bad_setting_is_one_line_and_writes_nothing(run, texts, settings, message):
@@ -112,11 +109,7 @@ def test_features_are_not_set_for_an_encoder_that_reads_words(run, texts):
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("encoder=gru", "features"),
-        ("label_vectors=text", "labels are numbered, as in '0'"),
-    ],
+    ("setting", "message"), [("encoder=gru", "features"), ("label_vectors=text", "labels are numbered, as in '0'")]
 )
 def test_an_encoder_of_words_needs_texts_and_text_vectors_need_names(run, features, setting, message):
     code, out, err = run("train", features, "--method", "secseq", *CODED, "--set", setting, "--out", "model")

@@ -112,8 +112,7 @@ def test_standard_input(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [("a.jsonl", '{"id": "x", "text": "one", "labels": 3}\n'), ("a.csv", "labels,text,id\n[,one,x\n")],
+    ("name", "text"), [("a.jsonl", '{"id": "x", "text": "one", "labels": 3}\n'), ("a.csv", "labels,text,id\n[,one,x\n")]
 )
 def test_other_formats_stream_with_labels_left_aside(tmp_path, name, text):
     (tmp_path / name).write_text(text)

@@ -42,21 +42,11 @@ def lines(folder, *rows, name="products.jsonl"):
 
 def test_rows_become_texts_and_labels(tmp_path):
     data = read_dataset(table(tmp_path), columns=COLUMNS)
-    assert data.texts == [
-        "title: Green tea; price: 119",
-        "title: Black tea",
-        "title: Cola, 2 l; price: 30.5",
-        "",
-    ]
+    assert data.texts == ["title: Green tea; price: 119", "title: Black tea", "title: Cola, 2 l; price: 30.5", ""]
     assert data.ids == ["a", "b", "c", "d"]
     assert data.labels.names == ["brand: Coke", "brand: Tata", "L0: Drinks", "L0: Food", "L1: Soda", "L1: Tea"]
     assert data.labels.synonyms == [["Coke"], ["Tata"], ["Drinks"], ["Food"], ["Soda"], ["Tea"]]
-    assert data.Y.toarray().tolist() == [
-        [0, 1, 1, 0, 0, 1],
-        [0, 0, 1, 0, 0, 1],
-        [1, 0, 1, 0, 1, 0],
-        [0, 0, 0, 1, 0, 0],
-    ]
+    assert data.Y.toarray().tolist() == [[0, 1, 1, 0, 0, 1], [0, 0, 1, 0, 0, 1], [1, 0, 1, 0, 1, 0], [0, 0, 0, 1, 0, 0]]
     assert data.labels.hierarchy.edges.tolist() == [[4, 2], [5, 2]]
     assert data.columns == data.rows([0]).columns == COLUMNS
 

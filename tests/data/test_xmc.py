@@ -52,10 +52,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "",
-            r"a\.txt:1: expected a header of three integers \(documents, features, labels\), but found ''; write",
-        ),
+        ("", r"a\.txt:1: expected a header of three integers \(documents, features, labels\), but found ''; write"),
         (
             "just a text\nof lines",
             r"a\.txt:1: expected a header of .*, but found 'just a text'; .*\.txt is the format of the Extreme",

@@ -50,12 +50,7 @@ def test_a_case_by_hand():
     ids = sequences.fit_transform(CORPUS)
     # the: 3 times; cat, dog, mice: 2 each; saw, km, h: once each, not in the vocabulary
     assert sequences.tokens() == ["<pad>", "<unknown>", "<number>", "the", "cat", "dog", "mice"]
-    assert ids.tolist() == [
-        [3, 4, 1, 2, 6, 0, 0],
-        [0, 0, 0, 0, 0, 0, 0],
-        [3, 5, 3, 5, 2, 1, 1],
-        [4, 2, 6, 0, 0, 0, 0],
-    ]
+    assert ids.tolist() == [[3, 4, 1, 2, 6, 0, 0], [0, 0, 0, 0, 0, 0, 0], [3, 5, 3, 5, 2, 1, 1], [4, 2, 6, 0, 0, 0, 0]]
     assert sequences.n_tokens == 7
     assert sequences.transform(["Mice? 7 mice"]).tolist() == [[6, 2, 6]]
 

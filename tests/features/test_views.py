@@ -93,8 +93,7 @@ def test_a_setting_that_no_view_has_is_an_error():
 
 
 @pytest.mark.parametrize(
-    ("features", "params", "said"),
-    [("hashing", {}, "features is set"), (None, {"bits": 9}, r"features\.bits is set")],
+    ("features", "params", "said"), [("hashing", {}, "features is set"), (None, {"bits": 9}, r"features\.bits is set")]
 )
 def test_a_method_that_reads_texts_has_no_features_to_choose(features, params, said):
     with pytest.raises(ParameterError, match=f"^lexical reads texts itself, but {said}; leave it out, or choose"):

@@ -23,11 +23,7 @@ class Case:
 
     def reordered(self, order):
         return Case(
-            self.Y[order],
-            TopK(self.topk.labels[order], self.topk.scores[order]),
-            self.k,
-            self.counts,
-            self.n_documents,
+            self.Y[order], TopK(self.topk.labels[order], self.topk.scores[order]), self.k, self.counts, self.n_documents
         )
 
 

@@ -81,8 +81,7 @@ def main() -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         fail(
-            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); check it",
-            2,
+            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); check it", 2
         )
     except MemoryError:
         fail(

@@ -36,8 +36,7 @@ OutputColumns = Annotated[
     ),
 ]
 Consistent = Annotated[
-    bool,
-    typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it."),
+    bool, typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it.")
 ]
 TopKOption = Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]

@@ -83,8 +83,7 @@ def show_codes(
         int, typer.Option("--limit", min=0, help="Maximum number of codes to show per tree; 0 for all.")
     ] = 50,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write all codes as TSV: tree, code, label."),
+        Path | None, typer.Option("--out", metavar="FILE", help="Write all codes as TSV: tree, code, label.")
     ] = None,
     as_json: Annotated[
         bool,

@@ -26,8 +26,7 @@ def predict(
     ] = None,
     k: TopKOption = 5,
     min_probability: Annotated[
-        float | None,
-        typer.Option("--min-probability", metavar="P", help="Leave out labels with a lower probability."),
+        float | None, typer.Option("--min-probability", metavar="P", help="Leave out labels with a lower probability.")
     ] = None,
     consistent: Consistent = False,
     as_json: Json = False,

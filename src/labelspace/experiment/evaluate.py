@@ -76,13 +76,7 @@ def evaluate(
 
 
 def by_hierarchy(
-    Y: Csr,
-    top: TopK,
-    deep: TopK,
-    hierarchy: Hierarchy,
-    counts: Longs,
-    ks: Sequence[int],
-    least: float | None = None,
+    Y: Csr, top: TopK, deep: TopK, hierarchy: Hierarchy, counts: Longs, ks: Sequence[int], least: float | None = None
 ) -> dict[str, Any]:
     """The figures that a hierarchy of the labels makes possible, in percent.
 

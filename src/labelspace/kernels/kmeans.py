@@ -14,14 +14,7 @@ from labelspace.types import Floats, Ints, Longs
 
 @njit(cache=True, nogil=True)
 def balanced_2means(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    members: Ints,
-    first_half: int,
-    max_iter: int,
-    seed: int,
-    sums: Floats,
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, seed: int, sums: Floats
 ) -> None:
     """Reorder ``members`` (unit rows of a CSR matrix) so that the first ``first_half`` of them are one cluster.
 
@@ -121,14 +114,7 @@ def partition_by_side(members: Ints, side: Int8s, first_half: int) -> None:
 
 @njit(cache=True, nogil=True)
 def kmeans(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    members: Ints,
-    k: int,
-    max_iter: int,
-    seed: int,
-    n_columns: int,
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, k: int, max_iter: int, seed: int, n_columns: int
 ) -> Longs:
     """Reorder ``members`` (unit rows of a CSR matrix) cluster by cluster, and return the cluster sizes.
 

@@ -38,11 +38,7 @@ DEFAULT_A, DEFAULT_B = PRESETS["default"]
 
 
 def inverse_propensity(
-    counts: npt.ArrayLike,
-    n_documents: int,
-    A: float = DEFAULT_A,
-    B: float = DEFAULT_B,
-    n_labels: int | None = None,
+    counts: npt.ArrayLike, n_documents: int, A: float = DEFAULT_A, B: float = DEFAULT_B, n_labels: int | None = None
 ) -> Doubles:
     """The weight 1/p_l of each label, at least 1: the rarer the label, the larger.
 

@@ -45,8 +45,7 @@ def test_its_weights_grow_with_the_number_of_labels(few):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("encoder", "label_order"),
-    [("bag", "frequent"), ("bag", "rare"), ("bag", "random"), ("convolution", "frequent")],
+    ("encoder", "label_order"), [("bag", "frequent"), ("bag", "rare"), ("bag", "random"), ("convolution", "frequent")]
 )
 def test_planted_labels_are_predicted_with_any_label_order(documents, tmp_path, encoder, label_order):
     train, test = documents

@@ -5,12 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.text2text.constrained_decoding import (  # noqa: E402
-    PrefixTrie,
-    TokenEmbeddings,
-    beam_search,
-    sequence_loss,
-)
+from labelspace.models.text2text.constrained_decoding import PrefixTrie, TokenEmbeddings, beam_search, sequence_loss  # noqa: E402
 from labelspace.models.text2text.t5 import T5, T5Config  # noqa: E402
 
 START = 9
