@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from labelspace.errors import NotFittedError, ParameterError
-from labelspace.parameter_constraints import Constraint
+from labelspace.parameter_constraints import Constraint, optional
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,10 @@ class Learned:
 def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: ANN401 - parameters are of any type
     """Declare a parameter of a class.
 
-    As in ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``.
+    As in ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``. None as the default may be given
+    too.
     """
-    return Param(default, constraint, meaning)
+    return Param(default, optional(constraint) if default is None else constraint, meaning)
 
 
 def learned(part: type | Callable[[str], type] | None = None, *, saved: bool = True) -> Any:  # noqa: ANN401 - of any type

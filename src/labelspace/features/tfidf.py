@@ -17,7 +17,7 @@ from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
-from labelspace.parameter_constraints import boolean, integer, one_of, optional
+from labelspace.parameter_constraints import boolean, integer, one_of
 from labelspace.types import Csr, Floats, Longs
 
 
@@ -47,7 +47,7 @@ class Tfidf(Features):
     max_n: int = param(5, integer(1), "Characters in the longest n-gram.")
     sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
     min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
-    max_features: int | None = param(None, optional(integer(1)), "Keep at most this many n-grams, the most frequent.")
+    max_features: int | None = param(None, integer(1), "Keep at most this many n-grams, the most frequent.")
 
     word_bytes_: Bytes = learned()  # UTF-8 of the words of all n-grams, in alphabetical order
     word_offsets_: Longs = learned()  # (n_words + 1,)

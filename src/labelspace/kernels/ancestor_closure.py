@@ -49,16 +49,9 @@ def insert_label(
 
 @njit(cache=True, nogil=True)
 def include_ancestors(
-    labels: Ints,
-    scores: Floats,
-    starts: IntArray,
-    ancestors: IntArray,
-    levels: Ints,
-    start: int,
-    stop: int,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+    labels: Ints, scores: Floats, starts: IntArray, ancestors: IntArray, levels: Ints, start: int, stop: int,
+    out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
     """Close the lists of rows start..stop, which are sorted best first, and cut them to the width of the outputs.
 
     The ancestors of label l are ancestors[starts[l] : starts[l + 1]]. Outputs are filled with -1 and -inf beforehand.

@@ -70,18 +70,9 @@ def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Lon
 
 @njit(cache=True, nogil=True)
 def child_margins(
-    data: Floats,
-    indices: Ints,
-    w_data: Floats,
-    w_indices: Ints,
-    w_indptr: Ints,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    nodes: Ints,
-    shift: Longs,
-    margins: Floats,
-) -> Floats:
+    data: Floats, indices: Ints, w_data: Floats, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
+    last_child: Ints, nodes: Ints, shift: Longs, margins: Floats,
+) -> Floats:  # fmt: skip
     """The margins of the children of some nodes, sorted by node, for one document.
 
     Child c of nodes[i] is at shift[i] + c of the result: ``margins``, or a larger array if that is too short.
@@ -103,22 +94,10 @@ def child_margins(
 
 @njit(cache=True, nogil=True)
 def advance_beams(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    start: int,
-    stop: int,
-    w_data: Floats,
-    w_indices: Ints,
-    w_indptr: Ints,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    power: float,
-    beams: Ints,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
+    w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, power: float, beams: Ints,
     beam_scores: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Move the beams of rows start..stop of X one level down, in place; leaves are dropped.
 
     ``beams`` and ``beam_scores`` (n, beam_size) hold nodes and log scores, padded with -1 and -inf.
@@ -146,22 +125,10 @@ def advance_beams(
 
 @njit(cache=True, nogil=True)
 def expand_beam(
-    nodes: Ints,
-    scores: Floats,
-    width: int,
-    margins: Floats,
-    shift: Longs,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    power: float,
-    min_log_activation: float,
-    next_nodes: Ints,
-    next_scores: Floats,
-    leaf_labels: Ints,
-    leaf_scores: Floats,
-    n_leaves: int,
-) -> tuple[int, int]:
+    nodes: Ints, scores: Floats, width: int, margins: Floats, shift: Longs, first_child: Ints, last_child: Ints,
+    label: Ints, power: float, min_log_activation: float, next_nodes: Ints, next_scores: Floats, leaf_labels: Ints,
+    leaf_scores: Floats, n_leaves: int,
+) -> tuple[int, int]:  # fmt: skip
     """Replace a beam of ``width`` nodes and log scores by their children, in place; leaves go to ``leaf_labels``.
 
     ``margins`` are those of ``child_margins``; children with a log activation below ``min_log_activation`` are pruned.
@@ -189,25 +156,10 @@ def expand_beam(
 
 @njit(cache=True, nogil=True)
 def beam_search(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    start: int,
-    stop: int,
-    w_data: Floats,
-    w_indices: Ints,
-    w_indptr: Ints,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    roots: Ints,
-    beam_size: int,
-    power: float,
-    min_log_activation: float,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
+    w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, roots: Ints, beam_size: int,
+    power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
     """The top labels of rows start..stop of X; a label's score is the mean over trees of the product along its path.
 
     Node n has the children ``first_child[n]`` to ``last_child[n]`` - 1; children have larger numbers than their parent
@@ -248,16 +200,9 @@ def beam_search(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def dense_margins(
-    code: Floats,
-    weights: Table,
-    scales: Floats,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    nodes: Ints,
-    shift: Longs,
-    margins: Floats,
-) -> Floats:
+    code: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, nodes: Ints,
+    shift: Longs, margins: Floats,
+) -> Floats:  # fmt: skip
     """``child_margins`` for a dense row (width,): ``weights`` (n_nodes, width) times a scale per node, plus bias."""
     margins = layout_children(first_child, last_child, nodes, shift, margins)
     for i, node in enumerate(nodes):
@@ -271,19 +216,9 @@ def dense_margins(
 
 @njit(cache=True, nogil=True)
 def dense_beam_search(
-    codes: Floats,
-    weights: Table,
-    scales: Floats,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    beam_size: int,
-    power: float,
-    min_log_activation: float,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+    codes: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, label: Ints,
+    beam_size: int, power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
     """``beam_search`` in one tree for dense rows (n, width): the top labels of each, by the product along a path."""
     nodes, scores, shift = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32), np.empty(beam_size, np.int64)
     next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)

@@ -33,19 +33,9 @@ def softmax_log_odds(scores: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def digit_scores(
-    a: Floats,
-    node: int,
-    outputs: Floats,
-    gates: Floats,
-    gate: Ints,
-    digit: Ints,
-    prior: Floats,
-    fixed: Floats,
-    first: int,
-    last: int,
-    gated: Floats,
-    out: Floats,
-) -> None:
+    a: Floats, node: int, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
+    first: int, last: int, gated: Floats, out: Floats,
+) -> None:  # fmt: skip
     """The scores of children first..last of a node, for outputs (width, hidden) of its level. ``gated`` is scratch."""
     if gate[node] >= 0:
         gate_vector = gates[gate[node]]
@@ -60,21 +50,10 @@ def digit_scores(
 
 @njit(cache=True, nogil=True)
 def search_codes(
-    documents: Floats,
-    outputs: Floats,
-    gates: Floats,
-    gate: Ints,
-    digit: Ints,
-    prior: Floats,
-    fixed: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    softmax: bool,
-    beam_size: int,
-    out_labels: Ints,
+    documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
+    first_child: Ints, last_child: Ints, label: Ints, softmax: bool, beam_size: int, out_labels: Ints,
     out_scores: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """The top labels of each document (n, hidden), by the product of the probabilities of their digits.
 
     The digits after a prefix are one choice if ``softmax``, else independent (sigmoid).
@@ -126,22 +105,10 @@ def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, 
 
 @njit(cache=True, nogil=True)
 def sample_codes(
-    documents: Floats,
-    outputs: Floats,
-    gates: Floats,
-    gate: Ints,
-    digit: Ints,
-    prior: Floats,
-    fixed: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    softmax: bool,
-    n_samples: int,
-    seed: int,
-    out_labels: Ints,
+    documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
+    first_child: Ints, last_child: Ints, label: Ints, softmax: bool, n_samples: int, seed: int, out_labels: Ints,
     out_scores: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """``search_codes`` by sampling: labels are scored by the share of the ``n_samples`` samples that contain them.
 
     Random numbers depend on the sample and the node only, so they are the same for all documents.

@@ -30,20 +30,9 @@ def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
 
 @njit(cache=True, nogil=True)
 def solve_squared_hinge(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    norms: Floats,
-    positive: npt.NDArray[np.bool_],
-    bias: float,
-    C: float,
-    tolerance: float,
-    max_iter: int,
-    seed: int,
-    w: Floats,
-    alpha: Floats,
-    order: Ints,
-) -> int:
+    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: npt.NDArray[np.bool_], bias: float,
+    C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
+) -> int:  # fmt: skip
     """Fit one label into ``w`` (D + 1, zeros); ``alpha`` and ``order`` (n) are scratch. Returns the iterations made."""
     n = len(norms)
     diagonal = np.float32(0.5 / C)
@@ -96,20 +85,9 @@ def solve_squared_hinge(
 
 @njit(cache=True, nogil=True)
 def solve_logistic(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    norms: Floats,
-    positive: npt.NDArray[np.bool_],
-    bias: float,
-    C: float,
-    tolerance: float,
-    max_iter: int,
-    seed: int,
-    w: Floats,
-    alpha: Floats,
-    order: Ints,
-) -> int:
+    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: npt.NDArray[np.bool_], bias: float,
+    C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
+) -> int:  # fmt: skip
     """``solve_squared_hinge`` for the logistic loss: each alpha is between 0 and C, found by a few Newton steps."""
     n, bias_index = len(norms), len(w) - 1
     state = initial_state(seed)

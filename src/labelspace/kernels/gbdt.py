@@ -58,15 +58,9 @@ def best_split(histogram: npt.NDArray[np.float64], min_samples_leaf: int, l2: fl
 
 @njit(cache=True, nogil=True)
 def grow_tree(
-    binned: Bytes,
-    gradient: Floats,
-    hessian: Floats,
-    max_leaves: int,
-    min_samples_leaf: int,
-    l2: float,
-    learning_rate: float,
-    margin: Floats,
-) -> tuple[Ints, Ints, Ints, Floats]:
+    binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_samples_leaf: int, l2: float,
+    learning_rate: float, margin: Floats,
+) -> tuple[Ints, Ints, Ints, Floats]:  # fmt: skip
     """Grow one tree, the leaf of highest gain first, and add its values to the rows' ``margin``.
 
     Returns column, bin, left child and value of each node. The histogram of the larger child is parent minus smaller.
@@ -128,16 +122,9 @@ def grow_tree(
 
 @njit(cache=True, nogil=True)
 def forest_scores(
-    F: Floats,
-    start: int,
-    stop: int,
-    roots: Ints,
-    column: Ints,
-    threshold: Floats,
-    left: Ints,
-    value: Floats,
+    F: Floats, start: int, stop: int, roots: Ints, column: Ints, threshold: Floats, left: Ints, value: Floats,
     out: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Add the leaf values of rows start..stop of F to ``out``, tree by tree, so that a tree stays in the cache."""
     for root in roots:
         for row in range(start, stop):

@@ -14,15 +14,9 @@ ROUNDING = 1e-5  # tolerance for float32 sums against a bound
 
 @njit(cache=True, nogil=True)
 def score_rare_features(
-    data: Floats,
-    features: Ints,
-    index_data: Floats,
-    index_rows: Ints,
-    index_indptr: Ints,
-    sums: Floats,
-    rows: Ints,
-    row_sums: Floats,
-) -> int:
+    data: Floats, features: Ints, index_data: Floats, index_rows: Ints, index_indptr: Ints, sums: Floats,
+    rows: Ints, row_sums: Floats,
+) -> int:  # fmt: skip
     """Inner products of a query with the indexed rows that share a rare feature with it; returns how many there are.
 
     Fills the front of ``rows`` and ``row_sums``; ``sums`` (n_indexed) is scratch, all zeros before and after.
@@ -53,17 +47,9 @@ def score_rare_features(
 
 @njit(cache=True, nogil=True)
 def nearest_to_query(
-    query: Floats,
-    common: Floats,
-    common_norms: Floats,
-    max_common_norm: float,
-    n_candidates: int,
-    rows: Ints,
-    row_sums: Floats,
-    sums: Floats,
-    neighbors: Ints,
-    similarities: Floats,
-) -> None:
+    query: Floats, common: Floats, common_norms: Floats, max_common_norm: float, n_candidates: int, rows: Ints,
+    row_sums: Floats, sums: Floats, neighbors: Ints, similarities: Floats,
+) -> None:  # fmt: skip
     """The indexed rows with the largest inner product with one query, best first; only positive ones count.
 
     Common features are stored densely (``common``, n_indexed x n_common) and not read for every row: they add at most
@@ -103,20 +89,10 @@ def nearest_to_query(
 
 @njit(cache=True, nogil=True)
 def nearest_rows(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    start: int,
-    stop: int,
-    index_data: Floats,
-    index_rows: Ints,
-    index_indptr: Ints,
-    common_column: Ints,
-    common: Floats,
-    common_norms: Floats,
-    neighbors: Ints,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index_data: Floats, index_rows: Ints,
+    index_indptr: Ints, common_column: Ints, common: Floats, common_norms: Floats, neighbors: Ints,
     similarities: Floats,
-) -> None:
+) -> None:  # fmt: skip
     """Nearest indexed rows of the rows start..stop of a CSR matrix.
 
     The indexed matrix has two parts: rare features as CSC (index_...), common ones dense (n_indexed, n_common) with

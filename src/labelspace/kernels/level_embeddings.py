@@ -78,17 +78,9 @@ def norm(vector: Floats) -> float:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def add_child_gradient(
-    document: Floats,
-    vector: Floats,
-    bias: float,
-    is_positive: bool,
-    weight: float,
-    r: float,
-    e: float,
-    ball: bool,
-    gradient: Floats,
-    document_gradient: Floats,
-) -> tuple[np.float32, np.float32, np.float32]:
+    document: Floats, vector: Floats, bias: float, is_positive: bool, weight: float, r: float, e: float,
+    ball: bool, gradient: Floats, document_gradient: Floats,
+) -> tuple[np.float32, np.float32, np.float32]:  # fmt: skip
     """The error of one document at one child, and the derivatives by the norms r and e of their vectors in the ball.
 
     Adds to the gradients by the child's vector and by the document's vector.
@@ -201,24 +193,10 @@ def relu_matmul(hidden: Floats, weights: Floats, out: Floats) -> None:
 
 @njit(cache=True, nogil=True, fastmath=True)
 def level_beam_search(
-    documents: Floats,
-    lengths: Floats,
-    vectors: Flat,
-    scales: Floats,
-    node_lengths: Floats,
-    bias: Floats,
-    first_child: Ints,
-    last_child: Ints,
-    label: Ints,
-    level: Ints,
-    offset: Longs,
-    width: Ints,
-    doc_offset: Ints,
-    ball: bool,
-    beam_size: int,
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+    documents: Floats, lengths: Floats, vectors: Flat, scales: Floats, node_lengths: Floats, bias: Floats,
+    first_child: Ints, last_child: Ints, label: Ints, level: Ints, offset: Longs, width: Ints, doc_offset: Ints,
+    ball: bool, beam_size: int, out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
     """The top labels of each document, level by level, expanding the ``beam_size`` best nodes of each.
 
     A node's score is the log of the product of the probabilities along its path; nodes of any level may have labels.

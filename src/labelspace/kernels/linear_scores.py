@@ -12,19 +12,9 @@ from labelspace.types import Floats, Ints
 
 @njit(cache=True, nogil=True)
 def linear_topk(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    start: int,
-    stop: int,
-    w_data: Floats,
-    w_indices: Ints,
-    w_indptr: Ints,
-    bias: Floats,
-    allowed: npt.NDArray[np.bool_],
-    out_labels: Ints,
-    out_scores: Floats,
-) -> None:
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
+    w_indptr: Ints, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
+) -> None:  # fmt: skip
     """Rows start..stop of X times W (n_features, n_labels, CSR), plus bias: the top k of the allowed labels.
 
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.

@@ -268,17 +268,9 @@ def lookup_stems(stems: Offsets, phrases: Phrases) -> Ids:
 
 @njit(cache=True, nogil=True)
 def count_matches(
-    words: Ids,
-    forms: Offsets,
-    ends: Offsets,
-    truth: Ids,
-    truth_ends: Offsets,
-    phrases: Phrases,
-    scratch: Scratch,
-    priors: Offsets,
-    by_bucket: Offsets,
-    by_label: Offsets,
-) -> None:
+    words: Ids, forms: Offsets, ends: Offsets, truth: Ids, truth_ends: Offsets, phrases: Phrases, scratch: Scratch,
+    priors: Offsets, by_bucket: Offsets, by_label: Offsets,
+) -> None:  # fmt: skip
     """Count matches and correct matches per kind of evidence.
 
     Args:
@@ -318,16 +310,9 @@ def count_matches(
 
 @njit(cache=True, nogil=True)
 def topk_matches(
-    words: Ids,
-    forms: Offsets,
-    ends: Offsets,
-    phrases: Phrases,
-    scratch: Scratch,
-    log_odds: Floats,
-    shift: Floats,
-    labels: Ids,
-    scores: Floats,
-) -> None:
+    words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, scratch: Scratch, log_odds: Floats, shift: Floats,
+    labels: Ids, scores: Floats,
+) -> None:  # fmt: skip
     """The top labels of each document into rows of ``labels`` and ``scores``, best first.
 
     The score is the sigmoid of the bucket's ``log_odds`` plus the label's ``shift`` at the bucket's level.

@@ -11,15 +11,9 @@ from labelspace.types import Ints, Longs
 
 @njit(cache=True, nogil=True)
 def sample_walks(
-    doc_labels: Ints,
-    doc_starts: Ints,
-    label_docs: Ints,
-    label_starts: Ints,
-    ends: Longs,
-    first_labels: Ints,
-    seed: int,
-    out: Ints,
-) -> None:
+    doc_labels: Ints, doc_starts: Ints, label_docs: Ints, label_starts: Ints, ends: Longs, first_labels: Ints,
+    seed: int, out: Ints,
+) -> None:  # fmt: skip
     """One walk from each of ``first_labels``; ``out`` (n, length) gets its labels. Walk i is seeded with ``seed`` + i.
 
     A step goes to any other label of any document of the current label, weighted by the documents they share. The

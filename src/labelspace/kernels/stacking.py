@@ -43,16 +43,9 @@ def count_candidates(rankings: Ints, start: int, stop: int, depth: int, out: Lon
 
 @njit(cache=True, nogil=True)
 def fill_candidate_features(
-    rankings: Ints,
-    scores: Floats,
-    start: int,
-    stop: int,
-    depth: int,
-    log_counts: Floats,
-    ends: Longs,
-    labels: Ints,
-    table: Floats,
-) -> None:
+    rankings: Ints, scores: Floats, start: int, stop: int, depth: int, log_counts: Floats, ends: Longs,
+    labels: Ints, table: Floats,
+) -> None:  # fmt: skip
     """The candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1].
 
     A member that does not list a label gives it the score 0 and the rank ``n_ranks``.

@@ -97,21 +97,9 @@ def enlarge(ids: Ints, values: Floats, size: int, capacity: int) -> tuple[Ints, 
 
 @njit(cache=True, nogil=True)
 def train_children(
-    data: Floats,
-    indices: Ints,
-    indptr: Ints,
-    rows: Ints,
-    positives: Ints,
-    positive_ends: Longs,
-    logistic: bool,
-    bias: float,
-    C: float,
-    tolerance: float,
-    max_iter: int,
-    threshold: float,
-    seed: int,
-    new_column: Ints,
-) -> tuple[Ints, Floats, Longs, Floats]:
+    data: Floats, indices: Ints, indptr: Ints, rows: Ints, positives: Ints, positive_ends: Longs, logistic: bool,
+    bias: float, C: float, tolerance: float, max_iter: int, threshold: float, seed: int, new_column: Ints,
+) -> tuple[Ints, Floats, Longs, Floats]:  # fmt: skip
     """One classifier for each child of a node, on the documents ``rows`` that reach it.
 
     The positives of child c are positives[positive_ends[c] : positive_ends[c + 1]], as indices into ``rows``. Returns

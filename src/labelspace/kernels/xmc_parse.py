@@ -139,16 +139,9 @@ def _merge_labels(ids: Ints, start: int, stop: int) -> int:
 
 @njit(cache=True, nogil=True)
 def parse_rows(
-    text: Bytes,
-    n_rows: int,
-    n_features: int,
-    n_labels: int,
-    x_counts: npt.NDArray[Any],
-    x_ids: Ints,
-    x_values: Floats,
-    y_counts: npt.NDArray[Any],
-    y_ids: Ints,
-) -> tuple[int, int, int, int, int]:
+    text: Bytes, n_rows: int, n_features: int, n_labels: int, x_counts: npt.NDArray[Any], x_ids: Ints,
+    x_values: Floats, y_counts: npt.NDArray[Any], y_ids: Ints,
+) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Parse up to ``n_rows`` lines of ``text``, which ends with a line end.
 
     Args:

@@ -42,7 +42,7 @@ from labelspace.labels.tree import PartitionTree, TreeNodes, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import integer, one_of, optional, real
+from labelspace.parameter_constraints import integer, one_of, real
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
@@ -80,14 +80,14 @@ class LabelTree(Model):
     )
     branching_factor: int = param(16, integer(2), "Children per node.")
     max_leaf_size: int | None = param(
-        None, optional(integer(2)), "Labels below the last nodes, at most; none chooses it by the number of labels."
+        None, integer(2), "Labels below the last nodes, at most; none chooses it by the number of labels."
     )
     max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
     label_text: float = parameters.label_text(0.0)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
     C: float | None = param(
-        None, optional(real(above=0)), "Inverse regularization strength; none chooses it by the shape of the tree."
+        None, real(above=0), "Inverse regularization strength; none chooses it by the shape of the tree."
     )
     hard_negatives: int = param(
         0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."

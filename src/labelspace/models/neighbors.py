@@ -27,7 +27,7 @@ from labelspace.labels.voting import count_votes, total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import integer, optional, real
+from labelspace.parameter_constraints import integer, real
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
@@ -54,12 +54,10 @@ class Neighbors(Model):
     title = "k nearest neighbors (cosine)"
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
     n_neighbors: int | None = param(
-        None, optional(integer(1)), "Nearest training documents that vote; none chooses the number on a sample."
+        None, integer(1), "Nearest training documents that vote; none chooses the number on a sample."
     )
     power: float | None = param(
-        None,
-        optional(real(at_least=0)),
-        "Exponent of a neighbor's similarity in its vote; none chooses it on a sample.",
+        None, real(at_least=0), "Exponent of a neighbor's similarity in its vote; none chooses it on a sample."
     )
     random_state: int = parameters.random_state()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from labelspace.estimator import param
-from labelspace.parameter_constraints import Constraint, boolean, integer, optional, real
+from labelspace.parameter_constraints import Constraint, boolean, integer, real
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
@@ -28,13 +28,13 @@ def normalize() -> Any:
 
 def epochs() -> Any:
     """Passes over the documents."""
-    return param(None, optional(integer(1)), "Number of epochs; none chooses it by the number of documents.")
+    return param(None, integer(1), "Number of epochs; none chooses it by the number of documents.")
 
 
 def patience() -> Any:
     """Early stopping."""
     meaning = "Stop after this many epochs without improvement on validation documents; none runs all epochs."
-    return param(None, optional(integer(1)), meaning)
+    return param(None, integer(1), meaning)
 
 
 def batch_size(default: int = 256) -> Any:
@@ -61,13 +61,13 @@ def input_dropout(default: float | None) -> Any:
     """Dropout of features; with None as the default it may be left to the method."""
     meaning = "Share of a document's features dropped in training"
     if default is None:
-        return param(None, optional(FRACTION), f"{meaning}; none chooses it by the number of documents.")
+        return param(None, FRACTION, f"{meaning}; none chooses it by the number of documents.")
     return param(default, FRACTION, f"{meaning}.")
 
 
 def all_labels() -> Any:
     """Whether labels are sampled."""
-    return param(None, optional(boolean()), "Train on all labels, not on sampled ones; none decides by their number.")
+    return param(None, boolean(), "Train on all labels, not on sampled ones; none decides by their number.")
 
 
 def n_negatives(default: int) -> Any:

@@ -41,7 +41,7 @@ from labelspace.models.blend.members import (
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create, method
-from labelspace.parameter_constraints import integer, optional
+from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Dataset, Floats, LabelSpace, Progress, TopK
 
 MAX_LEAVES = 16  # of a tree of the stacking model
@@ -62,12 +62,10 @@ class Blend(Model):
     title = "several methods, weighed by boosted trees on held-out documents"
     choose_when = "labels should be as good as they get: the default"
     members: str | None = param(
-        None, optional(MEMBERS), "Methods with commas between, each perhaps with :view; none chooses them by the data."
+        None, MEMBERS, "Methods with commas between, each perhaps with :view; none chooses them by the data."
     )
     n_folds: int | None = param(
-        None,
-        optional(integer(1)),
-        "Folds for out-of-fold predictions; none chooses the number, 1 holds out one sample.",
+        None, integer(1), "Folds for out-of-fold predictions; none chooses the number, 1 holds out one sample."
     )
     n_candidates: int = param(20, integer(1), "Candidate labels taken from each member.")
     boosting_rounds: int = param(150, integer(1), "Rounds of gradient boosting of the stacking model.")

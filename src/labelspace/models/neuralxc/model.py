@@ -53,7 +53,7 @@ from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
-from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, parse_layer_sizes, real
 from labelspace.training.autoencoder import (
     LearningRates,
     QuantizedEncoder,
@@ -116,7 +116,7 @@ class NeuralXC(Model):
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float | None = param(
         None,
-        optional(real(at_least=0, below=1)),
+        real(at_least=0, below=1),
         "Share of hidden units dropped in training; none chooses it by the number of documents.",
     )
     input_dropout: float = parameters.input_dropout(0.0)

@@ -54,7 +54,7 @@ from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBal
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import Learner, TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
-from labelspace.parameter_constraints import Constraint, integer, one_of, optional, real
+from labelspace.parameter_constraints import Constraint, integer, one_of, real
 from labelspace.training.early_stopping import VALIDATION_K
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
@@ -89,10 +89,10 @@ class Poincare(Model):
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
     optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
     learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate of the label points; none takes the default of the optimizer."
+        None, real(above=0), "Learning rate of the label points; none takes the default of the optimizer."
     )
     feature_learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate of the document map; none takes the default of the optimizer."
+        None, real(above=0), "Learning rate of the document map; none takes the default of the optimizer."
     )
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()
@@ -104,19 +104,19 @@ class Poincare(Model):
         "both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, the nearest labels, or both."
     )
     n_neighbors: int | None = param(
-        None, optional(integer(1)), "Nearest documents that vote; none chooses the number on held-out documents."
+        None, integer(1), "Nearest documents that vote; none chooses the number on held-out documents."
     )
     sharpness: float | None = param(
-        None, optional(real(at_least=0)), "How fast a vote falls with distance; none chooses it on held-out documents."
+        None, real(at_least=0), "How fast a vote falls with distance; none chooses it on held-out documents."
     )
     label_weight: float | None = param(
         None,
-        optional(real(at_least=0)),
+        real(at_least=0),
         "Weight of the votes of labels, relative to documents; none chooses it on held-out documents.",
     )
     n_clusters: int | str | None = param(
         None,
-        optional(Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v))),
+        Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v)),
         "Clusters of the document index; none searches all documents, auto chooses.",
     )
     random_state: int = parameters.random_state()

@@ -42,7 +42,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
-from labelspace.parameter_constraints import Constraint, integer, optional, real
+from labelspace.parameter_constraints import Constraint, integer, real
 from labelspace.types import Csr, LabelSpace, TopK
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Text2Text(Model):
 
     pretrained: str | None = param(
         None,
-        optional(Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != "")),
+        Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != ""),
         "Folder or hub name of a T5 to fine-tune; none trains from scratch.",
     )
     embedding_dim: int = param(128, integer(1), "Dimension of token embeddings.")
@@ -90,10 +90,10 @@ class Text2Text(Model):
     epochs: int | None = parameters.epochs()
     batch_size: int = parameters.batch_size(64)
     learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate; none takes the default for training or fine-tuning."
+        None, real(above=0), "Learning rate; none takes the default for training or fine-tuning."
     )
     token_learning_rate: float | None = param(
-        None, optional(real(above=0)), "Learning rate of token embeddings; none takes the default."
+        None, real(above=0), "Learning rate of token embeddings; none takes the default."
     )
     dropout: float = parameters.dropout(0.05)
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
