@@ -11,8 +11,6 @@
     └── MissingExtraError (an ImportError)  an optional package is not installed
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from types import ModuleType
 

@@ -82,7 +82,7 @@ class Stateful:
         declared = {key: value for base in reversed(cls.__mro__) for key, value in vars(base).items()}
         types = {key: kind for base in reversed(cls.__mro__) for key, kind in inspect.get_annotations(base).items()}
         cls.params = {
-            key: replace(value, type=getattr(types.get(key), "__name__", types.get(key, "")))
+            key: replace(value, type=getattr(types.get(key), "__name__", str(types.get(key, ""))))
             for key, value in declared.items()
             if isinstance(value, Param)
         }

@@ -1,7 +1,5 @@
 """What a parameter must satisfy, with the words for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real

@@ -3,8 +3,6 @@
 The commands are registered in the order in which ``--help`` lists them.
 """
 
-from __future__ import annotations
-
 import io
 import signal
 import sys

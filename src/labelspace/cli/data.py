@@ -1,7 +1,5 @@
 """The commands data stats and data convert."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The command evaluate."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """Failed commands: one line on stderr, and an exit code."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any, NoReturn
 

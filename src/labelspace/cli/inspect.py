@@ -1,7 +1,5 @@
 """The commands map, tree, codes and methods."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

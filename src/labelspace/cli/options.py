@@ -1,7 +1,5 @@
 """Options of the command line as values for the library."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The options ``--inputs`` and ``--outputs``: which columns of a table are read and predicted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Convert data to another format: a file, or all splits of a folder, which then share labels and features."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

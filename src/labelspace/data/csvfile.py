@@ -3,8 +3,6 @@
 The labels are names separated by ``|``, or a JSON list of names or ids.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Collection, Iterator, Sequence

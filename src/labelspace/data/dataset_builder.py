@@ -1,7 +1,5 @@
 """Build a Dataset from records: texts, feature rows, and label ids in a label space."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Iterable
 from pathlib import Path

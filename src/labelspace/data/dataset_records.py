@@ -1,7 +1,5 @@
 """A data set as records, for the writers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import repeat
 

@@ -1,7 +1,5 @@
 """Read and write data files, plain or gzipped; writes are atomic."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -4,8 +4,6 @@ A document is a code's description, or one of its inclusion terms (alternative w
 its ancestors. The test set is a seeded random share of the inclusion terms; all descriptions are in train.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """JSON lines: ``{"id": ..., "text": ..., "labels": [...]}`` per line, or ``features`` instead of the text."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

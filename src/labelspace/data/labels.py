@@ -1,7 +1,5 @@
 """The label files in a data folder: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

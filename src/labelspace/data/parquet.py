@@ -1,7 +1,5 @@
 """Parquet with the columns ``text`` or ``features``, and optionally ``id`` and ``labels`` (a list); needs pyarrow."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator

@@ -1,7 +1,5 @@
 """Plain text, one document per line: the default format of texts to tag."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

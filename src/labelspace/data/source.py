@@ -1,7 +1,5 @@
 """Data files by format, and data folders with ``train.*``, ``dev.*``, ``test.*``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace

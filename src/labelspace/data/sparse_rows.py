@@ -1,7 +1,5 @@
 """Rows in the text format ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

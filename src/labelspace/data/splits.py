@@ -1,7 +1,5 @@
 """Random train-test split of a data set."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError

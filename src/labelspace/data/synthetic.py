@@ -9,8 +9,6 @@
 The signatures are computed from the label id by a hash, not stored: a million labels need no memory.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp

@@ -5,8 +5,6 @@
 3. In a path of category columns, the parent of a value is the value of the nearest level above that is not missing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal

@@ -3,8 +3,6 @@
 Ids count from 0. A line without labels starts with a space; a line with neither is blank.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO

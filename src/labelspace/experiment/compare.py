@@ -1,7 +1,5 @@
 """Compare: several methods under one protocol, on the same documents and features."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """Evaluate: the figures of a fitted tagger on labeled documents."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Wall and CPU seconds of work, and milliseconds for one document."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Train: from a data source and a recipe to a fitted tagger. Fitting never sees the test documents."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

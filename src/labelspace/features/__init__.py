@@ -1,7 +1,5 @@
 """Features: from texts to the sparse matrix X of most methods, or to the token ids of sequence methods."""
 
-from __future__ import annotations
-
 from labelspace.features.base import Features
 from labelspace.features.embeddings import Embeddings, embed_texts
 from labelspace.features.hashing import Hashing

@@ -1,7 +1,5 @@
 """The contract of features, and the check of their texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Self
 

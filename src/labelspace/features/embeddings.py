@@ -1,7 +1,5 @@
 """Text embeddings of a pretrained encoder; needs the extra ``embeddings``, whose package has the weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache

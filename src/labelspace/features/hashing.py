@@ -1,7 +1,5 @@
 """Word n-grams hashed into a fixed number of columns: there is no vocabulary to learn, hold in memory or save."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Self
 

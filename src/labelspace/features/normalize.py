@@ -1,7 +1,5 @@
 """Rows of norm 1, whatever the features are."""
 
-from __future__ import annotations
-
 import scipy.sparse as sp
 
 from labelspace.kernels.normalize import normalized_values

@@ -1,7 +1,5 @@
 """Unchanged texts, for methods that have a tokenizer of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The features by name."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from labelspace.errors import ParameterError

@@ -1,7 +1,5 @@
 """TF-IDF of word or character n-grams, equal to scikit-learn's and several times faster: no n-gram becomes a string."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import ClassVar, Self

@@ -1,7 +1,5 @@
 """From texts to words: lower case, UTF-8, and the spans that an analyzer counts, in blocks of texts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ we store the label id of each number, and whether it is active: a removed label 
 memory-mapped file as well, and only a rebuild frees its memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

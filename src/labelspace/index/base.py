@@ -1,7 +1,5 @@
 """The interface of an index: ``search(queries, k)``, ``add(ids, vectors)``, ``remove(ids)``."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

@@ -10,8 +10,6 @@
    not reach the target, HNSW did not either.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

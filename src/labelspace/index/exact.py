@@ -1,7 +1,5 @@
 """Exact search: every query is compared with every vector. The default up to millions of numbers."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

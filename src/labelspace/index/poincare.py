@@ -8,8 +8,6 @@ force in float64, up to the boundary; or, as in Gerald and Baskiotis (2019, sect
 3. A query searches the ``probes`` clusters whose centers are nearest to it.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

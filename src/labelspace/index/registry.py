@@ -1,7 +1,5 @@
 """The index classes by name."""
 
-from __future__ import annotations
-
 from labelspace.errors import ModelError
 from labelspace.index.approximate import Approximate
 from labelspace.index.base import Index

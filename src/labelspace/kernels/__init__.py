@@ -4,8 +4,6 @@ Compiled kernels are cached beside the sources, or in the home folder. Where nei
 containers, they go to the folder for temporary files.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Close lists of labels under ancestors in a hierarchy: every ancestor of a listed label is ranked before it."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

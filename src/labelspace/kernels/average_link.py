@@ -11,8 +11,6 @@ until it reaches the root. A hash table maps two clusters to their edge, so a me
 that has fewer.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

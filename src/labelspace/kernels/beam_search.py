@@ -1,7 +1,5 @@
 """Beam search in a tree of classifiers: linear ones on sparse rows (see ``tree_classifiers``), or on dense vectors."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -6,8 +6,6 @@ label of a leaf, else -1. Child c of node n at level d has the score ``outputs[d
 log-odds of its share for a label that shares its code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

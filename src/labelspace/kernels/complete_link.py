@@ -5,8 +5,6 @@ least similar labels, so the neighbors of a merged cluster are those that both h
 dropped or is next to one that is: all merges together take time and memory in proportion to the number of entries.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

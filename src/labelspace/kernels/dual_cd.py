@@ -6,8 +6,6 @@ Logistic:       min_w  |w|^2 / 2 + C sum_i log(1 + exp(-y_i w.x_i))    Yu, Huang
 The bias is one more feature of value ``bias`` in every row, regularized like the others; its weight is the last of w.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

@@ -4,8 +4,6 @@ A tree is four arrays with one entry per node: split column (-1 in a leaf), the 
 the left child (the right child follows it), and the value of a leaf.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

@@ -10,8 +10,6 @@ stay in the cache for the ranking and for the other queries. One query takes at 
 y a is not stored beside y, which would double the memory.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

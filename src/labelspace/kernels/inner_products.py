@@ -4,8 +4,6 @@ Rows come in blocks that stay in the cache while all queries read them. A produc
 other queries are, so a query alone gets exactly the result it gets in a batch; BLAS does not guarantee that.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

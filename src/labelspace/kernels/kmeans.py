@@ -1,7 +1,5 @@
 """Spherical k-means of label vectors, the step that builds a label tree: balanced 2-means, or plain k-means."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

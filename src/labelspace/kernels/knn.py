@@ -1,7 +1,5 @@
 """Exact nearest neighbors among sparse rows by an inverted index, and their votes for labels."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -6,8 +6,6 @@ a child is their inner product plus its bias; in the Poincaré ball both are tan
 product is replaced by one that is derived from the hyperbolic distance of their exponential maps.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

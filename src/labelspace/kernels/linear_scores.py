@@ -1,7 +1,5 @@
 """Scores of a sparse linear model, row by row: only the weights of a document's features are read."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

@@ -3,8 +3,6 @@
 ``columns[ends[i] : ends[i + 1]]`` are the columns of row i's positive labels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -5,8 +5,6 @@ as N digits to the base W + 1, padded with zeros. Since the space that joins wor
 word, the order of keys is the alphabetical order of the n-grams.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -1,7 +1,5 @@
 """Scale the rows of a sparse matrix to unit length."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -9,8 +9,6 @@ phrase: kind, number of words, free or only inside longer phrases, exact or by s
 partial match: share of the phrase's weight, last word matched, more than one word, count, position.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Quantized tables, int8 or int16 with one scale per row: less memory than float32, and exact integer products."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A xorshift generator for kernels: the same draws on every platform and in every thread."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

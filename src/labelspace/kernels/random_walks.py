@@ -1,7 +1,5 @@
 """Random walks from label to label, through documents that have both."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

@@ -4,8 +4,6 @@ Feature vectors are float32 in training and int8 with a scale each in prediction
 scales of 1 in training.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

@@ -1,7 +1,5 @@
 """Several members' rankings as one table: a row for every label that a member ranks high for a document."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import njit
 

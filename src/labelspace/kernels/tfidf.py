@@ -1,7 +1,5 @@
 """From the columns that occur in each document to the rows of a matrix: sorted, counted, weighted, normalized."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Run kernels that release the GIL on several threads; blocks never depend on the number of threads."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable

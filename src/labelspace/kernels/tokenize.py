@@ -4,8 +4,6 @@ The table of words uses open addressing with linear probing over ``slots`` (uint
 half of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

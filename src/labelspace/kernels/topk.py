@@ -3,8 +3,6 @@
 Better means a higher score, or the same score and a smaller id, so results do not depend on the order of arrival.
 """
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 import numpy as np

@@ -4,8 +4,6 @@ All nodes of all trees are columns of one sparse matrix W (n_features, n_nodes) 
 node are neighbors in it, so that a document's weights for them are one range of each feature's row.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from numba import njit

@@ -3,8 +3,6 @@
 A float32 gets the fewest digits that read back to the same float32, from six on before trailing zeros are cut.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

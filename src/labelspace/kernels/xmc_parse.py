@@ -4,8 +4,6 @@ One pass, byte by byte. The text must end with a line end, so that no step needs
 Indices are sorted, values of a repeated index summed, repeated labels and zeros dropped.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trees over labels by hierarchical clustering of their vectors: balanced 2-means, or k-means without balance."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows

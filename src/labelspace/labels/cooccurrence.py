@@ -3,8 +3,6 @@
 With n(i) the documents of label i and n(i, j) those of both, F(i|j) = n(i, j) / n(j).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """Predictions that agree with a hierarchy of the labels: 'rye bread' implies 'bread', which is ranked before it."""
 
-from __future__ import annotations
-
 from labelspace.errors import DataError
 from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
 from labelspace.kernels.threads import run_blocks

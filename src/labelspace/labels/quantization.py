@@ -3,8 +3,6 @@
 Groups are ``order[bounds[i]:bounds[i + 1]]``: labels with the same prefix.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.kernels.kmeans import balanced_2means_dense

@@ -1,7 +1,5 @@
 """Rank correlation of two figures per label, such as a label's norm and its number of training documents."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

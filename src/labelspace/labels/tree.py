@@ -1,7 +1,5 @@
 """Label trees, with their nodes numbered as training and beam search need them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2

@@ -1,7 +1,5 @@
 """Documents vote for the labels they have."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.kernels.knn import vote

@@ -1,7 +1,5 @@
 """What a model must beat: the most common labels for every document, and labels drawn at random."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

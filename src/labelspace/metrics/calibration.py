@@ -1,7 +1,5 @@
 """Whether scores can be read as probabilities."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError

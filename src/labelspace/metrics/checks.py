@@ -1,7 +1,5 @@
 """What every metric accepts: 0/1 label matrices, label counts and k. Invalid input is rejected here."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """All standard metrics of one set of predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Metrics by label frequency: head, torso and tail labels."""
 
-from __future__ import annotations
-
 import numpy.typing as npt
 
 from labelspace.errors import ParameterError

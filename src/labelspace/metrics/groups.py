@@ -4,8 +4,6 @@ A document may have no label in a group: a category of depth four has no fifth l
 metric that counts such documents can be gamed by never predicting, so it is given beside the one without them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hierarchical metrics: by level, with ancestors, and whether ancestors are ranked before their descendants."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

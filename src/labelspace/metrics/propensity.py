@@ -18,8 +18,6 @@ at k=1). Documents without labels add nothing to either sum in both libraries.
 For N <= 2, ln N - 1 is negative; C is then set to 0, so that no weight falls below 1.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ The functions whose names end in ``_at_k`` take (Y, TopK); those they call take 
 several metrics compares predictions with labels once.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.metrics.hits import RankedHits

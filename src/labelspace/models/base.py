@@ -1,7 +1,5 @@
 """The contract that every method keeps: ``fit(X, Y)``, ``predict_topk(X, k)``, ``save(folder)``, ``load(folder)``."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a method may be able to do beside ``fit`` and ``predict_topk``; ask with ``isinstance`` or ``require``."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from labelspace.errors import ParameterError

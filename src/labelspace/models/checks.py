@@ -1,7 +1,5 @@
 """Inputs of ``fit`` and ``predict_topk``, checked once at the door: what is behind it may rely on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

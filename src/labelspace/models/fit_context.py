@@ -1,7 +1,5 @@
 """What ``fit`` may use beside the documents: labels, validation documents, progress, a checkpoint folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -19,8 +19,6 @@ equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FLAT_LA
 level by default: it costs little there and no document takes a wrong branch.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from functools import partial

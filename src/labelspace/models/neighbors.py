@@ -13,8 +13,6 @@ pruned: the features that most documents share are read only for documents that 
 (``kernels.knn``).
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -16,8 +16,6 @@ Where we differ, and why: the labels are spread over threads, not machines; rows
 and lies between 0 and 1. It is no calibrated probability. A label without training documents is never suggested.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -5,8 +5,6 @@ A method takes one in its class body, with a default of its own: ``dropout: floa
 
 # ruff: noqa: ANN401 - declarations, of the type that a class annotates
 
-from __future__ import annotations
-
 from typing import Any
 
 from labelspace.estimator import param

@@ -1,7 +1,5 @@
 """Most-Common: the same labels for every document, the most frequent of train first. The baseline of every table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.estimator import learned

@@ -1,7 +1,5 @@
 """Random: labels drawn at random, for each document the same ones every time. The other baseline of every table."""
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

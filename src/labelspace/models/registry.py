@@ -1,7 +1,5 @@
 """The methods by name. A method is imported when it is asked for, so that listing them stays quick."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module

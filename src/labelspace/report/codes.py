@@ -1,7 +1,5 @@
 """Label codes as text, TSV and plain values for JSON, with a summary."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

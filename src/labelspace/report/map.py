@@ -4,8 +4,6 @@ The folder ``disk`` has the page, its style and its scripts, which are joined. L
 the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the boundary.
 """
 
-from __future__ import annotations
-
 import json
 from html import escape
 from importlib.resources import files

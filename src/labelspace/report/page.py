@@ -1,7 +1,5 @@
 """A comparison as one HTML page that works offline: table, bar charts, accuracy against cost, recall by frequency."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import log10

@@ -1,7 +1,5 @@
 """Progress on stderr with a rate per second: a bar on a terminal, lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 import time
 from dataclasses import dataclass

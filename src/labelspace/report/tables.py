@@ -1,7 +1,5 @@
 """Results as tables for the terminal; the command line prints them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Nothing here is recursive: a degenerate tree may be as deep as it has labels.
 """
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence

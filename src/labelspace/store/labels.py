@@ -1,7 +1,5 @@
 """The labels of a saved model: ``labels.jsonl`` for people, read line by line when asked, and arrays beside it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ Writing goes to a folder beside the target, which is then renamed: a reader sees
 Reading memory-maps the arrays. A damaged, foreign or newer folder is refused with what to do.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

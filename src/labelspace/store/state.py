@@ -5,8 +5,6 @@ its parameters and plain values go to JSON, its arrays to safetensors under the 
 it likewise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints: the arrays of an interrupted training in one file, replaced atomically."""
 
-from __future__ import annotations
-
 import json
 import os
 import zlib

@@ -1,7 +1,5 @@
 """Early stopping: documents held out to stop by, how well they are ranked, and when there is no more improvement."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

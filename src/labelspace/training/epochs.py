@@ -1,7 +1,5 @@
 """Epochs and batches: how many, in which order, and a training that can be interrupted and resumed."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Linear classifiers, trained one by one, as one sparse matrix laid out for prediction."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Each ``*_gradient`` turns the scores (batch, n) of a batch into the gradient of 
 labels are given as the parts ``columns`` and ``indptr`` of a csr matrix; the batch starts at its row ``start``.
 """
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The labels that a batch is trained on: all, or its positives with sampled negatives where there are too many."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

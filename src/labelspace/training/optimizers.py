@@ -1,7 +1,5 @@
 """Optimizers: Adam for dense weights, Adagrad for numbers of which a step reads few, and a choice for rows."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar

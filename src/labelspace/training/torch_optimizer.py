@@ -3,8 +3,6 @@
 This module needs torch: import it only where ``errors.require`` has been called.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Which training documents are held out of the members' training, for the stacking model to learn from."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.types import Longs

@@ -7,8 +7,6 @@
 The learned forest is a handful of arrays, saved like everything else; no tree is a Python object.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

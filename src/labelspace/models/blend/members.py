@@ -1,7 +1,5 @@
 """The members of the ensemble: methods, each with the view of the documents that it is given."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

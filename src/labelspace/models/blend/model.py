@@ -15,8 +15,6 @@ The trees are fitted by log-loss on documents no member was trained on, so their
 acted on (``calibrated=True``, ``--min-probability``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

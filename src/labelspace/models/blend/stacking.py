@@ -1,7 +1,5 @@
 """The stacking table: a row for every candidate label of a document, with what the members say of it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hard negative mining: the labels that score best for each document now, by an approximate index."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.index import Approximate

@@ -1,7 +1,5 @@
 """Labels that come and go without training: the embedding and bias of a new label, and its entry in the label space."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

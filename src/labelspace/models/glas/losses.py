@@ -1,7 +1,5 @@
 """The classification loss of a batch: its gradient with respect to the scores."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.kernels.losses import margin_gradient

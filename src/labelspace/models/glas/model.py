@@ -26,8 +26,6 @@ softmax, which is the expectation of sampling one. Row-wise Adagrad stores one n
 of a batch.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits

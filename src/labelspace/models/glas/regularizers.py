@@ -3,8 +3,6 @@
 Each is computed on the m labels sampled for a batch, whose embeddings are the rows of V (m, dim).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

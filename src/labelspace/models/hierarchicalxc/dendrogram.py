@@ -6,8 +6,6 @@ matrix given, and the exact tree needs no more memory than that, whatever the nu
 clusters end tied at 0; ``ties`` says in which order they are joined then.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """HierarchicalXC on features: linear classifiers of the nodes by dual coordinate descent, many nodes per pass."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

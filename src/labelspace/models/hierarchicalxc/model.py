@@ -26,8 +26,6 @@ their ids they are a chain: see ``ties``. In joint training the code learns what
 reconstructs words is worse (docs/methods/hierarchicalxc.md).
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple

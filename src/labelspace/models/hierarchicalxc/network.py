@@ -1,7 +1,5 @@
 """HierarchicalXC on codes, in training: an autoencoder of documents, and a classifier on its code for each node."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -19,8 +19,6 @@ match, so a label whose name misleads stays misjudged. Step 5 corrects each labe
 seen keeps the prior, so new labels are suggested from their names.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from dataclasses import replace

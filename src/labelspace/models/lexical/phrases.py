@@ -1,7 +1,5 @@
 """The phrases that stand for labels: names, synonyms and their parts, indexed for one pass over a text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat

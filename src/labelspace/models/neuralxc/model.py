@@ -34,8 +34,6 @@ frequencies (docs/methods/neuralxc.md). Above ``MAX_UNSAMPLED_LABELS`` labels a 
 the same sums without a table of all labels or features.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

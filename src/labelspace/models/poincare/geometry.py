@@ -13,8 +13,6 @@ Documents come as vectors r of any norm, tangent vectors at the origin; labels a
 precision of their input.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, TypeAlias
 

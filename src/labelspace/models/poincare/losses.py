@@ -1,7 +1,5 @@
 """Gradients of the two losses on distances: the paper's softmax over labels, and the similarity of documents."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows

@@ -33,8 +33,6 @@ difference, so that neighbors say little. A larger alpha, or step 6, keeps docum
 informative. The paper counts votes; weighted votes are more accurate.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

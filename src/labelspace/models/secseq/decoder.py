@@ -15,8 +15,6 @@ hidden states, weighted by the attention of h to them.
 This module needs torch: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Perozzi, Al-Rfou and Skiena, "DeepWalk: Online Learning of Social Representations" (2014).
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

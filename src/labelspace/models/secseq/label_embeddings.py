@@ -1,7 +1,5 @@
 """Label embeddings (step 1 of SeCSeq): from a label's documents, the labels it occurs with, or its names."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import qr
 from threadpoolctl import threadpool_limits

@@ -5,8 +5,6 @@ baseline of SeCSeq: ``secseq`` with codes of one digit that has a value per labe
 the number of labels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.features.views import Views

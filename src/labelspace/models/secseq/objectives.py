@@ -6,8 +6,6 @@ all labels as one sequence.
 This module needs torch: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 
 import numpy as np

@@ -4,8 +4,6 @@ The network then knows from the first step which labels a word speaks for; from 
 takes several times as many epochs to learn that.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

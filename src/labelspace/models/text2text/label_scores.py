@@ -3,8 +3,6 @@
 This module needs torch: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 import torch

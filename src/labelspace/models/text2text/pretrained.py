@@ -3,8 +3,6 @@
 This module needs torch and transformers: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

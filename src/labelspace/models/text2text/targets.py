@@ -5,8 +5,6 @@ paths that training rows take through them; any other column is a group by itsel
 ``column: NA``. Other data has one group, and each label is a target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

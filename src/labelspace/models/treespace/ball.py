@@ -1,7 +1,5 @@
 """Documents in the Poincaré ball: tangent vectors at the origin, whose norm is bounded, and the gradient of that."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.kernels.level_embeddings import EPSILON, MAX_NORM

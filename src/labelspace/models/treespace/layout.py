@@ -1,7 +1,5 @@
 """How the embeddings of nodes and documents are laid out: a dimension per level, all in flat arrays."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -26,8 +26,6 @@ Where documents do not carry the ancestors of their labels (what is filed under 
 label with descendants gets an extra leaf, and only leaves are ranked.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """The label tree of treespace: a given hierarchy or clusters as nodes by level, and the nodes on documents' paths."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from labelspace.labels.clustering import balanced_levels
