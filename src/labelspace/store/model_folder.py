@@ -217,7 +217,7 @@ def _umask() -> int:
 
 @contextmanager
 def _beside(folder: Path) -> Iterator[Path]:
-    """Give a fresh folder beside the target; put it in the target's place on success, remove it on failure."""
+    """Give a fresh folder beside the target; it replaces the target on success, remove it on failure."""
     from safetensors import SafetensorError
 
     folder = Path(os.path.realpath(folder))

@@ -59,7 +59,7 @@ def _are_members(value: object) -> bool:
 
 
 MEMBERS = Constraint(
-    f"methods with commas between, each perhaps with :view ({', '.join(MEMBER_VIEWS)}), such as "
+    f"methods separated by commas, each optionally with :view ({', '.join(MEMBER_VIEWS)}), such as "
     "label_tree:bigrams,neighbors",
     _are_members,
 )

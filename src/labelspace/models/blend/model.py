@@ -60,7 +60,7 @@ class Blend(Model):
     title = "several methods, weighed by boosted trees on held-out documents"
     choose_when = "labels should be as good as they get: the default"
     members: str | None = param(
-        None, MEMBERS, "Methods with commas between, each perhaps with :view; none chooses them by the data."
+        None, MEMBERS, "Methods separated by commas, each optionally with :view; none chooses them by the data."
     )
     n_folds: int | None = param(
         None, integer(1), "Folds for out-of-fold predictions; none chooses the number, 1 holds out one sample."

@@ -95,11 +95,9 @@ class Lexical(Model):
 
     name = "lexical"
     title = "label names and synonyms found in the text"
-    choose_when = "labels have telling names: new and rare labels, or no training documents at all"
+    choose_when = "label names say what labels mean: new and rare labels, or no training documents at all"
     view = TEXT
-    prior_strength: float = param(
-        3.0, real(above=0), "Documents that the prior counts for against a label's own record."
-    )
+    prior_strength: float = param(3.0, real(above=0), "Weight of the prior against a label's own counts, in documents.")
     stemming: str = param("english", one_of("english", "none"), "Stemming of words.")
 
     phrases_: Phrases = learned(Phrases)

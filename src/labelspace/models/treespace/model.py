@@ -79,7 +79,7 @@ class Treespace(Model):
 
     name = "treespace"
     title = "Tree-embedded label space (proposed by Pathak, 2024)"
-    choose_when = "labels live in a hierarchy and answers must agree with it"
+    choose_when = "labels form a hierarchy and predictions must agree with it"
     view = BIGRAMS
 
     hierarchy: str = param(
