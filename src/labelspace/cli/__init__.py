@@ -77,10 +77,8 @@ def main() -> None:
             sys.exit(0)
         fail(usage_line(error), 2)
     except OSError as error:
-        reason = error.strerror or str(error)
-        fail(
-            f"files must be readable and folders writable, but {error.filename or 'one'} is not ({reason}); check it", 2
-        )
+        name, reason = error.filename or "one", error.strerror or error
+        fail(f"files must be readable and folders writable, but {name} is not ({reason}); check it", 2)
     except MemoryError:
         fail(
             "the data must fit into memory, but it ran out; use fewer features (--set features.max_features=100000), "

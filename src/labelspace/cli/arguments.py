@@ -8,7 +8,7 @@ import typer
 DataPath = Annotated[Path, typer.Argument(metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.")]
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder saved by `labelspace train`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
-FeaturesOption = Annotated[
+Features = Annotated[
     str | None,
     typer.Option("--features", help="Features of texts: tfidf, hashing or embeddings. Default: chosen by the method."),
 ]

@@ -5,33 +5,20 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli.arguments import (
-    DataPath,
-    FeaturesOption,
-    InputColumns,
-    Json,
-    Ks,
-    OutputColumns,
-    Seed,
-    Set,
-    source_name,
-)
-from labelspace.cli.console import console, print_json, progress, say
+from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, Ks, OutputColumns, Seed, Set, source_name
+from labelspace.cli.console import console, print_json, progress
 
 
 def compare(
     data: DataPath,
     methods: Annotated[
-        str,
-        typer.Option(
-            "--methods", metavar="a,b,c", help="Methods, separated by commas; `labelspace methods` lists them."
-        ),
+        str, typer.Option("--methods", metavar="a,b,c", help="Comma-separated methods; `labelspace methods` lists all.")
     ],
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")
     ] = None,
     k: Ks = "1,3,5",
-    features: FeaturesOption = None,
+    features: Features = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,
     settings: Set = None,
@@ -61,7 +48,7 @@ def compare(
     else:
         console().print(compare_table(results))
         for row in failed:
-            say(f"{row['method']} failed: {row['error']}")
-        say(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
+            print(f"{row['method']} failed: {row['error']}")
+        print(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
     if len(failed) == len(results["rows"]):
         raise typer.Exit(2)

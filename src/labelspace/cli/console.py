@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from rich.console import Console
 
     from labelspace.report.progress import StepProgress
-
-
-def say(line: str) -> None:
-    """Print one line of text on stdout."""
-    print(line)
 
 
 def print_json(value: object) -> None:
@@ -31,10 +24,8 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
-@contextmanager
-def progress(quiet: bool = False) -> Iterator[StepProgress]:
-    """Progress on stderr."""
+def progress(quiet: bool = False) -> StepProgress:
+    """Progress on stderr, as a context."""
     from labelspace.report.progress import StepProgress
 
-    with StepProgress(quiet) as report:
-        yield report
+    return StepProgress(quiet)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from labelspace.cli.arguments import Seed
-from labelspace.cli.console import console, progress, say
+from labelspace.cli.console import console, progress
 
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
@@ -30,25 +30,26 @@ def demo(
     from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
-    say("1. data: ICD-10-CM, all diagnosis codes with their descriptions")
+    print("1. data: ICD-10-CM, all diagnosis codes with their descriptions")
     train_set, test_set = icd10(seed)
-    say(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
+    print(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")
     recipe = make_recipe(None, [DEMO_MEMBERS], None, seed)
-    say(f"2. training: {recipe.method} of neighbors (character n-grams), label_tree (words) and lexical (label names)")
+    members = "neighbors (character n-grams), label_tree (words) and lexical (label names)"
+    print(f"2. training: {recipe.method} of {members}")
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)
-    say(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
-    say("3. evaluation on wordings that were held out")
+    print(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
+    print("3. evaluation on wordings that were held out")
     figures = {**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)}
     console().print(figures_report(figures))
-    say("4. tags of three diagnoses")
+    print("4. tags of three diagnoses")
     top = tagger.predict_topk(DEMO_TEXTS, 8)
     for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_))
     by_path = os.sep in sys.argv[0] and not sys.argv[0].endswith("__main__.py")
     command = os.path.relpath(sys.argv[0]) if by_path else "labelspace"
-    say("Next, try:")
-    say(f'  {command} predict {out} "fracture of the left thumb"')
-    say(f"  {command} methods")
-    say(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")
+    print("Next, try:")
+    print(f'  {command} predict {out} "fracture of the left thumb"')
+    print(f"  {command} methods")
+    print(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from labelspace.cli.arguments import Json, ModelPath
-from labelspace.cli.console import console, print_json, say
+from labelspace.cli.console import console, print_json
 
 
 def draw_map(
@@ -30,7 +30,7 @@ def draw_map(
         print_json(summary)
         return
     correlation = "undefined" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
-    say(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")
+    print(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")
 
 
 def show_tree(
@@ -64,9 +64,9 @@ def show_tree(
         print_json({"trees": summaries})
     elif out is not None:
         for line in headings:
-            say(f"{out}: {line}")
+            print(f"{out}: {line}")
     else:
-        say(forest(trees, labels, form, depth, headings).removesuffix("\n"))
+        print(forest(trees, labels, form, depth, headings).removesuffix("\n"))
 
 
 def show_codes(
@@ -112,9 +112,9 @@ def show_codes(
         print_json({"codes": [{**summaries[i], **listed[i]} for i in selected]})
     elif out is not None:
         for line in headings.values():
-            say(f"{out}: {line}")
+            print(f"{out}: {line}")
     else:
-        say("\n\n".join(f"{headings[i]}\n{codes_text(sets[i], labels, digits, limit)}" for i in selected))
+        print("\n\n".join(f"{headings[i]}\n{codes_text(sets[i], labels, digits, limit)}" for i in selected))
 
 
 def methods(
@@ -131,8 +131,8 @@ def methods(
         if as_json:
             print_json(method_json(method))
             return
-        say(f"{name}: {method.title}")
-        say(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
+        print(f"{name}: {method.title}")
+        print(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
         console().print(parameters_table(method))
         return
     every = registry.methods()

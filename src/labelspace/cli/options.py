@@ -11,15 +11,10 @@ from labelspace.models.registry import DEFAULT, METHODS, method
 
 def make_recipe(name: str | None, settings: list[str] | None, features: str | None, seed: int) -> Recipe:
     """The recipe of the options of `train`."""
-    given = parse_settings(settings or [])
-    prefix = "features."
-    return Recipe(
-        name or DEFAULT,
-        {key: value for key, value in given.items() if not key.startswith(prefix)},
-        features,
-        {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)},
-        seed,
-    )
+    given, prefix = parse_settings(settings or []), "features."
+    params = {key: value for key, value in given.items() if not key.startswith(prefix)}
+    feature_params = {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
+    return Recipe(name or DEFAULT, params, features, feature_params, seed)
 
 
 def compared_recipes(names: list[str], settings: list[str] | None, features: str | None, seed: int) -> list[Recipe]:
@@ -36,9 +31,8 @@ def settings_of(name: str, names: list[str], settings: list[str] | None) -> list
     """In `compare`, METHOD.KEY=VALUE is for that method only; features.KEY=VALUE is for all."""
     for setting in settings or []:
         if setting.split(".")[0] not in ("features", *names):
-            raise ParameterError(
-                f"--set in compare must name the method, but is {setting!r}; write {names[0]}.KEY=VALUE"
-            )
+            remedy = f"write {names[0]}.KEY=VALUE"
+            raise ParameterError(f"--set in compare must name the method, but is {setting!r}; {remedy}")
     return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
 
 

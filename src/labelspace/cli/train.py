@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, FeaturesOption, InputColumns, Json, OutputColumns, Seed, Set, source_name
-from labelspace.cli.console import print_json, progress, say
+from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
+from labelspace.cli.console import print_json, progress
 
 
 def train(
@@ -17,7 +17,7 @@ def train(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")
     ] = None,
-    features: FeaturesOption = None,
+    features: Features = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,
     settings: Set = None,
@@ -59,7 +59,7 @@ def train(
     if as_json:
         print_json(summary)
         return
-    say(
+    print(
         f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
         f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
     )
@@ -67,5 +67,5 @@ def train(
         if isinstance(value, (int, float)):
             shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
-            say(f"  {key.replace('_', ' ')}: {shown}")
-    say(f"saved: {out} ({size:.1f} MB)")
+            print(f"  {key.replace('_', ' ')}: {shown}")
+    print(f"saved: {out} ({size:.1f} MB)")

@@ -9,7 +9,7 @@ from labelspace.data.dataset_records import is_numbered
 from labelspace.data.labels import HIERARCHY, LABELS, labels_beside, write_hierarchy, write_labels
 from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError, ParameterError
-from labelspace.types import Columns, Csr, Dataset
+from labelspace.types import Columns, Csr, Dataset, LabelSpace
 
 FEATURES_ONLY = ".txt"
 
@@ -42,20 +42,17 @@ def convert(
             raise ParameterError(f"--to is for folders, but {source} is a file; give the target an extension instead")
         return _convert_file(source, target, vectorizer, columns)
     if to is None:
-        raise ParameterError(
-            f"a folder needs --to FORMAT, but none is given for {source}; add for example --to jsonl.gz"
-        )
+        raise ParameterError(f"a folder needs --to FORMAT, but none is given for {source}; add e.g. --to jsonl.gz")
     return _convert_folder(source, target, vectorizer, to.removeprefix("."), columns)
 
 
 def _convert_file(source: Path, target: Path, vectorizer: Vectorizer, columns: Columns | None) -> dict[Path, Dataset]:
-    known = labels_beside(target)
     # Read with the target's labels, so that the splits of one folder share label ids.
-    documents = read_dataset(source, known, columns)
+    documents = read_dataset(source, labels_beside(target), columns)
     if file_format(target) == FEATURES_ONLY and documents.X is None:
         documents = _with_features(documents, vectorizer.fit(documents.texts or []))
     write_dataset(documents, target)
-    _write_label_files(documents, target.parent)
+    _write_label_files(documents.labels, target.parent)
     return {target: documents}
 
 
@@ -77,14 +74,8 @@ def _convert_folder(
         labels = labels.extended(part.labels.names)
         written[path] = part if fitted is None else _with_features(part, fitted)
         write_dataset(written[path], path)
-    _write_label_files(replace(train, Y=_with_n_labels(train, len(labels)), labels=labels), target)
+    _write_label_files(labels, target)
     return written
-
-
-def _with_n_labels(documents: Dataset, n_labels: int) -> object:
-    Y = documents.Y.copy()
-    Y.resize((len(documents), n_labels))
-    return Y
 
 
 def _with_features(documents: Dataset, vectorizer: Vectorizer) -> Dataset:
@@ -93,8 +84,8 @@ def _with_features(documents: Dataset, vectorizer: Vectorizer) -> Dataset:
     return replace(documents, X=vectorizer.transform(documents.texts))
 
 
-def _write_label_files(documents: Dataset, folder: Path) -> None:
-    if not is_numbered(documents.labels):
-        write_labels(folder / LABELS, documents.labels)
-    if documents.labels.hierarchy is not None:
-        write_hierarchy(folder / HIERARCHY, documents.labels)
+def _write_label_files(labels: LabelSpace, folder: Path) -> None:
+    if not is_numbered(labels):
+        write_labels(folder / LABELS, labels)
+    if labels.hierarchy is not None:
+        write_hierarchy(folder / HIERARCHY, labels)

@@ -39,11 +39,8 @@ def _rows(
         if not cells:
             raise location.expected(f"{len(header)} cells as in the header", "the line is blank", "remove the line")
         if len(cells) != len(header):
-            raise location.expected(
-                f"{len(header)} cells as in the header",
-                f"there are {len(cells)}",
-                "quote cells that contain commas or quotes",
-            )
+            rule, problem = f"{len(header)} cells as in the header", f"there are {len(cells)}"
+            raise location.expected(rule, problem, "quote cells that contain commas or quotes")
         yield location, {name: cells[position] for name, position in positions}
 
 
@@ -74,9 +71,8 @@ def _cells(path: str | Path) -> Iterator[tuple[Location, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise location.expected(
-                "CSV", f"the row cannot be read ({error})", "double each quote inside a quoted cell"
-            ) from error
+            problem = f"the row cannot be read ({error})"
+            raise location.expected("CSV", problem, "double each quote inside a quoted cell") from error
         yield location, cells
 
 
@@ -93,9 +89,8 @@ def parse_labels(cell: str, location: Location) -> tuple[str | int, ...]:
     try:
         values: Any = json.loads(cell)
     except (ValueError, RecursionError) as error:
-        raise location.expected(
-            "'labels' that start with '[' to be a JSON list", f"they are {cell[:40]!r}", 'write ["name", ...]'
-        ) from error
+        rule = "'labels' that start with '[' to be a JSON list"
+        raise location.expected(rule, f"they are {cell[:40]!r}", 'write ["name", ...]') from error
     return distinct_labels(values, location)
 
 
@@ -105,12 +100,9 @@ def format_labels(labels: Sequence[str | int]) -> str:
     >>> format_labels(["red", "green"]), format_labels(["a|b"]), format_labels([3])
     ('red|green', '["a|b"]', '[3]')
     """
-    plain = [name for name in labels if isinstance(name, str) and _is_plain(name)]
+    names = [name for name in labels if isinstance(name, str)]
+    plain = [name for name in names if "|" not in name and not name.startswith("[") and name == name.strip()]
     return "|".join(plain) if len(plain) == len(labels) else json.dumps(list(labels), ensure_ascii=False)
-
-
-def _is_plain(name: str) -> bool:
-    return "|" not in name and not name.startswith("[") and name == name.strip()
 
 
 def write_csv(path: str | Path, dataset: Dataset) -> None:

@@ -117,27 +117,20 @@ class LabelColumn:
         max_id = max((label for label in self._code_of if isinstance(label, int)), default=-1)
         if known is not None:
             if max_id >= len(known):
-                raise self._location(max_id).expected(
-                    f"a label id below {len(known)}, the number of known labels",
-                    f"one is {max_id}",
-                    f"correct it, or add a line to {LABELS}",
-                )
+                rule, remedy = f"a label id below {len(known)}, the number of known labels", "correct it, or add a line"
+                raise self._location(max_id).expected(rule, f"one is {max_id}", f"{remedy} to {LABELS}")
             return known.extended(names)
         if max_id < 0:
             return LabelSpace(names)
         if names:
-            raise self._location(names[0]).expected(
-                "all labels to be ids, as in other lines",
-                f"one is the name {names[0]!r}",
-                f"add a {LABELS} in the same folder",
-            )
+            rule, problem = "all labels to be ids, as in other lines", f"one is the name {names[0]!r}"
+            raise self._location(names[0]).expected(rule, problem, f"add a {LABELS} in the same folder")
         return numbered_labels(max_id + 1, f"{self._path}:{self._location(max_id).line}")
 
     def matrix(self, space: LabelSpace) -> Csr:
         """Y, 0/1 of shape (n, n_labels)."""
-        label_ids = np.array(
-            [label if isinstance(label, int) else space.index[label] for label in self._code_of], np.int32
-        )
+        labels = self._code_of
+        label_ids = np.array([label if isinstance(label, int) else space.index[label] for label in labels], np.int32)
         codes = np.frombuffer(self._codes, np.int32) if self._codes else np.empty(0, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.frombuffer(self._counts, np.int32))])
         ones = np.ones(len(codes), np.float32)

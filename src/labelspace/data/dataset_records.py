@@ -24,10 +24,8 @@ def to_records(dataset: Dataset) -> Iterator[Record]:
     >>> list(to_records(dataset))
     [Record(id='0', text='it purrs', features=None, labels=('cat',), line=0)]
     """
-    n, Y = len(dataset), dataset.Y
-    names: np.ndarray = np.array(
-        [*(range(len(dataset.labels)) if is_numbered(dataset.labels) else dataset.labels.names)], object
-    )
+    n, Y, space = len(dataset), dataset.Y, dataset.labels
+    names: np.ndarray = np.array([*(range(len(space)) if is_numbered(space) else space.names)], object)
     ids = map(str, range(n)) if dataset.ids is None else iter(dataset.ids)
     texts = repeat(None, n) if dataset.texts is None else iter(dataset.texts)
     features = repeat(None, n) if dataset.X is None else format_features(dataset.X)

@@ -35,13 +35,11 @@ def read_labels(path: str | Path) -> LabelSpace:
         if not isinstance(name, str) or not name:
             raise location.expected("'label' to be a name", f"it is {name!r}", 'write {"label": "name"}')
         if name in seen:
-            raise location.expected(
-                "each label once", f"{name!r} is in line {seen[name]} too", "rename or merge the two"
-            )
+            problem = f"{name!r} is in line {seen[name]} too"
+            raise location.expected("each label once", problem, "rename or merge the two")
         if alt is not None and not (isinstance(alt, list) and all(isinstance(word, str) for word in alt)):
-            raise location.expected(
-                "'alt' to be a list of names", f"it is {str(alt)[:40]!r}", 'write "alt": ["name", ...]'
-            )
+            problem = f"it is {str(alt)[:40]!r}"
+            raise location.expected("'alt' to be a list of names", problem, 'write "alt": ["name", ...]')
         seen[name] = line
         synonyms.append(alt or [])
     return LabelSpace(list(seen), synonyms if any(synonyms) else None)

@@ -29,9 +29,8 @@ def open_parquet(path: str | Path) -> Iterator[Rows]:
             yield Rows(lambda: table.schema_arrow.names, partial(_rows, path, table))
         except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).split("\n")[0]
-            raise DataError(
-                f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
-            ) from error
+            problem = f"cannot be read as one ({reason})"
+            raise DataError(f"{path} must be a Parquet file, but {problem}; write it again") from error
 
 
 def _rows(

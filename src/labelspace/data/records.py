@@ -107,13 +107,11 @@ def distinct_labels(values: Iterable[object], location: Location) -> tuple[str |
             if not value:
                 raise location.expected("label names", "one is empty", "remove it or give it a name")
         elif isinstance(value, bool) or not isinstance(value, int):
-            raise location.expected(
-                "labels to be names or ids", f"one is {_shown(value)}", "write a string or an integer"
-            )
+            problem = f"one is {_shown(value)}"
+            raise location.expected("labels to be names or ids", problem, "write a string or an integer")
         elif not 0 <= value <= MAX_LABEL_ID:
-            raise location.expected(
-                f"a label id from 0 to {MAX_LABEL_ID}", f"one is {value}", "correct it, or write a name"
-            )
+            rule = f"a label id from 0 to {MAX_LABEL_ID}"
+            raise location.expected(rule, f"one is {value}", "correct it, or write a name")
         distinct[value] = None
     return tuple(distinct)
 

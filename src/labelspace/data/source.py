@@ -150,9 +150,8 @@ def file_format(path: str | Path) -> str:
 def _checked_format(path: str | Path) -> str:
     ending = file_format(path)
     if not ending:
-        raise DataError(
-            f"the name of a data file must end with {_KNOWN}, but is {Path(path).name!r}; rename or convert it"
-        )
+        name = Path(path).name
+        raise DataError(f"the name of a data file must end with {_KNOWN}, but is {name!r}; rename or convert it")
     return ending
 
 
@@ -227,10 +226,9 @@ def open_source(path: str | Path, columns: Columns | None = None) -> Source:
 
 def split_file(folder: Path, split: str) -> Path | None:
     """The file of a split in a folder, or None."""
-    names = {f"{split}{ending}{gz}" for ending in ENDINGS for gz in ("", ".gz")}
-    existing = sorted(name for name in names if (folder / name).is_file())
+    possible = {f"{split}{ending}{gz}" for ending in ENDINGS for gz in ("", ".gz")}
+    existing = sorted(name for name in possible if (folder / name).is_file())
     if len(existing) > 1:
-        raise DataError(
-            f"there must be one {split}.* in {folder}, but there are {' and '.join(existing)}; remove all but one"
-        )
+        names = " and ".join(existing)
+        raise DataError(f"there must be one {split}.* in {folder}, but there are {names}; remove all but one")
     return folder / existing[0] if existing else None

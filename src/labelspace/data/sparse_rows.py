@@ -53,9 +53,8 @@ class SparseRows:
         )
         if code != xmc_parse.PARSED:
             raise self._error(code, self.n_rows + rows, block[used : used + 200])
-        for parts, array in zip(
-            (*self._x, *self._y), (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y]), strict=True
-        ):
+        filled = (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y])
+        for parts, array in zip((*self._x, *self._y), filled, strict=True):
             parts.append(array)
         self.n_rows += rows
         return int(used)
@@ -126,11 +125,6 @@ def parse_features(
 ) -> Csr:
     """Feature strings to rows of X, float32 (n, n_features); without ``n_features`` it is the largest index + 1.
 
-    Args:
-        strings: ``"3:0.5 17:1"`` each; an empty string is an empty row.
-        n_features: number of columns of X.
-        location: row number (from 0) -> file and line, for error messages.
-
     >>> parse_features(["3:0.5 17:1", ""], n_features=20).toarray()[0, [3, 17]].tolist()
     [0.5, 1.0]
     """
@@ -143,9 +137,7 @@ def parse_features(
 def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
     """The lines of X, with the labels of Y in front, in blocks of complete lines."""
     if X.shape[1] > MAX_COLUMNS:
-        raise DataError(
-            f"at most {MAX_COLUMNS} features can be written, but there are {X.shape[1]}; hash them to fewer"
-        )
+        raise DataError(f"at most {MAX_COLUMNS} features can be written, but there are {X.shape[1]}; hash them")
     if not np.isfinite(X.data).all():
         raise DataError("features must be finite to be written, but some are NaN or infinite; replace them")
     Y = sp.csr_matrix((X.shape[0], 0), dtype=np.float32) if Y is None else Y

@@ -7,10 +7,7 @@ from labelspace.types import Dataset
 
 
 def hold_out(dataset: Dataset, fraction: float, seed: int) -> tuple[Dataset, Dataset]:
-    """Split off a random ``fraction`` of the documents; both parts keep the order and have at least one document.
-
-    Returns:
-        The remaining documents, and those held out.
+    """The remaining documents and a random ``fraction`` held out; both keep the order and have at least one document.
 
     >>> from scipy.sparse import csr_matrix
     >>> from labelspace.types import LabelSpace

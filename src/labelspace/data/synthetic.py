@@ -10,11 +10,10 @@ The signatures are computed from the label id by a hash, not stored: a million l
 """
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import ParameterError
-from labelspace.types import Csr, Dataset, Hierarchy, LabelSpace, Longs
+from labelspace.types import Csr, Dataset, Hierarchy, Ints, LabelSpace, Longs
 
 SIGNATURE = 8  # features in the signature of a label
 OWN_DRAWS = 5  # draws from the signature of each label of a document
@@ -104,7 +103,7 @@ def _count_matrix(rows: Longs, columns: Longs, shape: tuple[int, int]) -> Csr:
     return matrix
 
 
-def _rows(counts: Csr) -> list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]]:
+def _rows(counts: Csr) -> list[tuple[Ints, Longs]]:
     """Features and their counts, row by row."""
     spans = zip(counts.indptr[:-1], counts.indptr[1:], strict=True)
     return [(counts.indices[a:b], counts.data[a:b].astype(np.int64)) for a, b in spans]

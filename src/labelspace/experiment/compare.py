@@ -116,7 +116,8 @@ def _evaluated(row: dict[str, Any], test_set: Dataset, ks: Sequence[int]) -> dic
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:
     """``results.json`` in full, and ``results.csv`` with one line a method."""
-    columns = list(dict.fromkeys(key for row in results["rows"] for key, value in row.items() if not _nested(value)))
+    items = ((key, value) for row in results["rows"] for key, value in row.items())
+    columns = list(dict.fromkeys(key for key, value in items if not isinstance(value, (dict, list))))
     for name in ("results.json", "results.csv"):
         beside = out / f".{name}.writing-{os.getpid()}"
         with beside.open("w", encoding="utf-8", newline="") as file:
@@ -127,7 +128,3 @@ def write_results(results: Mapping[str, Any], out: Path) -> None:
                 writer.writeheader()
                 writer.writerows(results["rows"])
         beside.replace(out / name)
-
-
-def _nested(value: object) -> bool:
-    return isinstance(value, (dict, list))

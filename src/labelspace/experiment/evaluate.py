@@ -63,11 +63,9 @@ def evaluate(
     if hierarchy is not None:
         figures |= by_hierarchy(documents.Y, top, deep, hierarchy, known.counts, ks, least)
     if tagger.columns_ is not None:
-        groups = tagger.columns_.masks(documents.labels.names)
-        figures_by_column = metrics.by_group(
-            documents.Y, deep, groups, known.counts, min_probability=least, include_unlabeled=True
-        )
-        figures["by_column"] = _percent(figures_by_column)
+        columns = tagger.columns_.masks(documents.labels.names)
+        by_group = partial(metrics.by_group, min_probability=least, include_unlabeled=True)
+        figures["by_column"] = _percent(by_group(documents.Y, deep, columns, known.counts))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}

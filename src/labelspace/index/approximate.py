@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import learned
-from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
+from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Bools, Floats, Ints, TopK
 
@@ -70,8 +70,7 @@ class Approximate(Index):
         if not rows.size:
             raise DataError(f"an approximate index must have vectors, but they have shape {rows.shape}; use Exact")
         super().__init__(kind, storage, rows.shape[1])
-        self.ids_ = checked_ids(ids)
-        check_one_id_per_vector(self.ids_, rows)
+        self.ids_ = checked_ids(ids, rows)
         self._set_active(np.ones(len(rows), bool))
         self._mapped = False
         self._faiss = _train(kind, storage, rows, seed, n_lists)
@@ -138,19 +137,13 @@ class Approximate(Index):
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
-            self._load_into_memory()
+            import faiss
+
+            # faiss crashes where vectors are added to a mapped index, whose file may be another model's by now: copy.
+            self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
         self._extend(vectors)
         self.ids_ = np.concatenate([self.ids_, ids])
         self._set_active(np.concatenate([self.active_, np.ones(len(ids), bool)]))
-
-    def _load_into_memory(self) -> None:
-        """Copy a mapped index: faiss crashes where vectors are added to a mapped one.
-
-        Serialized and not read again from the file, which may be another model's by now.
-        """
-        import faiss
-
-        self._faiss, self._mapped = faiss.deserialize_index(faiss.serialize_index(self._faiss)), False
 
     def _extend(self, vectors: Floats, progress: Callable[[int, int], None] | None = None) -> None:
         import faiss

@@ -48,14 +48,12 @@ class Index(Stateful):
         if k < 1:
             raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
         vectors = checked_vectors(queries, "queries", self.dimension)
-        if not len(vectors):
-            return TopK.empty(0, k)
-        return self._search(vectors, k)
+        return self._search(vectors, k) if len(vectors) else TopK.empty(0, k)
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""
-        new, rows = checked_ids(ids), checked_vectors(vectors, "vectors", self.dimension)
-        check_one_id_per_vector(new, rows)
+        rows = checked_vectors(vectors, "vectors", self.dimension)
+        new = checked_ids(ids, rows)
         known = new[np.isin(new, self.ids)]
         if len(known):
             raise DataError(f"added ids must be new, but {known[0]} is in the index; remove it first")
@@ -70,8 +68,8 @@ class Index(Stateful):
         self._remove(old)
 
 
-def checked_ids(ids: npt.ArrayLike) -> Ints:
-    """Label ids as int32, unique and not negative: -1 means no label."""
+def checked_ids(ids: npt.ArrayLike, vectors: Floats | None = None) -> Ints:
+    """Label ids as int32, unique and not negative: -1 means no label. As many as vectors, where these are given."""
     given = np.asarray(ids)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise DataError(
@@ -85,6 +83,9 @@ def checked_ids(ids: npt.ArrayLike) -> Ints:
     duplicates = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(duplicates):
         raise DataError(f"ids must be unique, but {duplicates[0]} occurs twice; give each label once")
+    if vectors is not None and len(given) != len(vectors):
+        numbers = f"{len(given)} ids for {len(vectors)} vectors"
+        raise DataError(f"there must be one id per vector, but there are {numbers}; pass one each")
     return given.astype(np.int32)
 
 
@@ -99,11 +100,3 @@ def checked_vectors(vectors: npt.ArrayLike, name: str, dimension: int | None = N
     if not np.isfinite(rows.sum(dtype=np.float64)):
         raise DataError(f"{name} must hold finite numbers, but have NaN or infinity; drop or fill those values")
     return rows
-
-
-def check_one_id_per_vector(ids: Ints, vectors: Floats) -> None:
-    """As many ids as vectors."""
-    if len(ids) != len(vectors):
-        raise DataError(
-            f"there must be one id per vector, but there are {len(ids)} ids for {len(vectors)} vectors; pass one each"
-        )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.index.approximate import Approximate
-from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
+from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
 from labelspace.types import Floats, Ints, Progress, TopK
 
@@ -57,11 +57,9 @@ def choose(
     if kind not in KINDS:
         raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
     if not 0 < recall_target <= 1:
-        raise ParameterError(
-            f"recall_target must be above 0 and at most 1, but is {recall_target}; set for example 0.99"
-        )
-    rows, labels = checked_vectors(vectors, "vectors"), checked_ids(ids)
-    check_one_id_per_vector(labels, rows)
+        raise ParameterError(f"recall_target must be above 0 and at most 1, but is {recall_target}; set 0.99 or so")
+    rows = checked_vectors(vectors, "vectors")
+    labels = checked_ids(ids, rows)
     sample = checked_vectors(queries, "queries", rows.shape[1])
     exact = Exact(rows, labels)
     exact.report |= {"recall": 1.0, "recall_at": k, "recall_target": recall_target}

@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned
-from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
+from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
@@ -39,10 +39,9 @@ class Exact(Index):
     def __init__(self, vectors: npt.ArrayLike, ids: npt.ArrayLike, storage: str = "float32") -> None:
         if storage not in STORAGES:
             raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set one of them")
-        rows, new = checked_vectors(vectors, "vectors"), checked_ids(ids)
+        rows = checked_vectors(vectors, "vectors")
         super().__init__("exact", storage, rows.shape[1])
-        check_one_id_per_vector(new, rows)
-        self.arrays_ = _sorted_by_id({"ids": new, **self._encode(rows)})
+        self.arrays_ = _sorted_by_id({"ids": checked_ids(ids, rows), **self._encode(rows)})
 
     def _encode(self, vectors: Floats) -> Arrays:
         arrays: Arrays = {}
@@ -67,20 +66,18 @@ class Exact(Index):
         return out
 
     def _search_block(self, queries: Floats, labels: Ints, scores: Floats) -> None:
-        stored = self.arrays_
+        stored, ids = self.arrays_, self.ids
         if self.storage == "float32":
-            topk_products(queries, stored["vectors"], stored["ids"], labels, scores)
+            topk_products(queries, stored["vectors"], ids, labels, scores)
             return
         quantized, scales = quantize_int16(queries)
         if self.storage == "int8":
-            topk_int_products(quantized, scales, stored["bytes"], stored["scales"], stored["ids"], labels, scores)
+            topk_int_products(quantized, scales, stored["bytes"], stored["scales"], ids, labels, scores)
             return
-        shortlist = TopK.empty(len(queries), max(SHORTLIST_FACTOR * labels.shape[1], MIN_SHORTLIST))
-        topk_int_products(
-            quantized, scales, stored["bytes"], stored["scales"], stored["ids"], shortlist.labels, shortlist.scores
-        )
-        rows = np.where(shortlist.labels >= 0, np.searchsorted(stored["ids"], shortlist.labels), -1)
-        rerank(queries, stored["vectors"], stored["ids"], rows, labels, scores)
+        best = TopK.empty(len(queries), max(SHORTLIST_FACTOR * labels.shape[1], MIN_SHORTLIST))  # the shortlist
+        topk_int_products(quantized, scales, stored["bytes"], stored["scales"], ids, best.labels, best.scores)
+        rows = np.where(best.labels >= 0, np.searchsorted(ids, best.labels), -1)
+        rerank(queries, stored["vectors"], ids, rows, labels, scores)
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._encode(vectors)}

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned
-from labelspace.index.base import Index, check_one_id_per_vector, checked_ids, checked_vectors
+from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
 from labelspace.kernels.hyperbolic_search import (
     Points,
@@ -72,19 +72,16 @@ class PointIndex(Index):
         seed: int = 0,
     ) -> None:
         if geometry not in GEOMETRIES:
-            raise ParameterError(
-                f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one of them"
-            )
+            raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one")
         if not (clusters is None or clusters == "auto" or isinstance(clusters, int)):
             raise ParameterError(f"clusters must be an integer, 'auto' or None, but is {clusters!r}; set one of them")
         for name, value in (("clusters", clusters), ("probes", probes)):
             if isinstance(value, int) and value < 1:
                 raise ParameterError(f"{name} must be at least 1, but is {value}; set 1 or more")
-        rows, new = checked_vectors(points, "points"), checked_ids(ids)
-        check_one_id_per_vector(new, rows)
+        rows = checked_vectors(points, "points")
+        new = checked_ids(ids, rows)
         super().__init__("ball", "float32", rows.shape[1])
-        self.geometry, self.clusters, self.seed = geometry, clusters, seed
-        self.max_probes = probes
+        self.geometry, self.clusters, self.seed, self.max_probes = geometry, clusters, seed, probes
         self._weights(rows, "points")  # checks the norms; the error names the caller's row
         self.centers_ = self._points(rows[:0], new[:0])
         self._build(rows, new)
@@ -134,9 +131,8 @@ class PointIndex(Index):
         if self.geometry == "euclidean":
             norms = np.sqrt(squared_row_norms(rows))
             if len(rows) and norms.max() > MAX_NORM:
-                raise DataError(
-                    f"{name} must have norms of at most {MAX_NORM:g}, but one is {norms.max():g}; scale them down"
-                )
+                rule = f"{name} must have norms of at most {MAX_NORM:g}"
+                raise DataError(f"{rule}, but one is {norms.max():g}; scale them down")
             return np.ones(len(rows))
         gaps = one_minus_squared_norms(rows)
         if len(rows) and gaps.min() < MIN_GAP:
@@ -180,8 +176,7 @@ class PointIndex(Index):
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         self._weights(vectors, "vectors")
-        rows = np.concatenate([self.points, vectors])
-        self._build(rows, np.concatenate([self.ids, ids]))
+        self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]))
 
     def _remove(self, ids: Ints) -> None:
         keep = ~np.isin(self.ids, ids)

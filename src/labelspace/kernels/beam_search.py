@@ -191,9 +191,8 @@ def beam_search(
             row_scores[:], row_labels[:] = leaf_scores[0], leaf_labels[0]
             sort_log_scores(row_scores, row_labels, n_leaves[0])
         else:
-            sort_best_first(
-                row_scores, row_labels, average_trees(leaf_labels, leaf_scores, n_leaves, row_scores, row_labels)
-            )
+            size = average_trees(leaf_labels, leaf_scores, n_leaves, row_scores, row_labels)
+            sort_best_first(row_scores, row_labels, size)
 
 
 @njit(cache=True, nogil=True, fastmath=True)

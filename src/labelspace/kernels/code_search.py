@@ -89,11 +89,8 @@ def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, 
     for i in range(last):
         probability = 1.0 / (1.0 + np.exp(-log_odds[i]))
         remaining -= probability
-        if (
-            (remaining < 0.0 or i == last - 1)
-            if softmax
-            else uniform_from_key(key + np.uint64(first + i)) < probability
-        ):
+        is_last = remaining < 0.0 or i == last - 1
+        if is_last if softmax else uniform_from_key(key + np.uint64(first + i)) < probability:
             sampled[size] = first + i
             size += 1
             if softmax:

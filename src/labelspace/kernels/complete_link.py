@@ -237,11 +237,8 @@ def balance_heavy_paths(children: Ints, similarity: Floats) -> tuple[Ints, Float
                 if head < n:
                     balanced[node - n, side] = head
                     continue
-                start, stop = (
-                    n_items,
-                    flatten_heavy_path(head, children, similarity, sizes, items, joins, offsets, n_items),
-                )
-                n_items = stop
+                start = n_items
+                n_items = stop = flatten_heavy_path(head, children, similarity, sizes, items, joins, offsets, start)
             balanced[node - n, side] = next_node
             stack[stack_size, 0], stack[stack_size, 1], stack[stack_size, 2] = start, stop, next_node
             stack_size, next_node = stack_size + 1, next_node - 1

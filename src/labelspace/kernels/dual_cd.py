@@ -32,16 +32,11 @@ def solve_squared_hinge(
     C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
 ) -> int:  # fmt: skip
     """Fit one label into ``w`` (D + 1, zeros); ``alpha`` and ``order`` (n) are scratch. Returns the iterations made."""
-    n = len(norms)
-    diagonal = np.float32(0.5 / C)
+    n, bias_index, diagonal = len(norms), len(w) - 1, np.float32(0.5 / C)
     state = initial_state(seed)
-    bias_index = len(w) - 1
     for i in range(n):
-        alpha[i] = 0.0
-        order[i] = i
-    n_active = n
-    shrink_above = np.inf
-    n_iter = 0
+        alpha[i], order[i] = 0.0, i
+    n_active, shrink_above, n_iter = n, np.inf, 0
     while n_iter < max_iter:
         n_iter += 1
         max_gradient, min_gradient = -np.inf, np.inf
@@ -74,8 +69,7 @@ def solve_squared_hinge(
         if max_gradient - min_gradient <= tolerance:
             if n_active == n:
                 break
-            n_active = n  # check the shrunk rows before stopping
-            shrink_above = np.inf
+            n_active, shrink_above = n, np.inf  # check the shrunk rows before stopping
             continue
         shrink_above = max_gradient if max_gradient > 0.0 else np.inf
     return n_iter
@@ -91,14 +85,12 @@ def solve_logistic(
     state = initial_state(seed)
     min_alpha = min(1e-3 * C, 1e-8)
     for i in range(n):
-        alpha[i] = min_alpha
-        order[i] = i
+        alpha[i], order[i] = min_alpha, i
         step = np.float32(min_alpha if positive[i] else -min_alpha)
         for j in range(indptr[i], indptr[i + 1]):
             w[indices[j]] += step * data[j]
         w[bias_index] += step * np.float32(bias)
-    inner_tolerance = 1e-2
-    n_iter = 0
+    inner_tolerance, n_iter = 1e-2, 0
     while n_iter < max_iter:
         n_iter += 1
         max_gradient, newton_steps = 0.0, 0

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.types import Floats, Ints
+from labelspace.types import Doubles, Floats, Ints
 
 Bytes = npt.NDArray[np.uint8]
 N_BINS = 256
@@ -16,9 +16,7 @@ MIN_GAIN = 1e-6
 
 
 @njit(cache=True, nogil=True)
-def add_histogram(
-    binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, histogram: npt.NDArray[np.float64]
-) -> None:
+def add_histogram(binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, histogram: Doubles) -> None:
     """Sum gradient, hessian and number of the given rows per column and bin. Shape (columns, N_BINS, 3)."""
     for row in rows:
         g, h = gradient[row], hessian[row]
@@ -30,7 +28,7 @@ def add_histogram(
 
 
 @njit(cache=True, nogil=True)
-def best_split(histogram: npt.NDArray[np.float64], min_samples_leaf: int, l2: float) -> tuple[float, int, int]:
+def best_split(histogram: Doubles, min_samples_leaf: int, l2: float) -> tuple[float, int, int]:
     """Gain, column and last left bin of the best split of a node; column -1 if there is none."""
     g, h, n = histogram[0, :, 0].sum(), histogram[0, :, 1].sum(), histogram[0, :, 2].sum()
     parent_score = g * g / (h + l2)
@@ -102,9 +100,8 @@ def grow_tree(
         add_histogram(binned, gradient, hessian, rows[starts[small] : stops[small]], small_histogram)
         large_histogram -= small_histogram
         for child in (size, size + 1):
-            gain[child], split_column[child], split_bin[child] = best_split(
-                histograms[slot[child]], min_samples_leaf, l2
-            )
+            histogram = histograms[slot[child]]
+            gain[child], split_column[child], split_bin[child] = best_split(histogram, min_samples_leaf, l2)
         size += 2
     for node in range(size):
         if column[node] < 0:

@@ -139,9 +139,7 @@ def nearest_points(queries: Floats, points: Points, out_labels: Ints, out_scores
     for start in range(0, n, POINTS_PER_PASS):
         stop = min(start + POINTS_PER_PASS, n)
         for i in range(len(queries)):
-            sizes[i] = push_range(
-                queries[i], squares[i], points, start, stop, out_labels[i], out_scores[i], sizes[i]
-            )  # fmt: skip
+            sizes[i] = push_range(queries[i], squares[i], points, start, stop, out_labels[i], out_scores[i], sizes[i])
     for i in range(len(queries)):
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
@@ -153,14 +151,11 @@ def nearest_in_clusters(
     """``nearest_points`` among the ``clusters`` (m, p) of each query; cluster c is starts[c] to starts[c + 1]."""
     squares = squared_row_norms(queries)
     for i in range(len(queries)):
-        size = 0
-        for cluster in clusters[i]:
-            if cluster >= 0:
-                size = push_range(
-                    queries[i], squares[i], points, starts[cluster], starts[cluster + 1], out_labels[i],
-                    out_scores[i], size,
-                )  # fmt: skip
-        sort_best_first(out_scores[i], out_labels[i], size)
+        labels, scores, size = out_labels[i], out_scores[i], 0
+        for c in clusters[i]:
+            if c >= 0:
+                size = push_range(queries[i], squares[i], points, starts[c], starts[c + 1], labels, scores, size)
+        sort_best_first(scores, labels, size)
 
 
 def empty_results(n: int, k: int) -> tuple[Ints, Doubles]:

@@ -77,14 +77,11 @@ def topk_int_products(
 
 
 @njit(cache=True, nogil=True)
-def rerank(
-    queries: Floats, vectors: Floats, ids: Ints, rows: Longs, out_labels: Ints, out_scores: Floats
-) -> None:  # fmt: skip
+def rerank(queries: Floats, vectors: Floats, ids: Ints, rows: Longs, out_labels: Ints, out_scores: Floats) -> None:
     """The best of the candidate ``rows`` (m, s) of ``vectors``, by their products in float32; -1 is no row."""
     for i in range(len(queries)):
         size = 0
         for row in rows[i]:
             if row >= 0:
-                product = dot(queries[i], vectors[row])
-                size = push(out_scores[i], out_labels[i], size, product, ids[row])
+                size = push(out_scores[i], out_labels[i], size, dot(queries[i], vectors[row]), ids[row])
         sort_best_first(out_scores[i], out_labels[i], size)

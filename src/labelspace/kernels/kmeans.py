@@ -118,10 +118,8 @@ def kmeans(
 
     The initial centers are k random rows; each iteration assigns every row to the center of largest inner product.
     """
-    values, columns, row_ptr, column_ids = compact_rows(
-        data, indices, indptr, members, np.full(n_columns, -1, np.int32)
-    )
-    n = len(members)
+    new_column, n = np.full(n_columns, -1, np.int32), len(members)
+    values, columns, row_ptr, column_ids = compact_rows(data, indices, indptr, members, new_column)
     k = min(k, n)
     state = next_state(initial_state(seed))
     drawn = np.arange(n)

@@ -40,12 +40,8 @@ def node_visits(rows: Ints, starts: Longs, reached: Ints, last_child: Ints) -> t
     for i, row in enumerate(rows):
         for j in range(starts[row], starts[row + 1]):
             if last_child[reached[j]] > 0:
-                nodes[n_visits], visit_rows[n_visits], child_starts[n_visits], row_ends[n_visits] = (
-                    reached[j],
-                    i,
-                    j + 1,
-                    starts[row + 1],
-                )
+                nodes[n_visits], visit_rows[n_visits] = reached[j], i
+                child_starts[n_visits], row_ends[n_visits] = j + 1, starts[row + 1]
                 n_visits += 1
     return nodes, visit_rows, child_starts, row_ends
 
@@ -213,11 +209,8 @@ def level_beam_search(
                         dot += documents[row, doc_start + m] * vectors[start + m]
                     margin = dot * scales[child] + bias[child]
                     if ball:
-                        document_length = lengths[row, level[child]]
-                        margin = (
-                            hyperbolic_product(dot * scales[child], document_length, node_lengths[child])[0]
-                            + bias[child]
-                        )
+                        r, e = lengths[row, level[child]], node_lengths[child]
+                        margin = hyperbolic_product(dot * scales[child], r, e)[0] + bias[child]
                     score = scores[i] + log_activation(float(margin), LOGISTIC)
                     if label[child] >= 0:
                         n_labels = push(row_scores, row_labels, n_labels, score, label[child])

@@ -78,6 +78,5 @@ def pairwise_softmax_from_exp(columns: Ints, ends: Ints, start: int, positive_ex
         for column in range(len(row_exps)):
             row_exps[column] *= np.float32(weight)
         for j in range(first, last):
-            row_exps[columns[j]] = np.float32(
-                -negative_sum / ((negative_sum + positive_exps[j - ends[start]]) * (last - first))
-            )
+            total = negative_sum + positive_exps[j - ends[start]]
+            row_exps[columns[j]] = np.float32(-negative_sum / (total * (last - first)))

@@ -3,6 +3,8 @@
 With W words, ids in alphabetical order, and n-grams of up to N words, the key of an n-gram is its ids plus one, written
 as N digits to the base W + 1, padded with zeros. Since the space that joins words sorts before every character of a
 word, the order of keys is the alphabetical order of the n-grams.
+
+``words`` are the ids of all tokens, -1 for none, and ``ends`` the number of tokens up to the end of each document.
 """
 
 import numpy as np
@@ -35,22 +37,11 @@ def count_frequencies(ids: Ids, counts: Ids, ends: Offsets, n: int) -> tuple[Off
 def extend_ngrams(
     prefixes: Ids, words: Ids, ends: Offsets, gap: int, low: int, high: int, n_words: int, min_df: int
 ) -> tuple[Ids, Ids, Offsets, Offsets]:
-    """Count the n-grams that extend the prefixes low..high by one word.
+    """Count the n-grams that extend the prefixes low..high, of ``gap`` words each, by one word.
 
-    Occurrences are sorted by their prefix first, so that the counts of one prefix at a time fit into the cache.
-
-    Args:
-        prefixes: id of the n-gram that starts at each token, -1 for none.
-        words: id of each token, -1 for none.
-        ends: number of tokens up to the end of each document.
-        gap: words in a prefix.
-        low: first prefix.
-        high: one after the last prefix.
-        n_words: number of word ids.
-        min_df: n-grams of lower document frequency are dropped.
-
-    Returns:
-        Prefix, last word, document frequency and number of occurrences of each n-gram, sorted by prefix.
+    ``prefixes`` are the ids of the n-grams that start at each token, -1 for none. N-grams of a document frequency below
+    ``min_df`` are dropped. Returns prefix, last word, document frequency and number of occurrences of each n-gram,
+    sorted by prefix. Occurrences are sorted by prefix first: the counts of one prefix at a time fit into the cache.
     """
     offsets = np.zeros(high - low + 1, np.int64)
     start = 0
@@ -155,12 +146,7 @@ def ngram_ids(words: Ids, ends: Offsets, length: int, n_words: int, table: Offse
 def ngram_columns(words: Ids, ends: Offsets, max_n: int, word_columns: Ids, table: Offsets) -> tuple[Ids, Offsets]:
     """The columns of all n-grams of 1 to ``max_n`` words, and their number up to the end of each document.
 
-    Args:
-        words: id of each token, -1 for none.
-        ends: number of tokens up to the end of each document.
-        max_n: words in the longest n-gram.
-        word_columns: column of each word, -1 for none.
-        table: from the key of a longer n-gram to its column, see ``build_key_table``.
+    ``word_columns`` has the column of each word, -1 for none; ``table`` those of longer n-grams by their keys.
     """
     columns, column_ends = np.empty(max_n * words.size, np.int32), np.empty(ends.size, np.int64)
     base = word_columns.size + 1

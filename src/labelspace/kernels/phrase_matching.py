@@ -66,14 +66,9 @@ class Scratch(NamedTuple):
 def empty_scratch(phrases: Phrases, n_labels: int) -> Scratch:
     """New buffers; pages that are never written take no memory."""
     n_phrases, n_words = phrases.owners.size, phrases.weights.size
-    return Scratch(
-        np.zeros(n_labels, np.int32),
-        np.zeros(n_words, np.int32),
-        np.zeros(n_phrases, np.int32),
-        np.empty((n_labels, 13), np.int32),
-        np.empty((n_words, 3), np.int32),
-        np.empty(n_phrases, np.int32),
-    )
+    label_slot, word_slot, shared = (np.zeros(n, np.int32) for n in (n_labels, n_words, n_phrases))
+    evidence, tokens = np.empty((n_labels, 13), np.int32), np.empty((n_words, 3), np.int32)
+    return Scratch(label_slot, word_slot, shared, evidence, tokens, touched=np.empty(n_phrases, np.int32))
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -185,11 +180,8 @@ def _match_partial(words: Ids, start: int, end: int, phrases: Phrases, scratch: 
             continue
         slot = scratch.word_slot[word]
         if slot == 0:
-            scratch.tokens[n_tokens, 0], scratch.tokens[n_tokens, 1], scratch.tokens[n_tokens, 2] = (
-                word,
-                1,
-                at - start,
-            )
+            token = scratch.tokens[n_tokens]
+            token[0], token[1], token[2] = word, 1, at - start
             n_tokens += 1
             scratch.word_slot[word] = n_tokens
         else:
@@ -269,20 +261,12 @@ def count_matches(
     words: Ids, forms: Offsets, ends: Offsets, truth: Ids, truth_ends: Offsets, phrases: Phrases, scratch: Scratch,
     priors: Offsets, by_bucket: Offsets, by_label: Offsets,
 ) -> None:  # fmt: skip
-    """Count matches and correct matches per kind of evidence.
+    """Count matches and correct matches per kind of evidence, from word and form of each token.
 
-    Args:
-        words: word id of each token.
-        forms: form of each token.
-        ends: tokens up to the end of each document.
-        truth: labels of all documents, one after the other.
-        truth_ends: (n + 1,) labels up to each document.
-        phrases: the indexed phrases.
-        scratch: buffers.
-        priors: (n_buckets,) expected precision, in units of 1 / PROBABILITY_SCALE.
-        by_bucket: (n_buckets, 2) matches and correct matches; added to.
-        by_label: (n_labels, n_levels, 3) matches, correct and expected correct matches, the last in units of
-            1 / PROBABILITY_SCALE; added to, may have no rows.
+    ``ends`` are the tokens up to the end of each document, ``truth_ends`` (n + 1,) the true labels up to each. Adds
+    matches and correct matches to ``by_bucket`` (n_buckets, 2), and also expected correct matches to ``by_label``
+    (n_labels, n_levels, 3), which may have no rows; these and the expected precisions ``priors`` (n_buckets,) are in
+    units of 1 / PROBABILITY_SCALE.
     """
     start = 0
     for doc in range(ends.size):

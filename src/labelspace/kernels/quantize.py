@@ -30,9 +30,7 @@ def quantize_int16(table: Floats) -> tuple[Int16s, Floats]:
     return _quantize_rows(table, max_value, np.int16)
 
 
-def _quantize_rows(
-    table: Floats, max_value: int, dtype: type[np.signedinteger[Any]]
-) -> tuple[npt.NDArray[Any], Floats]:
+def _quantize_rows(table: Floats, max_value: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], Floats]:
     out, scales = np.empty(table.shape, dtype), np.empty(len(table), np.float32)
     for start in range(0, len(table), ROW_BLOCK):
         rows = table[start : start + ROW_BLOCK]

@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.tokenize import Ids, Offsets
+from labelspace.types import Floats
 
 _INSERTION_SORT_MAX = 32  # items up to which insertion sort is faster
 
@@ -47,14 +47,8 @@ def _radix_sort(items: Offsets, buffer: Offsets, bits: int) -> Offsets:
 def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tuple[Ids, Ids, Offsets]:
     """Sort each document's columns and merge equal ones; negative columns are dropped.
 
-    Args:
-        columns: columns of all documents, one after the other.
-        counts: number of occurrences of each; may be empty, for once each.
-        ends: number of columns up to the end of each document.
-        n_columns: one more than the largest column.
-
-    Returns:
-        Columns, counts and ends, in the same layout.
+    ``counts`` are the occurrences of each column, or empty for once each; ``ends`` the number of columns up to the end
+    of each document. Returns columns, counts and ends in the same layout.
     """
     bits = 1
     while (1 << bits) < n_columns:
@@ -87,9 +81,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
 
 
 @njit(cache=True, nogil=True)
-def tfidf_values(
-    columns: Ids, counts: Ids, ends: Offsets, idf: npt.NDArray[np.float32], sublinear: bool
-) -> npt.NDArray[np.float32]:
+def tfidf_values(columns: Ids, counts: Ids, ends: Offsets, idf: Floats, sublinear: bool) -> Floats:
     """The value of each column: its count, or 1 + ln(count), times its idf, each document scaled to unit length."""
     values = np.empty(columns.size, np.float32)
     logs = np.zeros(64)  # most counts are small, and a logarithm is slow

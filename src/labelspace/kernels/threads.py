@@ -24,9 +24,8 @@ def n_threads() -> int:
     value = os.environ.get(THREADS_VARIABLE, "").strip()
     if value:
         if not value.isdecimal() or int(value) < 1:
-            raise ParameterError(
-                f"{THREADS_VARIABLE} must be an integer of at least 1, but is {value!r}; set it to 1, or unset it"
-            )
+            rule = f"{THREADS_VARIABLE} must be an integer of at least 1"
+            raise ParameterError(f"{rule}, but is {value!r}; set it to 1, or unset it")
         return int(value)
     if hasattr(os, "sched_getaffinity"):  # Linux; elsewhere a process may run on every CPU
         return len(os.sched_getaffinity(0))

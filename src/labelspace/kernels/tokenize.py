@@ -2,6 +2,8 @@
 
 The table of words uses open addressing with linear probing over ``slots`` (uint64, a power of two of them): the upper
 half of a slot is the upper half of the word's hash, the lower half is its id + 1, and 0 is an empty slot.
+
+``text`` is the UTF-8 of all documents, one after the other, and ``text_ends`` where each ends in it.
 """
 
 import numpy as np
@@ -58,11 +60,8 @@ def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
 def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int) -> Spans:
     r"""Find maximal runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
 
-    Args:
-        text: UTF-8 of all documents, one after the other.
-        text_ends: where each document ends in ``text``.
-        is_word: whether a code point is a word character; 128 of them are enough for ASCII text.
-        min_length: minimum number of characters of a word.
+    ``is_word`` says whether a code point is a word character; 128 of them are enough for ASCII text. Words of fewer
+    than ``min_length`` characters are dropped.
     """
     capacity = (text.size + text_ends.size) // (min_length + 1) + 1
     starts, stops, hashes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint64)
@@ -111,16 +110,8 @@ def first_words(
 ) -> Spans:
     """The first words of each document, where a number counts as one word and all numbers are the same word.
 
-    A number is a word of digits only, or several with one of ``.,:/-`` between each two.
-
-    Args:
-        text: UTF-8 of all documents, one after the other, and at its very end the word that represents a number: a 0.
-        starts: where each word starts in ``text``.
-        stops: where each word ends in ``text``.
-        hashes: the hash of each word.
-        ends: words up to the end of each document.
-        is_digit: whether a code point is a digit.
-        length: maximum number of words per document.
+    A number is a word of digits only, or several with one of ``.,:/-`` between each two. At the very end of ``text`` is
+    the word that represents a number: a 0. ``length`` is the maximum number of words per document.
     """
     zero = text.size - 1
     zero_hash = hash_bytes(text, zero, text.size)
@@ -166,13 +157,8 @@ def _segment_end(text: Bytes, pos: int, stop: int, by_word: bool) -> tuple[int, 
 def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word: bool) -> Spans:
     """Find the character n-grams of min_n to max_n characters.
 
-    Args:
-        text: UTF-8 of all documents, one after the other.
-        text_ends: where each document ends in ``text``.
-        min_n: minimum number of characters.
-        max_n: maximum number of characters.
-        by_word: n-grams stay within a word and the spaces around it; a document is then ``" like this "``. A word too
-            short for any n-gram counts once, as one n-gram.
+    If ``by_word``, n-grams stay within a word and the spaces around it; a document is then ``" like this "``. A word
+    too short for any n-gram counts once, as one n-gram.
     """
     capacity = 0
     for doc in range(text_ends.size):

@@ -95,13 +95,8 @@ def format_rows(
 ) -> int:
     """Write one line per row into ``out`` and return the number of bytes; zeros are dropped.
 
-    Args:
-        x_counts: int64 (n_rows,), features per row.
-        x_ids: int64, feature indices of all rows.
-        x_values: float32, as long, finite.
-        y_counts: int64 (n_rows,), labels per row.
-        y_ids: int64, labels of all rows.
-        out: uint8, at least ID_BYTES per label, ID_BYTES + VALUE_BYTES per feature, and one byte per row.
+    The counts (n_rows,) are the features and labels per row, ids and values those of all rows. Values are finite.
+    ``out`` has at least ID_BYTES per label, ID_BYTES + VALUE_BYTES per feature, and one byte per row.
     """
     pos, x, y = 0, 0, 0
     for row in range(len(x_counts)):

@@ -142,20 +142,9 @@ def parse_rows(
 ) -> tuple[int, int, int, int, int]:  # fmt: skip
     """Parse up to ``n_rows`` lines of ``text``, which ends with a line end.
 
-    Args:
-        text: uint8 (n_bytes,), the lines.
-        n_rows: maximum number of lines.
-        n_features: all indices must be below.
-        n_labels: all labels must be below.
-        x_counts: int32 (n_rows,), filled with the features per row.
-        x_ids: int32, at least one entry for each ``:`` of the text.
-        x_values: float32, as long.
-        y_counts: int32 (n_rows,), filled with the labels per row.
-        y_ids: int32, at least one entry for each line and each ``,`` of the text.
-
-    Returns:
-        Status (PARSED or a BAD_ code), rows parsed, position in the text (after the last row, or of the malformed
-        token), features and labels filled.
+    The counts (n_rows,) are filled with the features and labels per row. ``x_ids`` and ``x_values`` need an entry for
+    each ``:`` of the text, ``y_ids`` one for each line and each ``,``. Returns the status (PARSED or a BAD_ code), rows
+    parsed, position in the text (after the last row, or of the malformed token), features and labels filled.
     """
     pos, row, x, y = 0, 0, 0, 0
     while row < n_rows and pos < len(text):

@@ -1,4 +1,11 @@
-"""Metrics: (true labels Y, TopK) -> numbers. Functions give fractions; ``evaluate`` gives the table in percent."""
+"""Metrics: (true labels Y, TopK) -> numbers. Functions give fractions; ``evaluate`` gives the table in percent.
+
+- ``Y`` (n, n_labels): true labels, 0/1. ``topk``: predictions for the same documents, best first, with k ranks or more.
+- ``predicted``: a 0/1 matrix of Y's shape, or a TopK whose top k (None: all ranks) are the predicted set.
+- ``k``, ``ks``: cutoff ranks. ``A``, ``B``: exponent and offset of the propensities.
+- ``counts``: training documents per label; labels of Y beyond them count as unseen. ``n_documents``: all of them.
+- ``tail``: maximum number of training documents of a tail label. ``hierarchy``: over the columns of Y.
+"""
 
 from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
 from labelspace.metrics.calibration import expected_calibration_error

@@ -14,10 +14,7 @@ from labelspace.types import Csr, TopK
 def most_common(counts: npt.ArrayLike, n: int, k: int = 5) -> TopK:
     """The k most frequent training labels, for each of n documents; ties go to the smaller label id.
 
-    Args:
-        counts: Number of training documents per label; also used as scores.
-        n: Number of documents to predict.
-        k: Labels per document; padded with -1 where there are fewer labels.
+    The scores are the ``counts``. Lists are padded with -1 where there are fewer labels.
 
     >>> most_common([3, 9, 5], n=1, k=2).labels.tolist()
     [[1, 2]]
@@ -28,13 +25,7 @@ def most_common(counts: npt.ArrayLike, n: int, k: int = 5) -> TopK:
 
 
 def random_topk(n_labels: int, n: int, k: int = 5, seed: int = 0) -> TopK:
-    """K distinct labels drawn uniformly at random, for each of n documents.
-
-    Args:
-        n_labels: Number of labels to draw from.
-        n: Number of documents to predict.
-        k: Labels per document; padded with -1 where there are fewer labels.
-        seed: Seed of the random generator.
+    """K distinct labels drawn uniformly at random, for each of n documents; padded with -1 where there are fewer.
 
     >>> topk = random_topk(n_labels=3, n=2, k=3)
     >>> np.sort(topk.labels).tolist()
@@ -64,16 +55,6 @@ def evaluate_baselines(
     seed: int = 0,
 ) -> dict[str, dict[str, float]]:
     """The metrics of :func:`evaluate` for both baselines, under ``most_common`` and ``random``.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        counts: Number of training documents per label; labels of Y beyond them count as unseen.
-        n_documents: Number of training documents.
-        ks: Cutoff ranks.
-        A: Exponent of the propensities.
-        B: Offset of the propensities.
-        propensity_from: "train" or "test".
-        seed: Seed of the random baseline.
 
     >>> import scipy.sparse as sp
     >>> scores = evaluate_baselines(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), counts=[9, 2, 1], n_documents=10, ks=(1, 3))

@@ -22,7 +22,6 @@ def checked_k(k: int) -> int:
 def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
     """A 0/1 matrix as csr with sorted indices and without stored zeros; the input is not modified.
 
-    >>> import scipy.sparse as sp
     >>> checked_matrix(sp.csr_matrix([[0, 1], [1, 1]])).nnz
     3
     """
@@ -45,7 +44,6 @@ def checked_matrix(matrix: Csr, name: str = "Y") -> Csr:
 def labeled_rows(Y: Csr) -> Bools:
     """Which documents of a checked matrix have labels; an error where none has. Shape (n,).
 
-    >>> import scipy.sparse as sp
     >>> labeled_rows(sp.csr_matrix([[0, 1], [0, 0]])).tolist()
     [True, False]
     """
@@ -67,9 +65,7 @@ def checked_counts(counts: npt.ArrayLike, n_labels: int) -> Longs:
     given = np.ravel(np.asarray(counts))
     wrong = given[~(given >= 0)]
     if wrong.size:
-        raise DataError(
-            f"a label's count must be at least 0, but one is {wrong[0]}; count the training documents of each label"
-        )
+        raise DataError(f"a label's count must be at least 0, but one is {wrong[0]}; count its training documents")
     padded = np.zeros(n_labels, np.int64)
     padded[: given.size] = given[:n_labels]
     return padded

@@ -29,18 +29,8 @@ def evaluate(
 ) -> dict[str, float]:
     """P, nDCG, PSP and PSnDCG at each k, then R, RP and coverage at the largest, in percent with 4 decimals.
 
-    Then ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least max(ks) ranks.
-        counts: Number of training documents per label; labels of Y beyond them count as unseen.
-        n_documents: Number of training documents.
-        ks: Cutoff ranks.
-        A: Exponent of the propensities.
-        B: Offset of the propensities.
-        propensity_from: "train" estimates the propensities from ``counts``; "test" from Y, as in the GLaS paper
-            (Appendix D), and needs no counts.
+    Then ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``. Propensities are
+    estimated from ``counts``; ``propensity_from="test"`` takes Y, as in the GLaS paper (Appendix D), and no counts.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)

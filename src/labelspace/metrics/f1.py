@@ -19,11 +19,6 @@ from labelspace.types import Bools, Csr, Longs, TopK
 def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
     """2 * hits / (predicted + true), all labels pooled.
 
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
-        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
-
     >>> import scipy.sparse as sp
     >>> round(micro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)
     0.6667
@@ -33,11 +28,6 @@ def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
 
 def macro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
     """Mean F1 per label, over the labels that occur in Y or in the predictions.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
-        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
 
     >>> import scipy.sparse as sp
     >>> round(macro_f1(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), sp.csr_matrix([[1, 0, 0], [0, 1, 1]])), 4)

@@ -24,14 +24,6 @@ def by_frequency(
 
     A metric with a zero denominator is 0. Documents without labels are left out.
 
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        counts: Number of training documents per label; labels of Y beyond them count as unseen.
-        k: Cutoff rank.
-        tail: Maximum number of training documents of a tail label.
-        head: Maximum number of training documents of a torso label.
-
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=1)
     >>> groups = by_frequency(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, counts=[200, 3, 20], k=1)
@@ -39,10 +31,8 @@ def by_frequency(
     (1.0, 0.5)
     """
     if not 0 <= tail <= head:
-        raise ParameterError(
-            f"tail must be at least 0 and at most head, but they are {tail} and {head}; "
-            "set for example tail=25, head=100"
-        )
+        remedy = "set for example tail=25, head=100"
+        raise ParameterError(f"tail must be at least 0 and at most head, but they are {tail} and {head}; {remedy}")
     frequency = checked_counts(counts, Y.shape[1])
     label_counts = LabelCounts.from_predictions(Y, topk, k)
     groups = {"head": frequency > head, "torso": (frequency > tail) & (frequency <= head), "tail": frequency <= tail}

@@ -40,16 +40,8 @@ def by_group(
       ``tail`` training documents;
     - ``n_labels``, ``n_tail``: labels of the group, and its tail labels; ``n_occurrences``: true occurrences.
 
-    A metric with a zero denominator is 0. Documents without any label are left out, unless ``include_unlabeled``.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for them, best first; all ranks are used.
-        groups: The labels of each group: a mask (n_labels,), or label ids.
-        counts: Number of training documents per label; labels of Y beyond them count as unseen.
-        tail: Maximum number of training documents of a tail label.
-        min_probability: Minimum score of a prediction in ``accuracy_with_na``, such as 0.5.
-        include_unlabeled: Include documents without any label, as having none in any group.
+    A metric with a zero denominator is 0. Documents without any label are left out, unless ``include_unlabeled``: then
+    they have none in any group. All ranks of ``topk`` are used. A group is a mask (n_labels,), or label ids.
 
     >>> import scipy.sparse as sp
     >>> Y, topk = sp.csr_matrix([[1, 0, 1], [0, 1, 0]]), TopK.from_scores([[0.1, 0.9, 0.5], [0.2, 0.7, 0.1]], k=3)

@@ -18,15 +18,8 @@ def f1_by_level(
 
     For each level the result has ``micro_f1``, ``macro_f1`` (over the labels that occur in Y or in the predictions),
     ``n_labels`` (labels of the level) and ``n_occurrences`` (true occurrences). A level where nothing is true or
-    predicted has an F1 of 0. Documents without labels are left out.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        predicted: A 0/1 matrix of Y's shape, or a TopK whose top k are the predicted set.
-        hierarchy: Over the columns of Y.
-        k: Cutoff rank of a TopK; None takes all ranks. Not for a matrix.
-        close: Add the ancestors of all true and predicted labels before counting, so that a wrong leaf under the
-            right parent is correct at the parent's level. False counts the labels as given.
+    predicted has an F1 of 0. Documents without labels are left out. ``close`` adds the ancestors of all true and
+    predicted labels before counting, so that a wrong leaf under the right parent is correct at the parent's level.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)

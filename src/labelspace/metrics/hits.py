@@ -69,11 +69,6 @@ def checked_labels(topk: TopK, k: int, shape: tuple[int, int]) -> Ints:
             f"a label must be a column of Y (0 to {n_labels - 1}) or -1 for none, but one is {outside[0]}; "
             "give Y the model's number of columns"
         )
-    _check_no_duplicates(labels)
-    return labels
-
-
-def _check_no_duplicates(labels: Ints) -> None:
     ordered = np.sort(labels, axis=1)
     duplicates = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
     if duplicates.any():
@@ -82,6 +77,7 @@ def _check_no_duplicates(labels: Ints) -> None:
             f"a label must occur once in a row of a TopK, but label {ordered[row, column]} occurs twice in row {row}; "
             "keep the better rank"
         )
+    return labels
 
 
 def _mark_hits(true: Csr, labels: Ints) -> Doubles:

@@ -38,24 +38,17 @@ DEFAULT_A, DEFAULT_B = PRESETS["default"]
 def inverse_propensity(
     counts: npt.ArrayLike, n_documents: int, A: float = DEFAULT_A, B: float = DEFAULT_B, n_labels: int | None = None
 ) -> Doubles:
-    """The weight 1/p_l of each label, at least 1: the rarer the label, the larger.
+    """The weight 1/p_l of each label, at least 1: the rarer the label, the larger. Shape (n_labels,).
 
-    Args:
-        counts: Number of training documents per label. GLaS (Appendix D) uses those of the test set instead: pass
-            test counts and the number of test documents to get its weights.
-        n_documents: Number of training documents, N.
-        A: Exponent; see ``PRESETS`` for the repository's choices.
-        B: Offset added to the counts.
-        n_labels: Number of labels; labels beyond the counts are unseen, with count 0. Default: as many as counts.
+    GLaS (Appendix D) uses counts and number of documents of the test set: pass those to get its weights. Labels beyond
+    the counts, up to ``n_labels``, are unseen.
 
     >>> inverse_propensity([100, 10, 1], n_documents=1000).round(2).tolist()
     [1.77, 3.55, 6.91]
     """
     # A negative exponent would favor frequent labels, and an offset of 0 divides by 0 for unseen labels.
     if not (0 <= A < math.inf and 0 < B < math.inf):
-        raise ParameterError(
-            f"A must be at least 0 and B above 0, but they are {A} and {B}; use one of PRESETS: {PRESETS}"
-        )
+        raise ParameterError(f"A must be at least 0 and B above 0, but they are {A} and {B}; use one of {PRESETS}")
     padded = checked_counts(counts, np.size(counts) if n_labels is None else n_labels)
     max_count = int(padded.max(initial=0))
     if n_documents < max(max_count, 1):
@@ -68,13 +61,7 @@ def inverse_propensity(
 
 
 def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
-    """PSP@k: sum of the weights of the hits in the top k, over the largest possible sum.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        weights: Weight per label, from :func:`inverse_propensity`. Shape (n_labels,).
-        k: Cutoff rank.
+    """PSP@k: sum of the weights (from ``inverse_propensity``) of the hits in the top k, over the largest possible sum.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -87,12 +74,6 @@ def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
 
 def psndcg_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:
     """PSnDCG@k: as PSP@k, with a weight at rank j discounted by 1 / log2(j + 1).
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        weights: Weight per label, from :func:`inverse_propensity`. Shape (n_labels,).
-        k: Cutoff rank.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)

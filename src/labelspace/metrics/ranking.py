@@ -16,11 +16,6 @@ from labelspace.types import Csr, Doubles, TopK
 def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     """P@k: the share of the top k labels that are relevant, averaged over the documents.
 
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        k: Cutoff rank.
-
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
     >>> precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
@@ -31,11 +26,6 @@ def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     """nDCG@k: sum of the discounts 1/log2(rank + 1) of the hits, over that of min(k, labels of the document) hits.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        k: Cutoff rank.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -48,11 +38,6 @@ def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     """R@k: the share of a document's labels that are in the top k, averaged over the documents.
 
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        k: Cutoff rank.
-
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
     >>> recall_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
@@ -64,11 +49,6 @@ def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     """RP@k: hits in the top k over min(k, labels of the document), averaged over the documents.
 
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        k: Cutoff rank.
-
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
     >>> r_precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=1)
@@ -79,11 +59,6 @@ def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
 
 def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     """coverage@k: of the labels that occur in Y, the share that is a hit in the top k of at least one document.
-
-    Args:
-        Y: True labels, 0/1 of shape (n, n_labels).
-        topk: Predictions for the same documents, best first, with at least k ranks.
-        k: Cutoff rank.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)

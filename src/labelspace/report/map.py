@@ -33,12 +33,13 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
     True
     """
     table = checked_points(points, labels)
-    drawn = has_point(table)
+    drawn, data = has_point(table), map_data(table, labels)
     values = {
         "title": escape(title),
         "summary": escape(_summary(labels, drawn, table.shape[1])),
         "correlation": escape(_correlation_text(norm_against_frequency(table, labels))),
-        "data": _as_json(map_data(table, labels)),
+        # Safe in a script element: only ``<`` could end it.
+        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
         "style": _part("page.css"),
         "script": "\n".join(_part(f"{name}.js") for name in SCRIPTS),
     }
@@ -152,11 +153,6 @@ def _correlation_text(correlation: float) -> str:
     if isnan(correlation):
         return "No rank correlation: norms or frequencies are all equal."
     return f"Spearman's rank correlation {correlation:+.3f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _as_json(data: dict[str, Any]) -> str:
-    """As JSON that is safe in a script element: only ``<`` could end it."""
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _part(name: str) -> str:

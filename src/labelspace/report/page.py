@@ -5,13 +5,9 @@ from html import escape
 from math import log10
 from typing import Any
 
+from labelspace.report.tables import COSTS
+
 SHOWN = ("P", "nDCG", "PSP", "R", "coverage")
-COSTS = {
-    "train_cpu_seconds": "train CPU s",
-    "predict_seconds": "predict s",
-    "latency_ms_p50": "ms per document",
-    "model_mb": "MB",
-}
 COLORS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff; }

@@ -3,7 +3,6 @@
 import sys
 import time
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 LINE_INTERVAL = 10.0  # seconds between two lines of a step where there is no terminal
@@ -19,10 +18,6 @@ class StepState:
     done: int
     total: int
 
-    def continues(self, done: int, total: int) -> bool:
-        """Whether this is the same step; it restarts where ``done`` decreases or the total changes."""
-        return done >= self.done and total == self.total
-
     def rate(self, now: float) -> str:
         """Items per second since the start; empty where it is unknown or the total is 1.
 
@@ -33,9 +28,7 @@ class StepState:
         """
         if self.total < 2 or self.done <= self.start or now <= self.start_time:
             return ""
-        rate = float(
-            f"{(self.done - self.start) / (now - self.start_time):.2g}"
-        )  # two significant digits: the rest is noise
+        rate = float(f"{(self.done - self.start) / (now - self.start_time):.2g}")  # the other digits are noise
         return f"{rate:,.0f} per second" if rate >= 10 else f"{rate:g} per second"
 
 
@@ -62,9 +55,7 @@ class StepProgress:
             self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bars is not None:
             self._bars.stop()
 
@@ -74,7 +65,7 @@ class StepProgress:
             return
         now = time.monotonic()
         state = self._states.get(step)
-        restarts = state is None or not state.continues(done, total)
+        restarts = state is None or done < state.done or total != state.total
         if state is None or restarts:
             state = self._states[step] = StepState(now, done, done, total)
         state.done = done

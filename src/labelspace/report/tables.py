@@ -11,6 +11,14 @@ from rich.text import Text
 
 from labelspace.types import Dataset, LabelSpace
 
+COSTS = {
+    "train_cpu_seconds": "train CPU s",
+    "predict_seconds": "predict s",
+    "latency_ms_p50": "ms per document",
+    "model_mb": "MB",
+}
+"""The costs that a comparison shows, with their headings."""
+
 
 def plain_table(*columns: str, left: int = 1) -> Table:
     """An empty table; the first ``left`` columns are aligned left, the others right."""
@@ -58,14 +66,8 @@ GROUP_COLUMNS = {
 """The columns of ``metrics.by_group`` that are shown, with their headings."""
 
 
-def groups_table(
-    title: str, groups: Mapping[str, Mapping[str, Any]], headings: Mapping[str, str] | None = None
-) -> Group:
-    """Metrics of groups of labels: all columns, or those with a heading."""
-    default = {
-        column: column.replace("n_", "").replace("_", " ").replace("f1", "F1") for column in next(iter(groups.values()))
-    }
-    columns = default if headings is None else headings
+def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str]) -> Group:
+    """Metrics of groups of labels, in columns with these headings."""
     table = plain_table("", *columns.values())
     for group, values in groups.items():
         undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
@@ -75,13 +77,10 @@ def groups_table(
 
 def figures_report(figures: Mapping[str, Any]) -> Group:
     """All tables of an evaluation, and prediction time and model size."""
-    parts: list[Group | Text] = [
-        figures_table(figures),
-        groups_table(
-            "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)",
-            figures["by_frequency"],
-        ),
-    ]
+    title = "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)"
+    columns = next(iter(figures["by_frequency"].values()))
+    headings = {column: column.removeprefix("n_").replace("_", " ").replace("f1", "F1") for column in columns}
+    parts = [figures_table(figures), groups_table(title, figures["by_frequency"], headings)]
     if "by_column" in figures:
         title = "by column of the table: its best-ranked label (NA: rows without a value)"
         parts.append(groups_table(title, figures["by_column"], GROUP_COLUMNS))
@@ -104,11 +103,8 @@ def compare_table(results: Mapping[str, Any]) -> Group:
     measured = dict.fromkeys(key for row in rows for key in row if "@" in key)
     last = max((int(key.split("@")[1]) for key in measured), default=0)
     columns = [key for key in measured if key.startswith(("P@", "PSP@")) or key == f"nDCG@{last}"]
-    columns += [key for key in _HEADINGS if any(key in row for row in rows)]
-    title = (
-        f"{results['data']}: {results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
-    )
-    table = plain_table("method", *(_HEADINGS.get(key, key) for key in columns))
+    columns += [key for key in COSTS if any(key in row for row in rows)]
+    table = plain_table("method", *(COSTS.get(key, key) for key in columns))
     best = {}
     for key in columns:
         values = [row[key] for row in rows if key in row]
@@ -120,15 +116,8 @@ def compare_table(results: Mapping[str, Any]) -> Group:
         cells = [_cell(row[key]) for key in columns]
         marked = [f"[bold]{c}[/bold]" if row[k] == best[k] else c for k, c in zip(columns, cells, strict=True)]
         table.add_row(row["method"], *marked)
-    return titled(title, table)
-
-
-_HEADINGS = {
-    "train_cpu_seconds": "train CPU s",
-    "predict_seconds": "predict s",
-    "latency_ms_p50": "ms per document",
-    "model_mb": "MB",
-}
+    sizes = f"{results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
+    return titled(f"{results['data']}: {sizes}", table)
 
 
 def tags_table(

@@ -31,11 +31,10 @@ def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
     >>> tree_summary(leaf)["height"], tree_summary(leaf)["degenerate"]
     (0, False)
     """
-    n_labels, height = nodes.n_labels, nodes.height
     return {
-        "n_labels": n_labels,
+        "n_labels": nodes.n_labels,
         "n_nodes": len(nodes.label),
-        "height": height,
+        "height": nodes.height,
         "mean_depth": round(float(nodes.level[nodes.label >= 0].mean()), 3),
         "balance": round(nodes.balance, 6),
         "most_children": int((nodes.last_child - nodes.first_child).max()),
@@ -68,8 +67,7 @@ def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int
         return json.dumps([tree_json(nodes, labels) for nodes in trees], ensure_ascii=False) + "\n"
     if form == "newick":
         return "".join(tree_newick(nodes, labels) + "\n" for nodes in trees)
-    drawn = (f"{head}\n{tree_text(nodes, labels, depth)}\n" for head, nodes in zip(heads, trees, strict=True))
-    return "\n".join(drawn)
+    return "\n".join(f"{head}\n{tree_text(nodes, labels, depth)}\n" for head, nodes in zip(heads, trees, strict=True))
 
 
 def tree_text(nodes: TreeNodes, labels: LabelSpace, depth: int = 3) -> str:

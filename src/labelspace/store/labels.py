@@ -15,18 +15,13 @@ from labelspace.types import Hierarchy, LabelSpace
 
 def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
     """The label space of the lines of ``labels.jsonl`` and the arrays that ``label_arrays`` gave."""
-    n, edges = len(arrays["line_ends"]), arrays["hierarchy"]
-    hierarchy = None
+    ends, edges, hierarchy = arrays["line_ends"], arrays["hierarchy"], None
     if len(edges):  # no cycle: that was checked before it was saved
         ones = np.ones(len(edges), np.float32)
-        hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(n, n)))
-    return LabelSpace(
-        JsonColumn(lines, arrays["line_ends"], "label"),
-        JsonColumn(lines, arrays["line_ends"], "alt", []) if arrays["has_synonyms"][0] else None,
-        arrays.get("counts"),
-        int(arrays["n_documents"][0]),
-        hierarchy,
-    )
+        hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(len(ends), len(ends))))
+    names = JsonColumn(lines, ends, "label")
+    synonyms = JsonColumn(lines, ends, "alt", []) if arrays["has_synonyms"][0] else None
+    return LabelSpace(names, synonyms, arrays.get("counts"), int(arrays["n_documents"][0]), hierarchy)
 
 
 class JsonColumn(Sequence[Any]):
@@ -37,10 +32,7 @@ class JsonColumn(Sequence[Any]):
     """
 
     def __init__(self, lines: bytes, ends: npt.NDArray[np.int64], key: str, default: object = None) -> None:
-        self._lines = lines
-        self._ends = ends
-        self._key = key
-        self._default = default
+        self._lines, self._ends, self._key, self._default = lines, ends, key, default
 
     def __len__(self) -> int:
         return len(self._ends)

@@ -65,7 +65,8 @@ def write(
     folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays | Writer], labels: LabelSpace | None
 ) -> None:
     """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path."""
-    mode = 0o666 & ~_umask()
+    mask = os.umask(0)  # it can be read only by setting it
+    os.umask(mask)
     with _beside(Path(folder)) as target:
         listed: dict[str, dict[str, Any]] = {}
         if labels is not None:
@@ -74,7 +75,7 @@ def write(
             files = {**files, LABEL_ARRAYS: {**label_arrays(labels), "line_ends": ends}}
         for name, content in files.items():
             about = _write_file(target / name, content)
-            (target / name).chmod(mode)  # safetensors leaves files to the owner alone
+            (target / name).chmod(0o666 & ~mask)  # safetensors leaves files to the owner alone
             listed[name] = {**_fingerprint(target / name), **about}
         versions = {"labelspace": __version__, "python": platform.python_version()}
         versions |= {name: installed_version(name) for name in _LIBRARIES}
@@ -119,9 +120,8 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             "train it again"
         )
     if sealed(manifest) != manifest:
-        raise ModelError(
-            f"{path} must match its checksum, but does not: it was damaged or edited; copy or train it again"
-        )
+        problem = "does not: it was damaged or edited"
+        raise ModelError(f"{path} must match its checksum, but {problem}; copy or train it again")
     return manifest  # type: ignore[no-any-return]
 
 
@@ -136,8 +136,7 @@ def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, veri
 
     The map is private and copy-on-write: arrays look writable, so numba compiles one version of a kernel, not two.
     """
-    path = Path(folder) / name
-    _check_file(path, manifest, verify)
+    path = checked_path(folder, manifest, name, verify)
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     try:
@@ -160,9 +159,20 @@ def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, veri
 
 
 def checked_path(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Path:
-    """Where a file of a model lies that is not ours to read, checked against the manifest."""
-    path = Path(folder) / name
-    _check_file(path, manifest, verify)
+    """Where a file of a model lies, checked against the manifest: its size, and its checksum unless it is large."""
+    path, expected = Path(folder) / name, manifest["files"].get(name)
+    if expected is None or not path.is_file():
+        raise ModelError(f"the model must hold {name}, but {path} is missing; copy the whole folder, or train again")
+    size = path.stat().st_size
+    if size != expected["bytes"]:
+        raise ModelError(
+            f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model; "
+            "copy the whole folder again, or train again"
+        )
+    if verify is None:
+        verify = size <= VERIFY_UP_TO
+    if verify and _crc32(path) != expected["crc32"]:
+        raise ModelError(f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again")
     return path
 
 
@@ -189,30 +199,6 @@ def _crc32(path: Path) -> int:
         while block := file.read(2**20):
             checksum = zlib.crc32(block, checksum)
     return checksum
-
-
-def _check_file(path: Path, manifest: Mapping[str, Any], verify: bool | None) -> None:
-    expected = manifest["files"].get(path.name)
-    if expected is None or not path.is_file():
-        raise ModelError(
-            f"the model must hold {path.name}, but {path} is missing; copy the whole folder, or train again"
-        )
-    size = path.stat().st_size
-    if size != expected["bytes"]:
-        raise ModelError(
-            f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model; "
-            "copy the whole folder again, or train again"
-        )
-    if verify is None:
-        verify = size <= VERIFY_UP_TO
-    if verify and _crc32(path) != expected["crc32"]:
-        raise ModelError(f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again")
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextmanager
@@ -256,9 +242,8 @@ def check_writable(folder: str | Path) -> None:
     if path.exists() and not path.is_dir():
         raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
     if path.is_dir() and not _is_model_or_empty(path):
-        raise ModelError(
-            f"--out must be a new folder or an older model, but {path} holds other files; give another folder"
-        )
+        problem = f"{path} holds other files"
+        raise ModelError(f"--out must be a new folder or an older model, but {problem}; give another folder")
     above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK):
         raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
@@ -266,11 +251,10 @@ def check_writable(folder: str | Path) -> None:
 
 def _is_model_or_empty(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir() if not path.name.endswith(INDEX)}
-    if not names <= {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors"}:
-        return False
     if not names:
         return True
     try:
-        return "format" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        ours = names <= {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors"}
+        return ours and "format" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
         return False
