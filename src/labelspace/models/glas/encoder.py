@@ -3,10 +3,8 @@
 A document's feature embeddings are summed and go through an activation, with ``n_layers=2`` through a dense layer too.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -42,16 +40,18 @@ class Encoder:
         self.gain = AdamParameter(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
 
     @classmethod
-    def random(
-        cls, X: Csr, dim: int, n_layers: int, relu: bool, weight_norm: bool, rng: np.random.Generator
-    ) -> Encoder:
+    def random(cls, X: Csr, dim: int, n_layers: int, relu: bool, weight_norm: bool, rng: np.random.Generator) -> Self:
         """Random weights."""
         features = SparseLayer.random(X, dim, rng, weight_norm)
         return cls(features, DenseLayer.random(dim, dim, rng, weight_norm) if n_layers == 2 else None, relu)
 
     def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> Activations:
         """The embeddings of a batch, with dropout of hidden units."""
-        preactivation = self._first_layer(batch)
+        bias = self.bias.value
+        if self.features.normalized:
+            preactivation = self.features.embed(batch, np.zeros_like(bias)) * self.gain.value + bias
+        else:
+            preactivation = self.features.embed(batch, bias)
         mask = np.ones_like(preactivation)
         if dropout:
             mask[rng.random(preactivation.shape, np.float32) < dropout] = 0.0
@@ -66,11 +66,6 @@ class Encoder:
     def embed(self, X: Csr) -> Floats:
         """The embeddings of documents, without dropout."""
         return self.forward((X.data, X.indices, X.indptr), 0.0, np.random.default_rng(0)).embeddings
-
-    def _first_layer(self, batch: Batch) -> Floats:
-        if not self.features.normalized:
-            return self.features.embed(batch, self.bias.value)
-        return self.features.embed(batch, np.zeros_like(self.bias.value)) * self.gain.value + self.bias.value
 
     def backward(
         self, activations: Activations, gradient: Floats, learning_rate: float, feature_learning_rate: float, step: int
@@ -104,7 +99,7 @@ class Int8Encoder(NamedTuple):
     relu: bool
 
     @classmethod
-    def from_trained(cls, encoder: Encoder) -> Int8Encoder:
+    def from_trained(cls, encoder: Encoder) -> Self:
         """Quantize a trained encoder, whose float32 feature embeddings are given up."""
         table = encoder.features.vectors
         if encoder.features.normalized:
@@ -117,13 +112,11 @@ class Int8Encoder(NamedTuple):
 
     def embed(self, X: Csr) -> Floats:
         """Embeddings (n, dim) of unit rows; each row by itself, so the batch changes nothing."""
-        out = np.empty((X.shape[0], len(self.hidden_bias)), np.float32)
+        table, scales, bias = self.feature_embeddings, self.feature_scales, self.hidden_bias
+        out = np.empty((X.shape[0], len(bias)), np.float32)
 
         def embed(start: int, stop: int) -> None:
-            embed_rows(
-                X.data, X.indices, X.indptr, start, stop,
-                self.feature_embeddings, self.feature_scales, self.hidden_bias, out,
-            )  # fmt: skip
+            embed_rows(X.data, X.indices, X.indptr, start, stop, table, scales, bias, out)
             block = out[start:stop]
             if self.relu:
                 np.maximum(block, 0, out=block)

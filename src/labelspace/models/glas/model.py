@@ -81,16 +81,10 @@ class Glas(Model):
     n_layers: int = param(1, one_of(1, 2), "Layers of the document encoder.")
     activation: str = param("relu", one_of("relu", "linear"), "Activation function of hidden layers.")
     weight_norm: bool = param(False, boolean(), "Normalize the weights of every unit.")
-    loss: str = param(
-        "bce",
-        one_of("bce", "softmax", "margin"),
-        "Loss: binary cross-entropy, softmax cross-entropy, or the margin of eq. 1.",
-    )
+    loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or margin (eq. 1).")
     margin: float = param(0.3, real(above=0), "Margin of the margin loss.")
     n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.")
-    regularizer: str = param(
-        "glas", one_of("glas", "spread_out", "gravity", "none"), "Regularizer of the label embeddings."
-    )
+    regularizer: str = param("glas", one_of("glas", "spread_out", "gravity", "none"), "Of the label embeddings.")
     similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the GLaS regularizer aims at.")
     reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
     scale: float = param(20.0, real(above=0), "Initial scale of the scores.")
@@ -125,8 +119,7 @@ class Glas(Model):
 
     def _init_net(self, X: Csr, Y: Csr) -> Net:
         rng = np.random.default_rng([self.random_state, 0])
-        relu = self.activation == "relu"
-        encoder = Encoder.random(X, self.embedding_dim, self.n_layers, relu, self.weight_norm, rng)
+        encoder = Encoder.random(X, self.embedding_dim, self.n_layers, self.activation == "relu", self.weight_norm, rng)
         return Net.random(encoder, Y, None if self.loss == "margin" else self.scale, rng)  # not in eq. 1
 
     def _train(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, context: FitContext) -> None:
@@ -148,10 +141,11 @@ class Glas(Model):
         if not data.all_labels and self.n_hard_negatives and epoch:
             hard = mine_hard_negatives(net, data.X, data.labels, self.n_hard_negatives, self.random_state, progress)
         order = rng.permutation(data.X.shape[0]).astype(np.int32)
-        total = data.epochs * data.n_batches
-        for batch in range(data.n_batches):
+        n_batches = -(-len(order) // data.batch_size)
+        total = data.epochs * n_batches
+        for batch in range(n_batches):
             rows = order[batch * data.batch_size : (batch + 1) * data.batch_size]
-            done = epoch * data.n_batches + batch
+            done = epoch * n_batches + batch
             self._step(net, data, rows, None if hard is None else hard[rows], 1.0 - done / total, rng)
             progress("batches", done + 1, total)
 

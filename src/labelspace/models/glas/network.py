@@ -1,6 +1,6 @@
 """What is trained: the document encoder, label embeddings, biases and the scale of the scores."""
 
-from __future__ import annotations
+from typing import Self
 
 import numpy as np
 
@@ -25,15 +25,13 @@ class Net:
     ``label_embeddings`` (n_labels, dim + 1) have one more column, in which ``write_bias_column`` puts the biases.
     """
 
-    def __init__(
-        self, encoder: Encoder, label_embeddings: Floats, bias: AdagradParameter, log_scale: AdamParameter
-    ) -> None:
-        self.encoder, self.label_embeddings, self.bias, self.log_scale = encoder, label_embeddings, bias, log_scale
-        self.label_squares = np.zeros(len(label_embeddings), np.float32)  # row-wise Adagrad: sums of squared gradients
+    def __init__(self, encoder: Encoder, embeddings: Floats, bias: AdagradParameter, log_scale: AdamParameter) -> None:
+        self.encoder, self.label_embeddings, self.bias, self.log_scale = encoder, embeddings, bias, log_scale
+        self.label_squares = np.zeros(len(embeddings), np.float32)  # row-wise Adagrad: sums of squared gradients
         self.n_steps = 0  # steps started
 
     @classmethod
-    def random(cls, encoder: Encoder, Y: Csr, scale: float | None, rng: np.random.Generator) -> Net:
+    def random(cls, encoder: Encoder, Y: Csr, scale: float | None, rng: np.random.Generator) -> Self:
         """Random label embeddings of length 1; biases at their log-odds, or, without a scale (eq. 1), at 0."""
         dim, n_labels = len(encoder.bias.value), Y.shape[1]
         embeddings = np.zeros((n_labels, dim + 1), np.float32)
@@ -54,8 +52,7 @@ class Net:
         features, dense = self.encoder.features, self.encoder.dense
         arrays: store.Arrays = {"label_embeddings": self.label_embeddings, "label_squares": self.label_squares}
         arrays |= {"feature_embeddings": features.vectors, "feature_squares": features.squares}
-        arrays |= {"unit_squares": features.squared_norms}
-        arrays |= {"bias": self.bias.value, "bias_square": self.bias.square}
+        arrays |= {"unit_squares": features.squared_norms, "bias": self.bias.value, "bias_square": self.bias.square}
         by_adam = {"log_scale": self.log_scale, "hidden_bias": self.encoder.bias, "gain": self.encoder.gain}
         if dense is not None:
             by_adam |= {"dense": dense.rows, "dense_bias": dense.bias, "dense_gain": dense.norm}
@@ -77,18 +74,13 @@ class Net:
         return out
 
     def update_labels(
-        self,
-        score_gradient: Floats,
-        phi: Floats,
-        sampled: SampledLabels,
-        regularizer: RegularizerGradient,
+        self, score_gradient: Floats, phi: Floats, sampled: SampledLabels, regularizer: RegularizerGradient,
         learning_rate: float,
-    ) -> Floats:
+    ) -> Floats:  # fmt: skip
         """Update the embeddings and biases of the sampled labels; returns the loss' gradient by phi (batch, dim)."""
-        n, scale = len(sampled.ids), np.float32(self.scale)
-        ids = regularizer.labels
-        columns = ids if sampled.covers_all else np.searchsorted(sampled.ids[: sampled.n_fixed], ids)
-        phi_gradients = np.empty((-(-n // LABEL_BLOCK), *phi.shape), np.float32)
+        ids, regularized, scale = sampled.ids, regularizer.labels, np.float32(self.scale)
+        columns = regularized if sampled.covers_all else np.searchsorted(ids[: sampled.n_fixed], regularized)
+        phi_gradients = np.empty((-(-len(ids) // LABEL_BLOCK), *phi.shape), np.float32)
 
         def update(start: int, stop: int) -> None:
             block = score_gradient[:, start:stop]
@@ -97,12 +89,10 @@ class Net:
             gradient *= scale
             first, last = np.searchsorted(columns, [start, stop])
             gradient[columns[first:last] - start] += regularizer.of_labels[first:last]
-            adagrad_unit_rows(
-                gradient, sampled.ids, start, stop, learning_rate, self.label_embeddings, self.label_squares
-            )
-            self.bias.step(block.sum(axis=0), learning_rate, sampled.ids[start:stop])
+            adagrad_unit_rows(gradient, ids, start, stop, learning_rate, self.label_embeddings, self.label_squares)
+            self.bias.step(block.sum(axis=0), learning_rate, ids[start:stop])
 
-        run_blocks(update, n, LABEL_BLOCK)
+        run_blocks(update, len(ids), LABEL_BLOCK)
         phi_gradient: Floats = phi_gradients.sum(axis=0)  # in one order, whatever the threads did
         phi_gradient *= scale
         return phi_gradient

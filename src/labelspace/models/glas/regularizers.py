@@ -34,9 +34,7 @@ def regularizer_gradient(
 
 def glas_gradient(labels: Ints, V: Floats, U: Floats, weight: float) -> RegularizerGradient:
     """Of eq. 3, ``weight`` / m^2 ||V V' - U||^2; U (m, m) is the labels' co-occurrence similarity."""
-    products: Floats = V @ V.T
-    products -= U
-    return _product_gradient(labels, V, products, weight)
+    return _product_gradient(labels, V, V @ V.T - U, weight)
 
 
 def spread_out_gradient(labels: Ints, V: Floats, weight: float) -> RegularizerGradient:

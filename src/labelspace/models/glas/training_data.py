@@ -1,8 +1,7 @@
 """Training documents, label similarities and the batch schedule; the labels that each batch trains on."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -30,16 +29,13 @@ class TrainingData:
     batch_size: int
     epochs: int
     input_dropout: float
-    scratch: Ints = field(init=False)  # (n_labels,) of -1, for ``similarities``
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "scratch", np.full(self.Y.shape[1], -1, np.int32))
+    scratch: Ints  # (n_labels,) of -1, for ``similarities``
 
     @classmethod
     def build(
         cls, X: Csr, Y: Csr, measure: str | None, batch_size: int, epochs: int | None, input_dropout: float | None,
         all_labels: bool | None,
-    ) -> TrainingData:  # fmt: skip
+    ) -> Self:  # fmt: skip
         """Choose what is None by the size of the data; ``measure`` is that of U, None without it."""
         seen = seen_labels(Y)
         if all_labels is None:
@@ -49,20 +45,13 @@ class TrainingData:
         labels = np.arange(Y.shape[1], dtype=np.int32) if all_labels else seen
         U = None if measure is None else similarity(Y, measure)
         schedule = batch_schedule(X.shape[0], batch_size, epochs, ENOUGH_STEPS, EPOCH_BOUNDS)
-        return cls(X, Y, labels, all_labels, U, *schedule, input_dropout)
+        return cls(X, Y, labels, all_labels, U, *schedule, input_dropout, np.full(Y.shape[1], -1, np.int32))
 
-    @property
-    def n_batches(self) -> int:
-        """Batches per epoch."""
-        return -(-int(self.X.shape[0]) // self.batch_size)
-
-    def sample_labels(
-        self, Y_batch: Csr, n_negatives: int, hard_negatives: Ints | None, rng: np.random.Generator
-    ) -> SampledLabels:
-        """The labels that a batch trains on: all, or its positives with hard and random negatives."""
+    def sample_labels(self, Y: Csr, n_negatives: int, hard: Ints | None, rng: np.random.Generator) -> SampledLabels:
+        """The labels that a batch trains on: all, or its labels Y with ``hard`` and random negatives."""
         if self.all_labels:
-            return SampledLabels(self.labels, Y_batch.indices, Y_batch.indptr)
-        return sample_labels(Y_batch, self.labels, n_negatives, rng, hard_negatives)
+            return SampledLabels(self.labels, Y.indices, Y.indptr)
+        return sample_labels(Y, self.labels, n_negatives, rng, hard)
 
     def similarities(self, labels: Ints) -> Floats:
         """The submatrix of U of some labels, dense."""

@@ -9,12 +9,18 @@ points are lifted to rows, and ``dual`` turns a lifted row into one to multiply 
 
 ``dual`` is linear and its own transpose: the dual of a gradient by a dual row is the gradient by the lifted row.
 
-Documents come as vectors r of any norm, tangent vectors at the origin; labels are points. All functions work in the
-precision of their input.
+Documents come as vectors r of any norm, tangent vectors at the origin; labels are points; both are (n, dimension).
+All functions work in the precision of their input. A manifold has
+
+    project(r)            the points of documents
+    lift_projected(r)     lift(project(r)); ``lift_projected_backward``: the gradient by r, given that by lifted rows
+    lift(points)          the lifted rows; ``lift_backward``: the Euclidean gradient by points, given that by them
+    dual(lifted)          the rows to multiply lifted rows by
+    distances_inplace(z)  turns inner products into distances; returns the derivatives of the distances by z
+    riemannian_step       the points after a step on their Euclidean gradient; ``ids`` are the optimizer's rows
 """
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,61 +38,14 @@ MIN_SQUARED_DISTANCE = 1e-8
 MIN_NORM = 1e-9
 
 
-class Manifold(ABC):
-    """A space with a distance, and its gradients."""
-
-    geometry: ClassVar[str]
-    """Its name in ``labelspace.index``."""
-
-    @abstractmethod
-    def project(self, r: Array) -> Array:
-        """The points of documents with vectors r (n, dimension)."""
-
-    @abstractmethod
-    def lift_projected(self, r: Array) -> Array:
-        """The lifted rows of those points: ``lift(project(r))``."""
-
-    @abstractmethod
-    def lift_projected_backward(self, r: Array, gradient: Array) -> Array:
-        """The gradient by r, given the gradient by the lifted rows."""
-
-    @abstractmethod
-    def lift(self, points: Array) -> Array:
-        """The lifted rows of points (n, dimension)."""
-
-    @abstractmethod
-    def lift_backward(self, points: Array, gradient: Array) -> Array:
-        """The Euclidean gradient by the points, given the gradient by their lifted rows."""
-
-    @abstractmethod
-    def dual(self, lifted: Array) -> Array:
-        """The rows to multiply lifted rows by."""
-
-    @abstractmethod
-    def distances_inplace(self, z: Array) -> Array:
-        """Turn inner products into distances, in place; returns the derivatives of the distances by z."""
-
-    @abstractmethod
-    def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
-        """The points (n, dimension) after a step on their Euclidean gradient; ``ids`` are the optimizer's rows."""
-
-
-class Euclidean(Manifold):
+class Euclidean:
     """Euclidean space."""
 
-    geometry = "euclidean"
+    geometry = "euclidean"  # its name in ``labelspace.index``
 
     def project(self, r: Array) -> Array:
         """The vectors themselves."""
         return r
-
-    def lift_projected(self, r: Array) -> Array:
-        """(|x|^2, -2x, 1)."""
-        return self.lift(r)
-
-    def lift_projected_backward(self, r: Array, gradient: Array) -> Array:
-        """As for points."""
-        return self.lift_backward(r, gradient)
 
     def lift(self, points: Array) -> Array:
         """(|x|^2, -2x, 1)."""
@@ -97,6 +56,8 @@ class Euclidean(Manifold):
         """Through the coordinates |x|^2 and -2x."""
         by_point: Array = 2 * gradient[:, :1] * points - 2 * gradient[:, 1:-1]
         return by_point
+
+    lift_projected, lift_projected_backward = lift, lift_backward
 
     def dual(self, lifted: Array) -> Array:
         """(1, x, |x|^2)."""
@@ -115,7 +76,7 @@ class Euclidean(Manifold):
         return updated
 
 
-class PoincareBall(Manifold):
+class PoincareBall:
     """The Poincaré ball.
 
     With ``exponential``, documents are projected by the exponential map at the origin, x = tanh(|r|) r/|r|. Otherwise
@@ -192,6 +153,9 @@ class PoincareBall(Manifold):
         if optimizer.name == "sgd":
             return clip_to_ball(points + factor * optimizer.updates(ids, gradient * factor, lr))
         return clip_to_ball(points + np.square(factor) * optimizer.updates(ids, gradient, lr))
+
+
+Manifold: TypeAlias = Euclidean | PoincareBall
 
 
 def inverse_conformal_factor(points: Array) -> Array:

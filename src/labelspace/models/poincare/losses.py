@@ -44,10 +44,8 @@ def label_loss_gradients(
 def similarity_loss_gradient(manifold: Manifold, lifted: Floats, true: Csr, weight: float) -> Floats:
     """Cross-entropy between the softmax of -d over the other documents of a batch and their label similarities.
 
-    Returns the gradient of the mean loss, times its weight, by the lifted documents.
-
-    The targets of a document are the cosines of its label set with those of the others, normalized to sum to 1. A
-    document that shares no label with another has no loss.
+    Returns the gradient of the mean loss, times its weight, by the lifted documents. The targets of a document are the
+    cosines of its label set with those of the others, normalized to sum to 1; one that shares no label has no loss.
     """
     unit = normalize_rows(true)
     target = (unit @ unit.T).toarray()

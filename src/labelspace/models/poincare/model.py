@@ -33,6 +33,7 @@ difference, so that neighbors say little. A larger alpha, or step 6, keeps docum
 informative. The paper counts votes; weighted votes are more accurate.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,11 +51,11 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
-from labelspace.models.poincare.training import Learner, TrainingData, split_documents, train_learner
+from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
 from labelspace.parameter_constraints import Constraint, integer, one_of, real
 from labelspace.training.early_stopping import VALIDATION_K
-from labelspace.types import Csr, Floats, Ints, Progress, TopK
+from labelspace.types import Csr, Floats, Progress, TopK
 
 NEAREST_LABELS = 100  # that vote
 
@@ -81,16 +82,14 @@ class Poincare(Model):
     projection: str = param(
         "exponential",
         one_of("exponential", "clip"),
-        "How documents are mapped to the ball: by the exponential map, or clipped as in the paper.",
+        "Map of documents to the ball: exponential, or clip as in the paper.",
     )
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
     optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
-    learning_rate: float | None = param(
-        None, real(above=0), "Learning rate of the label points; none takes the default of the optimizer."
-    )
+    learning_rate: float | None = param(None, real(above=0), "Of the label points; none takes the optimizer's default.")
     feature_learning_rate: float | None = param(
-        None, real(above=0), "Learning rate of the document map; none takes the default of the optimizer."
+        None, real(above=0), "Of the document map; none takes the optimizer's default."
     )
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()
@@ -98,19 +97,11 @@ class Poincare(Model):
     all_labels: bool | None = parameters.all_labels()
     n_negatives: int = parameters.n_negatives(1024)
     patience: int | None = parameters.patience()
-    route: str = param(
-        "both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, the nearest labels, or both."
-    )
-    n_neighbors: int | None = param(
-        None, integer(1), "Nearest documents that vote; none chooses the number on held-out documents."
-    )
-    sharpness: float | None = param(
-        None, real(at_least=0), "How fast a vote falls with distance; none chooses it on held-out documents."
-    )
+    route: str = param("both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, labels, or both.")
+    n_neighbors: int | None = param(None, integer(1), "Nearest documents that vote; none chooses by validation.")
+    sharpness: float | None = param(None, real(at_least=0), "Decay of votes with distance; none chooses by validation.")
     label_weight: float | None = param(
-        None,
-        real(at_least=0),
-        "Weight of the votes of labels, relative to documents; none chooses it on held-out documents.",
+        None, real(at_least=0), "Weight of the votes of labels, relative to documents; none chooses by validation."
     )
     n_clusters: int | str | None = param(
         None,
@@ -134,8 +125,8 @@ class Poincare(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
-        split = split_documents(X, Y, self, context)  # step 1
-        data = TrainingData.build(X[split.train_rows], Y[split.train_rows], split.held_out, self)
+        train, held_out, held_out_rows = split_documents(X, Y, self, context)  # step 1
+        data = TrainingData.build(X[train], Y[train], held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
         with threadpool_limits(1, user_api="blas"):
             learners = run_parallel(  # steps 2 to 7
@@ -144,23 +135,19 @@ class Poincare(Model):
                 lambda done: context.progress("batches", min(done, total), total),
             )
         self.Y_ = Y.copy()  # the caller may change theirs
-        self._index_points(learners, data.label_ids, X, split.train_rows)  # step 8
-        self.vote_weights_ = self._choose_vote_weights(split.held_out, context.progress)
-        if len(split.held_out_rows):
-            for number, documents in enumerate(self.document_indexes_):
-                documents.add(split.held_out_rows, self._embed(X[split.held_out_rows], number))
-        self.report_ = self._training_report([learner.validation_scores for learner in learners])
-
-    def _index_points(self, learners: list[Learner], label_ids: Ints, X: Csr, rows: Ints) -> None:
-        """Store the maps, and index the points of labels and of the training documents."""
-        self.theta_ = np.stack([learner.theta for learner in learners])
-        self.theta_scales_ = np.stack([learner.theta_scales for learner in learners])
-        self.label_indexes_ = [index.PointIndex(learner.label_points, label_ids, self.geometry) for learner in learners]
+        thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
+        self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)
+        self.label_indexes_ = [index.PointIndex(points, data.label_ids, self.geometry) for points in label_points]
         clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
-        self.document_indexes_ = [
-            index.PointIndex(self._embed(X[rows], number), rows, self.geometry, clusters, seed=int(self.random_state))
-            for number in range(len(learners))
+        self.document_indexes_ = [  # step 8
+            index.PointIndex(self._embed(X[train], number), train, self.geometry, clusters, seed=int(self.random_state))
+            for number in range(self.n_estimators)
         ]
+        self.vote_weights_ = self._choose_vote_weights(held_out, context.progress)
+        if len(held_out_rows):
+            for number, documents in enumerate(self.document_indexes_):
+                documents.add(held_out_rows, self._embed(X[held_out_rows], number))
+        self.report_ = self._training_report(validation_scores)
 
     def _embed(self, X: Csr, number: int) -> Floats:
         """The points of documents, given as rows of unit norm, by one learner. Shape (n, embedding_dim)."""
@@ -171,10 +158,9 @@ class Poincare(Model):
         grid = vote_weight_grid(self)
         if held_out is None or len(grid) == 1:
             return grid[0]
-        X, truth = held_out
-        neighbors = self._nearest(X, max(weights.n_neighbors for weights in grid), VALIDATION_K)
+        neighbors = self._nearest(held_out[0], max(weights.n_neighbors for weights in grid), VALIDATION_K)
         k = min(VALIDATION_K, self.n_labels_)
-        return best_vote_weights(grid, lambda weights: self._rank(neighbors, weights, k), truth, progress)
+        return best_vote_weights(grid, lambda weights: self._rank(neighbors, weights, k), held_out[1], progress)
 
     def _nearest(self, X: Csr, n_neighbors: int, k: int) -> list[Neighbors]:
         """The nearest documents and labels by each learner, as far as the route uses them."""
@@ -186,7 +172,7 @@ class Poincare(Model):
                 nearest_documents = documents.search(points, min(n_neighbors, self.Y_.shape[0]))
             if self.route != "vote":
                 nearest_labels = labels.search(points, min(max(NEAREST_LABELS, k), len(labels)))
-            neighbors.append(Neighbors(nearest_documents, nearest_labels))
+            neighbors.append((nearest_documents, nearest_labels))
         return neighbors
 
     def _rank(self, neighbors: list[Neighbors], weights: VoteWeights, k: int) -> TopK:
@@ -208,16 +194,14 @@ class Poincare(Model):
         points[self.label_indexes_[0].ids] = self.label_indexes_[0].points
         return points
 
-    def _training_report(self, validation_scores: list[list[float]]) -> dict[str, Any]:
-        counts = np.bincount(self.Y_.indices, minlength=self.n_labels_)
-        correlations = []
-        for labels in self.label_indexes_:
-            norms = np.linalg.norm(labels.points.astype(np.float64), axis=1)
-            correlations.append(spearman(norms, counts[labels.ids]))
+    def _training_report(self, validation_scores: Sequence[list[float]]) -> dict[str, Any]:
+        counts, labels = np.bincount(self.Y_.indices, minlength=self.n_labels_), self.label_indexes_
+        norms = [np.linalg.norm(points.points.astype(np.float64), axis=1) for points in labels]
+        correlations = [spearman(norm, counts[points.ids]) for norm, points in zip(norms, labels, strict=True)]
         document_norms = np.linalg.norm(self.document_indexes_[0].points.astype(np.float64), axis=1)
         return {
             "norm_against_frequency": None if np.isnan(correlations[0]) else round(float(np.mean(correlations)), 4),
-            "mean_norm_of_labels": round(float(np.linalg.norm(self.label_indexes_[0].points, axis=1).mean()), 4),
+            "mean_norm_of_labels": round(float(np.linalg.norm(labels[0].points, axis=1).mean()), 4),
             "mean_norm_of_documents": round(float(document_norms.mean()), 4),
             "accuracy_by_epoch": [[round(score, 5) for score in scores] for scores in validation_scores],
         }

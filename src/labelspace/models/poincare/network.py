@@ -34,10 +34,9 @@ class Net:
         self.learning_rate = label_rate if params.learning_rate is None else params.learning_rate
         self.theta_learning_rate = theta_rate if params.feature_learning_rate is None else params.feature_learning_rate
         self.label_optimizer = create_optimizer(params.optimizer, label_points)
-        # The layer has an Adagrad inside.
-        self.theta_optimizer = (
-            None if params.optimizer == "adagrad" else create_optimizer(params.optimizer, theta.vectors)
-        )
+        self.theta_optimizer = None  # the layer has an Adagrad inside
+        if params.optimizer != "adagrad":
+            self.theta_optimizer = create_optimizer(params.optimizer, theta.vectors)
         self.zeros = np.zeros(label_points.shape[1], np.float32)
 
     @classmethod
@@ -89,8 +88,7 @@ def create_optimizer(name: str, table: Floats) -> RowOptimizer:
 
 def embed_documents(X: Csr, theta: Int8s, scales: Floats, manifold: Manifold) -> Floats:
     """The points of documents by a quantized theta; each depends on its row alone. Shape (n, dimension)."""
-    out = np.empty((X.shape[0], theta.shape[1]), np.float32)
-    zeros = np.zeros(theta.shape[1], np.float32)
+    out, zeros = np.empty((X.shape[0], theta.shape[1]), np.float32), np.zeros(theta.shape[1], np.float32)
 
     def embed(start: int, stop: int) -> None:
         embed_rows(X.data, X.indices, X.indptr, start, stop, theta, scales, zeros, out)

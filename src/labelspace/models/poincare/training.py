@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,26 +28,15 @@ EPOCHS = (8, 20)  # fewest and most, where their number is not given
 MANY_DOCUMENTS = 30_000  # above, there is less overfitting, and less dropout is needed
 INPUT_DROPOUT = (0.2, 0.1)  # up to that many documents, and above
 
-
-class Split(NamedTuple):
-    """The training documents, and those held out for early stopping and for the vote weights."""
-
-    train_rows: Ints
-    held_out: tuple[Csr, Csr] | None  # documents and their labels
-    held_out_rows: Ints  # none where validation documents were given
+Learner = tuple[Int8s, Floats, Floats, list[float]]
+"""Theta in 8 bits, its scales, the points of the labels with a document, and the validation score of each epoch."""
 
 
-class Learner(NamedTuple):
-    """A trained learner, with theta in 8 bits."""
+def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> tuple[Ints, tuple[Csr, Csr] | None, Ints]:
+    """Hold out 5 % of the documents for early stopping and vote weights, unless validation documents are given.
 
-    theta: Int8s
-    theta_scales: Floats
-    label_points: Floats  # of the labels with a document
-    validation_scores: list[float]  # after each epoch
-
-
-def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> Split:
-    """Hold out 5 % of the documents, unless validation documents are given."""
+    Returns the rows to train on, the held-out documents and their labels, and their rows (none, if they are given).
+    """
     all_rows, no_rows = np.arange(X.shape[0], dtype=np.int32), np.zeros(0, np.int32)
     if context.validation is not None:
         truth = context.validation[1].copy()
@@ -56,14 +44,14 @@ def split_documents(X: Csr, Y: Csr, params: Poincare, context: FitContext) -> Sp
         order = np.random.default_rng(params.random_state).permutation(truth.shape[0])
         rows = np.sort(order[:MAX_HELD_OUT])
         if truth[rows].nnz:
-            return Split(all_rows, (normalize_rows(context.validation[0])[rows], truth[rows]), no_rows)
+            return all_rows, (normalize_rows(context.validation[0])[rows], truth[rows]), no_rows
     split = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, params.random_state)
     if split is not None:
         train, held_out = split
-        return Split(train, (X[held_out], Y[held_out]), held_out.astype(np.int32))
+        return train, (X[held_out], Y[held_out]), held_out.astype(np.int32)
     if params.patience is not None:
         raise too_few_to_stop_by(X.shape[0])
-    return Split(all_rows, None, no_rows)
+    return all_rows, None, no_rows
 
 
 @dataclass(frozen=True)
@@ -74,6 +62,7 @@ class TrainingData:
     Y: Csr
     held_out: tuple[Csr, Csr] | None
     label_ids: Ints  # of the columns of Y
+    columns: Ints  # of Y: 0, 1, ...
     batch_size: int
     epochs: int
     all_labels: bool
@@ -83,20 +72,12 @@ class TrainingData:
     def build(cls, X: Csr, Y: Csr, held_out: tuple[Csr, Csr] | None, params: Poincare) -> TrainingData:
         """Choose by the data what the parameters leave open."""
         n, label_ids = X.shape[0], seen_labels(Y)
-        return cls(
-            X,
-            Y[:, label_ids],
-            None if held_out is None else (held_out[0], held_out[1][:, label_ids]),
-            label_ids,
-            *batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS),
-            len(label_ids) <= MAX_UNSAMPLED_LABELS if params.all_labels is None else params.all_labels,
-            INPUT_DROPOUT[n > MANY_DOCUMENTS] if params.input_dropout is None else params.input_dropout,
-        )
-
-    @cached_property
-    def columns(self) -> Ints:
-        """The columns of Y."""
-        return np.arange(self.Y.shape[1], dtype=np.int32)
+        held_out = None if held_out is None else (held_out[0], held_out[1][:, label_ids])
+        columns = np.arange(len(label_ids), dtype=np.int32)
+        schedule = batch_schedule(n, params.batch_size, params.epochs, STEPS, EPOCHS)
+        all_labels = len(label_ids) <= MAX_UNSAMPLED_LABELS if params.all_labels is None else params.all_labels
+        dropout = INPUT_DROPOUT[n > MANY_DOCUMENTS] if params.input_dropout is None else params.input_dropout
+        return cls(X, Y[:, label_ids], held_out, label_ids, columns, *schedule, all_labels, dropout)
 
     @property
     def n_batches(self) -> int:
@@ -125,7 +106,7 @@ def train_learner(data: TrainingData, params: Poincare, number: int, tick: Calla
                 tick((data.epochs - epoch - 1) * data.n_batches)
                 break
     theta, label_points = best or (net.theta.vectors, net.label_points)
-    return Learner(*quantize_int8(theta), label_points, scores)
+    return *quantize_int8(theta), label_points, scores
 
 
 def train_batch(
@@ -133,9 +114,8 @@ def train_batch(
 ) -> None:
     """Steps 3 to 7 for the documents of one batch; ``lr_decay`` is the factor of the learning rates."""
     batch = batch_rows(data.X, rows, data.input_dropout, rng)  # step 3
-    r = net.document_vectors(batch)
+    r, true = net.document_vectors(batch), data.Y[rows]
     lifted = net.manifold.lift_projected(r)
-    true = data.Y[rows]
     if data.all_labels:  # step 4
         sampled = SampledLabels(data.columns, true.indices, true.indptr)
     else:

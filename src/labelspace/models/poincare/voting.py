@@ -29,11 +29,8 @@ class VoteWeights(NamedTuple):
     label_weight: float
 
 
-class Neighbors(NamedTuple):
-    """The nearest documents and labels of each query by one learner; scores are negative distances."""
-
-    documents: TopK
-    labels: TopK
+Neighbors = tuple[TopK, TopK]
+"""The nearest documents and labels of each query by one learner; scores are negative distances."""
 
 
 def vote_weight_grid(params: Poincare) -> list[VoteWeights]:
@@ -59,9 +56,7 @@ def best_vote_weights(
     return grid[int(np.argmax(gains))]
 
 
-def rank_by_votes(
-    neighbors: Sequence[Neighbors], weights: VoteWeights, route: str, alpha: float, Y: Csr, k: int
-) -> TopK:
+def rank_by_votes(neighbors: list[Neighbors], weights: VoteWeights, route: str, alpha: float, Y: Csr, k: int) -> TopK:
     """The k labels with the most votes, the mean over learners; Y has the labels of the training documents.
 
     Of each learner's votes, the documents have a share of 1 / (1 + label_weight), and the labels the rest.
@@ -75,11 +70,8 @@ def rank_by_votes(
         documents.append(nearest.labels[:, : weights.n_neighbors])
         document_votes.append(votes)
     labels = np.concatenate([nearest.labels for _, nearest in neighbors], axis=1)
-    label_votes = np.concatenate(
-        [distance_weights(nearest.scores, LABEL_SHARPNESS * alpha) for _, nearest in neighbors], axis=1
-    )
-    label_votes *= np.float32(label_share) / n_learners
-    voted = TopK(labels, label_votes)
+    label_votes = [distance_weights(nearest.scores, LABEL_SHARPNESS * alpha) for _, nearest in neighbors]
+    voted = TopK(labels, np.concatenate(label_votes, axis=1) * (np.float32(label_share) / n_learners))
     return count_votes(np.concatenate(documents, axis=1), np.concatenate(document_votes, axis=1), Y, k, voted)
 
 

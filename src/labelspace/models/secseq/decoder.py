@@ -11,15 +11,13 @@ after different prefixes.
 
 With encoder ``bag``, a is one vector, whatever h is. With ``gru`` and ``convolution`` it is the mean of the words'
 hidden states, weighted by the attention of h to them.
-
-This module needs torch: import it only after ``errors.require``.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
+import torch  # so import this module only after ``errors.require``
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -74,11 +72,7 @@ class CodeDecoder(nn.Module):
         self._init_weights(rng)
 
     def encode(self, embeddings: Tensor, lengths: Ints) -> EncoderStates:
-        """Encode documents.
-
-        ``embeddings`` (all words, word_dim) are those of each document's words in turn, ``lengths`` its number of
-        words; a bag has one row per document.
-        """
+        """Encode documents of ``lengths`` words, given the embeddings (words, word_dim) of all; a bag is one word."""
         if self.config.encoder == "bag":
             states = torch.relu(embeddings + self.encoder_bias)[:, None]
             return EncoderStates(states, torch.ones(len(embeddings), 1, dtype=torch.bool))

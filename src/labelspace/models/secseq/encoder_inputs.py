@@ -1,8 +1,7 @@
 """What the encoder reads: per document one row of features, or one row per token."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,12 +23,12 @@ class EncoderInputs:
     starts: Longs  # (n + 1,)
 
     @classmethod
-    def from_features(cls, X: Csr) -> EncoderInputs:
+    def from_features(cls, X: Csr) -> Self:
         """One row of features per document."""
         return cls(X, np.arange(X.shape[0] + 1))
 
     @classmethod
-    def from_token_ids(cls, ids: Ints, n_tokens: int) -> EncoderInputs:
+    def from_token_ids(cls, ids: Ints, n_tokens: int) -> Self:
         """One row per token of ids (n, max_length), with a 1 in the token's column; unknown words are empty rows."""
         is_token = ids != PAD
         tokens = ids[is_token]

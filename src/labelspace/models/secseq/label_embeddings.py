@@ -38,7 +38,7 @@ def embed_labels(source: str, X: Csr, Y: Csr, labels: LabelSpace | None, dim: in
         elif source == "walks":
             embeddings = truncated_svd(positive_pmi(walk_cooccurrence(Y, seed)), dim, seed, power=0.5)
         else:
-            embeddings = truncated_svd(_text_features(source, _label_texts(source, labels, Y.shape[1])), dim, seed)
+            embeddings = truncated_svd(_text_features(source, labels, Y.shape[1]), dim, seed)
         return _center(embeddings, np.bincount(Y.indices, minlength=Y.shape[1]) > 0)
 
 
@@ -70,7 +70,8 @@ def truncated_svd(table: Csr | Floats, dim: int, seed: int, power: float = 1.0) 
     return reduced
 
 
-def _label_texts(source: str, labels: LabelSpace | None, n_labels: int) -> list[str]:
+def _text_features(source: str, labels: LabelSpace | None, n_labels: int) -> Csr | Floats:
+    """Label texts as rows; of ``text``, character n-grams: names are short and share stems more often than words."""
     if labels is None:
         raise DataError(
             f"label_vectors={source} needs the names of the labels, but labels is None; give labels=LabelSpace(names), "
@@ -87,17 +88,11 @@ def _label_texts(source: str, labels: LabelSpace | None, n_labels: int) -> list[
             f"label_vectors={source} needs names with letters, but labels are numbered, as in {texts[0]!r}; "
             "name them in labels.jsonl, or set label_vectors to documents or walks"
         )
-    return texts
-
-
-def _text_features(source: str, texts: list[str]) -> Csr | Floats:
-    """Texts as rows: character n-grams, since names are short and share stems more often than words."""
     if source == "text":
         return Tfidf(analyzer="char_wb", min_n=3, max_n=4, min_df=1, max_features=MAX_NGRAMS).fit_transform(texts)
     from labelspace.features.embeddings import embed_texts
 
-    vectors: Floats = embed_texts(texts)
-    return vectors
+    return embed_texts(texts)
 
 
 def _orthonormal(table: Floats) -> Floats:

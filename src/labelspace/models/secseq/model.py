@@ -47,7 +47,7 @@ from labelspace.types import Csr, Dataset, Floats, TopK
 if TYPE_CHECKING:  # modules that need torch
     from labelspace.labels.tree import TreeNodes
     from labelspace.models.secseq.decoder import DecoderConfig
-    from labelspace.models.secseq.decoding import DecodingOptions, LabelDecoder
+    from labelspace.models.secseq.decoding import LabelDecoder
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
 EVEN = Constraint("an even number of at least 2", lambda value: integer(2).holds(value) and value % 2 == 0)
@@ -60,9 +60,7 @@ class SequenceModel(Model):
 
     encoder: str = param("bag", one_of("bag", "convolution", "gru"), "Encoder of documents.")
     target: str = param(
-        "set",
-        one_of("set", "label", "sequence"),
-        "What is learned of a document: the set of next digits, one label, or the sequence of its labels.",
+        "set", one_of("set", "label", "sequence"), "Learn the set of next digits, one label, or the sequence of labels."
     )
     label_order: str = param("frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence.")
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
@@ -116,12 +114,9 @@ class SequenceModel(Model):
         views, Y, held_out = context.early_stopping_split(views, Y, self.patience, self.random_state)
         validation = None if held_out is None else (self._encoder_inputs(held_out[0]), held_out[1])
         trees = TreeTrainer(self._encoder_inputs(views), Y, validation, codes, self, context).train()  # steps 3 to 5
-        self.embeddings_ = np.stack([tree.embeddings for tree in trees])
-        self.embedding_scales_ = np.stack([tree.embedding_scales for tree in trees])
-        self.weights_ = np.stack([tree.weights for tree in trees])
-        self.label_shares_ = np.stack([tree.label_shares for tree in trees])
-        self.digits_ = np.stack([code.digits for code in codes])
-        self.validation_scores_ = [tree.validation_scores for tree in trees]
+        *arrays, scores = zip(*trees, strict=True)
+        self.embeddings_, self.embedding_scales_, self.weights_, self.label_shares_ = map(np.stack, arrays)
+        self.digits_, self.validation_scores_ = np.stack([code.digits for code in codes]), list(scores)
 
     @abstractmethod
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
@@ -133,7 +128,7 @@ class SequenceModel(Model):
         from labelspace.training.torch_optimizer import single_thread
 
         with single_thread():
-            return predict_topk(self._decoders, self._encoder_inputs(views), k, self.decoding_options())
+            return predict_topk(self._decoders, self._encoder_inputs(views), k, self)
 
     def _encoder_inputs(self, views: Views) -> EncoderInputs:
         if self.encoder == "bag":
@@ -145,30 +140,18 @@ class SequenceModel(Model):
         from labelspace.models.secseq.decoder import decoder_from_weights
         from labelspace.models.secseq.decoding import LabelDecoder
 
-        arrays = (self.weights_, self.label_shares_, self.embeddings_, self.embedding_scales_)
-        return [
-            LabelDecoder.build(
-                decoder_from_weights(self.decoder_config(codes.code_size), weights), CodeTree.from_codes(codes), *rest
-            )
-            for codes, weights, *rest in zip(self.label_codes(), *arrays, strict=True)
-        ]
+        config, trees = self.decoder_config(self._code_size), map(CodeTree.from_codes, self.label_codes())
+        decoders = [decoder_from_weights(config, weights) for weights in self.weights_]
+        arrays = (self.label_shares_, self.embeddings_, self.embedding_scales_)
+        return [LabelDecoder(*parts) for parts in zip(decoders, trees, *arrays, strict=True)]
 
     def decoder_config(self, code_size: int) -> DecoderConfig:
         """The sizes of the network of a code tree."""
         from labelspace.models.secseq.decoder import DecoderConfig
 
-        word_dim = self.hidden_dim if self.encoder == "bag" else self.word_dim
-        sequences = self.target == "sequence"
-        return DecoderConfig(
-            self.encoder, word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length, sequences
-        )
-
-    def decoding_options(self) -> DecodingOptions:
-        """How codes are searched by the present parameters, which may be changed after training."""
-        from labelspace.models.secseq.decoding import DecodingOptions
-
-        sampling = self.decoding == "sampling"
-        return DecodingOptions(self.target, sampling, self.beam_size, self.n_samples, self.random_state)
+        word_dim, sequences = self.hidden_dim if self.encoder == "bag" else self.word_dim, self.target == "sequence"
+        sizes = (word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length)
+        return DecoderConfig(self.encoder, *sizes, sequences)
 
     def label_codes(self) -> list[Codes]:
         """The codes of the labels, tree by tree."""

@@ -1,16 +1,14 @@
 """Training objectives: the targets that a decoder learns from each document's labels, and the loss.
 
 ``PrefixObjective``: after each prefix of the labels' codes, the digits that follow. ``SequenceObjective``: the codes of
-all labels as one sequence.
-
-This module needs torch: import it only after ``errors.require``.
+all labels as one sequence. Both have the code ``tree`` and ``n_tokens``, the target digits of all documents.
 """
 
-from abc import ABC, abstractmethod
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
-import torch
+import torch  # so import this module only after ``errors.require``
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -22,30 +20,7 @@ MAX_LABELS = 50  # labels of a document in its sequence
 MASKED = -1e9  # logit of a digit that does not exist
 
 
-class Objective(ABC):
-    """The targets of all training documents."""
-
-    tree: CodeTree
-    n_tokens: int
-    """Target digits of all documents: those of one epoch."""
-
-    @abstractmethod
-    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
-        """The mean loss over a batch of documents, and the number of its target digits."""
-
-    @abstractmethod
-    def init_biases(self, decoder: CodeDecoder) -> None:
-        """Start the biases of digits at their frequency, which need not be learned then."""
-
-
-def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int]) -> Objective:
-    """The objective of a ``target``; ``seed`` is that of a random label order."""
-    if target == "sequence":
-        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed))
-    return PrefixObjective(codes, Y, softmax=target == "label")
-
-
-class PrefixObjective(Objective):
+class PrefixObjective:
     """After each prefix of a document's labels, the digits that follow.
 
     Each digit is a binary target (binary cross-entropy); with ``softmax``, the target is one label drawn at random
@@ -58,9 +33,12 @@ class PrefixObjective(Objective):
         self.n_children = tree.last_child - tree.first_child
         last_branching = np.flatnonzero(self.n_children > 1).max(initial=-1)
         n_levels = int(np.searchsorted(tree.level_starts, last_branching, "right"))
-        self.levels = [_level_counts(Y, tree, level) for level in range(1, n_levels + 1)]
-        starts = tree.level_starts[1 : n_levels + 1]
-        parents = [tree.parent[counts.indices + start] for counts, start in zip(self.levels, starts, strict=True)]
+        ancestors, starts = tree.ancestors(), tree.level_starts
+        self.levels = [  # per document, the number of its labels below each node of a level
+            group_counts(Y, ancestors[:, level] - starts[level], starts[level + 1] - starts[level])
+            for level in range(1, n_levels + 1)
+        ]
+        parents = [tree.parent[counts.indices + starts[level]] for level, counts in enumerate(self.levels, 1)]
         self.n_tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
 
     def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
@@ -76,8 +54,7 @@ class PrefixObjective(Objective):
             pair = np.searchsorted(documents * tree.n_nodes + nodes, document * tree.n_nodes + tree.parent[child])
             branches = self.n_children[nodes] > 1
             if branches.any():
-                row = np.cumsum(branches) - 1
-                is_target = branches[pair]
+                row, is_target = np.cumsum(branches) - 1, branches[pair]
                 truth = torch.zeros(int(branches.sum()), self.code_size)
                 truth[row[pair[is_target]], tree.digit[child[is_target]]] = torch.from_numpy(targets.data[is_target])
                 gates, priors = decoder.gates[level](p), decoder.priors[level](p)
@@ -95,7 +72,7 @@ class PrefixObjective(Objective):
         return total / len(rows), n_tokens
 
     def init_biases(self, decoder: CodeDecoder) -> None:
-        """Start each digit at the log-odds of following a prefix where it can."""
+        """Start each digit at the log-odds of following a prefix where it can: these need not be learned then."""
         tree = self.tree
         above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
         for level, counts in enumerate(self.levels):
@@ -104,9 +81,8 @@ class PrefixObjective(Objective):
             negative = above[tree.parent[nodes] - tree.level_starts[level]] - positive
             has_siblings = self.n_children[tree.parent[nodes]] > 1  # else the digit is certain
             digits = tree.digit[nodes[has_siblings]]
-            n_positive, n_negative = (
-                np.bincount(digits, documents[has_siblings], self.code_size) + 0.5 for documents in (positive, negative)
-            )
+            n_positive = np.bincount(digits, positive[has_siblings], self.code_size) + 0.5
+            n_negative = np.bincount(digits, negative[has_siblings], self.code_size) + 0.5
             _set_biases(decoder, level, np.log(n_positive / n_negative))
             above = positive
 
@@ -116,7 +92,7 @@ class PrefixObjective(Objective):
         return binary_cross_entropy_with_logits(logits, truth.clamp(max=1.0), mask.float(), reduction="sum")
 
 
-class SequenceObjective(Objective):
+class SequenceObjective:
     """The codes of a document's labels as one sequence in a fixed order, and its end (eq. 3 of the paper)."""
 
     def __init__(self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator) -> None:
@@ -124,8 +100,7 @@ class SequenceObjective(Objective):
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         keys = {"frequent": -counts, "rare": counts, "random": rng.permutation(Y.shape[1])}
         by_rank = np.argsort(keys[label_order], kind="stable")
-        rank = np.argsort(by_rank)
-        ordered = sp.csr_matrix((Y.data, rank[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
+        ordered = sp.csr_matrix((Y.data, np.argsort(by_rank)[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
         labels, document = by_rank[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
         leaves = document * self.tree.n_nodes + self.tree.leaf_of[labels]
         first = np.sort(np.unique(leaves, return_index=True)[1])
@@ -153,9 +128,8 @@ class SequenceObjective(Objective):
         codes = codes.index_put((index[0][is_code], index[1][is_code]), torch.stack(embeddings).sum(0))
         h = torch.cat([decoder.initial_state(len(rows), 1), decoder.code_states(codes)], 1)
         a, p = decoder.attend(encoder_states, h)[index], h[index]  # a row per step
-        first = np.where(is_code, 0, self.code_size)
+        first, root = np.full(len(label), self.code_size), np.zeros(len(label), np.int64)
         first[is_code] = digits[:, 0]
-        root = np.zeros(len(label), np.int64)
         total = self._cross_entropy(decoder.digit_logits(a, p, 0), root, first, step > 0)
         a, p = a[is_code], p[is_code]
         for d in range(1, self.tree.code_length):
@@ -188,6 +162,16 @@ class SequenceObjective(Objective):
         return -log_probabilities[torch.arange(len(truth)), torch.from_numpy(truth)].sum()
 
 
+Objective: TypeAlias = PrefixObjective | SequenceObjective
+
+
+def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int]) -> Objective:
+    """The objective of a ``target``; ``seed`` is that of a random label order."""
+    if target == "sequence":
+        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed))
+    return PrefixObjective(codes, Y, softmax=target == "label")
+
+
 def _set_biases(decoder: CodeDecoder, d: int, values: Doubles) -> None:
     with torch.no_grad():
         decoder.outputs[d].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
@@ -207,9 +191,3 @@ def group_counts(Y: Csr, group: Ints, n_groups: int) -> Csr:
     counts = sp.csr_matrix((Y.data.copy(), group[Y.indices], Y.indptr.copy()), shape=(Y.shape[0], n_groups))
     counts.sum_duplicates()  # in place, so on copies
     return counts
-
-
-def _level_counts(Y: Csr, tree: CodeTree, level: int) -> Csr:
-    """The number of labels below each node of a level per document. Shape (n, nodes of the level)."""
-    start, stop = tree.level_starts[level : level + 2]
-    return group_counts(Y, tree.ancestors()[:, level] - start, stop - start)

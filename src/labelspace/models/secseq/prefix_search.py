@@ -3,17 +3,12 @@
 What the decoder makes of a prefix does not depend on the document, so it is computed once for all prefixes; the kernels
 of ``code_search`` then need the context vector of a document alone. Labels are leaves; labels that share a code are
 children of its leaf, with the log-odds of their share.
-
-This module needs torch: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
-import torch
-from torch import Tensor
+import torch  # so import this module only after ``errors.require``
 
 from labelspace.kernels.code_search import sample_codes, search_codes
 from labelspace.labels.codes import CodeTree
@@ -23,9 +18,8 @@ from labelspace.types import Floats, Ints, TopK
 NODE_BLOCK = 4096  # prefixes whose states are computed at once
 
 
-@dataclass(frozen=True)
-class PrefixTable:
-    """The code tree with the decoder's gates and priors of every prefix."""
+class PrefixTable(NamedTuple):
+    """The code tree with the decoder's gates and priors of every prefix, in the order of the kernels' arguments."""
 
     outputs: Floats  # (code_length, code_size, hidden_dim)
     gates: Floats  # (prefixes with several children, hidden_dim)
@@ -38,23 +32,23 @@ class PrefixTable:
     label: Ints
 
     @classmethod
-    def build(cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats) -> PrefixTable:
+    def build(cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats) -> Self:
         """Compute the states of all prefixes, level by level."""
         first_child, last_child, label, digit, fixed_logit = _add_labels(tree, label_shares)
         n_inner = tree.level_starts[-2]
         branching = np.flatnonzero(last_child[:n_inner] - first_child[:n_inner] > 1)
-        gate_row = np.full(len(first_child), -1, np.int32)
+        gate_row, prior = np.full(len(first_child), -1, np.int32), np.zeros(len(first_child), np.float32)
         gate_row[branching] = np.arange(len(branching))
         gates = np.empty((len(branching), decoder.config.hidden_dim), np.float32)
-        prior = np.zeros(len(first_child), np.float32)
-        deepest = branching.max(initial=-1)
         with torch.no_grad():
             p = decoder.initial_state(1)
             for level in range(tree.code_length):
                 start, stop = tree.level_starts[level : level + 2]
-                if start > deepest:
+                if start > branching.max(initial=-1):
                     break
-                level_gates, level_priors = _gates_and_priors(decoder, p, level)
+                blocks, bias = torch.split(p, NODE_BLOCK), decoder.outputs[level].bias
+                level_gates = np.concatenate([decoder.gates[level](block).numpy() for block in blocks])
+                level_priors = np.concatenate([(decoder.priors[level](block) + bias).numpy() for block in blocks])
                 nodes = np.arange(start, stop)[gate_row[start:stop] >= 0]
                 gates[gate_row[nodes]] = level_gates[nodes - start]
                 children = np.arange(tree.level_starts[level + 1], tree.level_starts[level + 2])
@@ -71,27 +65,20 @@ class PrefixTable:
     def beam_search(self, contexts: Floats, softmax: bool, beam_size: int, k: int) -> TopK:
         """The k best labels for context vectors (n, hidden_dim)."""
         top = TopK.empty(len(contexts), k)
-        search_codes(
-            contexts, self.outputs, self.gates, self.gate_row, self.digit, self.prior, self.fixed_logit,
-            self.first_child, self.last_child, self.label, softmax, beam_size, top.labels, top.scores,
-        )  # fmt: skip
+        search_codes(contexts, *self, softmax, beam_size, top.labels, top.scores)
         return top
 
     def sample(self, contexts: Floats, softmax: bool, n_samples: int, k: int, seed: int) -> TopK:
         """The k labels that are drawn most often for context vectors (n, hidden_dim)."""
         top = TopK.empty(len(contexts), k)
-        sample_codes(
-            contexts, self.outputs, self.gates, self.gate_row, self.digit, self.prior, self.fixed_logit,
-            self.first_child, self.last_child, self.label, softmax, n_samples, seed, top.labels, top.scores,
-        )  # fmt: skip
+        sample_codes(contexts, *self, softmax, n_samples, seed, top.labels, top.scores)
         return top
 
 
 def _add_labels(tree: CodeTree, label_shares: Floats) -> tuple[Ints, Ints, Ints, Ints, Floats]:
     """The code tree with labels as leaves: first and last child, label, digit, and logits of nodes not scored."""
-    n_leaves = len(tree.label_starts) - 1
-    leaves = np.arange(tree.n_nodes - n_leaves, tree.n_nodes)
     n_labels = np.diff(tree.label_starts)
+    leaves = np.arange(tree.n_nodes - len(n_labels), tree.n_nodes)
     label = np.full(tree.n_nodes, -1, np.int32)
     label[leaves[n_labels == 1]] = tree.labels[tree.label_starts[:-1][n_labels == 1]]
     shared_leaves = leaves[n_labels > 1]
@@ -106,10 +93,3 @@ def _add_labels(tree: CodeTree, label_shares: Floats) -> tuple[Ints, Ints, Ints,
         log_odds = np.log(shares / (1.0 - np.minimum(shares, 1.0)))
     log_odds[shares <= 0] = -np.inf
     return first_child, last_child, label, digit, np.append(certain, log_odds).astype(np.float32)
-
-
-def _gates_and_priors(decoder: CodeDecoder, p: Tensor, level: int) -> tuple[Floats, Floats]:
-    """The gates and priors for prefix states, in blocks."""
-    bias, blocks = decoder.outputs[level].bias, torch.split(p, NODE_BLOCK)
-    priors = [(decoder.priors[level](block) + bias).numpy() for block in blocks]
-    return np.concatenate([decoder.gates[level](block).numpy() for block in blocks]), np.concatenate(priors)

@@ -1,14 +1,10 @@
-"""Beam search and sampling of sequences of codes, for target ``sequence``: only codes that exist, none twice.
-
-This module needs torch: import it only after ``errors.require``.
-"""
-
-from __future__ import annotations
+"""Beam search and sampling of sequences of codes, for target ``sequence``: only codes that exist, none twice."""
 
 from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
-import torch
+import torch  # so import this module only after ``errors.require``
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -34,7 +30,7 @@ class Hypotheses:
     leaf_probabilities: Tensor  # (n, m, MAX_LABELS) of each code given those before it
 
     @classmethod
-    def empty(cls, decoder: CodeDecoder, n: int, m: int) -> Hypotheses:
+    def empty(cls, decoder: CodeDecoder, n: int, m: int) -> Self:
         """Sequences without codes."""
         h, a = decoder.initial_state(n, m), torch.zeros(n, m, decoder.config.hidden_dim)
         return cls(
@@ -42,10 +38,10 @@ class Hypotheses:
             torch.zeros(n, m, dtype=torch.bool), torch.full((n, m, MAX_LABELS), -1), torch.zeros(n, m, MAX_LABELS),
         )  # fmt: skip
 
-    def select(self, index: Tensor) -> Hypotheses:
+    def select(self, index: Tensor) -> Self:
         """These hypotheses (n, m) of each document; one may be selected several times."""
         rows = torch.arange(len(index))[:, None]
-        return Hypotheses(*(getattr(self, field.name)[rows, index] for field in fields(self)))
+        return type(self)(*(getattr(self, field.name)[rows, index] for field in fields(self)))
 
 
 def generate_sequences(
@@ -61,19 +57,24 @@ def generate_sequences(
         beam.log_probabilities[:, 1:] = -torch.inf  # all hypotheses start as one
     for n_codes in range(MAX_LABELS):
         beam.a, beam.p = decoder.attend(encoder_states, beam.h), beam.h
-        beam.nodes = torch.zeros_like(beam.nodes)
-        beam.prefix_probabilities = torch.ones_like(beam.prefix_probabilities)
+        beam.nodes, beam.prefix_probabilities = torch.zeros_like(beam.nodes), torch.ones_like(beam.prefix_probabilities)
         for d in range(tree.code_length):
             log_probabilities = _digit_log_probabilities(decoder, tree, beam, d, n_codes)
             if seed is None:
-                index, digits = _best_digits(beam.log_probabilities, log_probabilities)
+                continuations = (beam.log_probabilities[:, :, None] + log_probabilities).flatten(1)
+                best, n_values = continuations.topk(m, 1).indices, log_probabilities.shape[2]
+                index, digits = best // n_values, best % n_values
             else:
                 index, digits = _sample_digits(log_probabilities, seed, n_codes * tree.code_length + d)
             chosen = log_probabilities[torch.arange(len(index))[:, None], index, digits]
             beam = beam.select(index)
             beam.log_probabilities = beam.log_probabilities + chosen
             _append_digits(beam, decoder, tree, digits, chosen.exp(), d)
-        _finish_codes(beam, decoder, n_codes)
+        complete = (beam.nodes > 0) & ~beam.ended
+        beam.leaves[:, :, n_codes] = torch.where(complete, beam.nodes, -1)
+        beam.leaf_probabilities[:, :, n_codes] = torch.where(complete, beam.prefix_probabilities, 0.0)
+        codes = (beam.p - beam.h).flatten(0, 1)[:, None]
+        beam.h = decoder.code_states(codes, beam.h.flatten(0, 1)).view_as(beam.h)
         if bool(beam.ended.all()):
             break
     if seed is None:
@@ -117,12 +118,6 @@ def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_co
     mask[rows, hypotheses, tree.digit[ancestors[used_up]]] = False
 
 
-def _best_digits(sequences: Tensor, digits: Tensor) -> tuple[Tensor, Tensor]:
-    """The most probable continuations by log-probabilities (n, m) and (n, m, values): hypotheses, and their digits."""
-    best = (sequences[:, :, None] + digits).flatten(1).topk(sequences.shape[1], 1).indices
-    return best // digits.shape[2], best % digits.shape[2]
-
-
 def _sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Every hypothesis, and a digit drawn at random for it; draws depend on seed, hypothesis and step alone."""
     n, m, n_values = log_probabilities.shape
@@ -146,12 +141,3 @@ def _append_digits(
     alive = ~beam.ended.numpy() & np.isfinite(beam.log_probabilities.numpy())
     children[alive] = tree.child(nodes[alive], digits.numpy()[alive])
     beam.nodes = torch.from_numpy(children)
-
-
-def _finish_codes(beam: Hypotheses, decoder: CodeDecoder, n_codes: int) -> None:
-    """Add the codes that are complete to the sequences, and to the state of the code GRU."""
-    complete = (beam.nodes > 0) & ~beam.ended
-    beam.leaves[:, :, n_codes] = torch.where(complete, beam.nodes, -1)
-    beam.leaf_probabilities[:, :, n_codes] = torch.where(complete, beam.prefix_probabilities, 0.0)
-    codes = (beam.p - beam.h).flatten(0, 1)[:, None]
-    beam.h = decoder.code_states(codes, beam.h.flatten(0, 1)).view_as(beam.h)

@@ -1,16 +1,13 @@
-"""Training of the networks, one per code tree: epochs, steps, early stopping and checkpoints.
-
-This module needs torch: import it only after ``errors.require``.
-"""
+"""Training of the networks, one per code tree: epochs, steps, early stopping and checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-import torch
+import torch  # so import this module only after ``errors.require``
 from threadpoolctl import threadpool_limits
 
 from labelspace.kernels.quantize import Int8s, quantize_int8
@@ -38,15 +35,8 @@ EPOCHS = (8, 15)  # bounds of the number that is chosen
 Tick = Callable[[int], None]
 """Reports how many more target digits were trained on."""
 
-
-class TrainedTree(NamedTuple):
-    """What is learned for one code tree."""
-
-    embeddings: Int8s
-    embedding_scales: Floats
-    weights: Floats
-    label_shares: Floats
-    validation_scores: list[float]
+TrainedTree = tuple[Int8s, Floats, Floats, Floats, list[float]]
+"""Embeddings in 8 bits, their scales, the weights of the decoder, the label shares, and the validation scores."""
 
 
 class TreeNetwork:
@@ -70,14 +60,9 @@ class TreeTrainer:
     """Trains a network for each code tree on the same documents."""
 
     def __init__(
-        self,
-        inputs: EncoderInputs,
-        Y: Csr,
-        validation: tuple[EncoderInputs, Csr] | None,
-        codes: list[Codes],
-        model: SequenceModel,
-        context: FitContext,
-    ) -> None:
+        self, inputs: EncoderInputs, Y: Csr, validation: tuple[EncoderInputs, Csr] | None, codes: list[Codes],
+        model: SequenceModel, context: FitContext,
+    ) -> None:  # fmt: skip
         self.inputs, self.Y, self.validation, self.codes, self.model = inputs, Y, validation, codes, model
         self.progress, self.checkpoint = context.progress, context.checkpoint
         self.batch_size, self.epochs = batch_schedule(inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
@@ -93,12 +78,9 @@ class TreeTrainer:
 
     def train(self) -> list[TrainedTree]:
         """Train all trees, in parallel."""
+        n, total = len(self.codes), self.n_tokens
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            return run_parallel(
-                self.train_tree,
-                len(self.codes),
-                lambda done: self.progress("tokens", min(done, self.n_tokens), self.n_tokens),
-            )
+            return run_parallel(self.train_tree, n, lambda done: self.progress("tokens", min(done, total), total))
 
     def train_tree(self, tree: int, tick: Tick) -> TrainedTree:
         """Train one tree; draws depend on the seed and its number alone."""
@@ -114,7 +96,7 @@ class TreeTrainer:
             self.fingerprint, self.checkpoint, "checkpoint" if len(self.codes) == 1 else f"tree-{tree}",
         )  # fmt: skip
         tick(self.epochs * objective.n_tokens - net.n_reported)  # epochs that early stopping skipped
-        return TrainedTree(*quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores)
+        return *quantize_int8(net.layer.vectors), net.optimizer.weights.value, shares, scores
 
     def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
         """One pass over the documents; draws depend on the seed, the tree and the epoch's number alone."""
@@ -152,5 +134,5 @@ class TreeTrainer:
         assert self.validation is not None
         inputs, Y = self.validation
         scales = np.ones(len(net.layer.vectors), np.float32)
-        decoder = LabelDecoder.build(net.decoder, tree, shares, net.layer.vectors, scales)
-        return r_precision(predict_topk([decoder], inputs, VALIDATION_K, self.model.decoding_options()), Y)
+        decoder = LabelDecoder(net.decoder, tree, shares, net.layer.vectors, scales)
+        return r_precision(predict_topk([decoder], inputs, VALIDATION_K, self.model), Y)

@@ -82,17 +82,13 @@ class Treespace(Model):
     choose_when = "labels form a hierarchy and predictions must agree with it"
     view = BIGRAMS
 
-    hierarchy: str = param(
-        "auto", one_of("auto", "given", "learned"), "Use the hierarchy given, or learn one; auto prefers the one given."
-    )
+    hierarchy: str = param("auto", one_of("auto", "given", "learned"), "Given or learned; auto prefers the given one.")
     space: str = param("euclidean", one_of(*SPACES), "Geometry of the label embeddings.")
     root_dim: int = param(64, integer(1), "Dimension of the embeddings of the first level.")
     embedding_dim: int = param(256, integer(1), "Dimension of the embeddings of the last level.")
     hidden_dim: int = parameters.hidden_dim(512)
     level_weight: float = param(1.0, real(above=0), "Weight of each level's loss relative to the level above.")
-    consistency_weight: float = param(
-        0.0, real(at_least=0), "Weight of the consistency loss between parents and children."
-    )
+    consistency_weight: float = param(0.0, real(at_least=0), "Weight of the consistency loss of parents and children.")
     projection_rank: int = param(1, integer(1), "Rank of a parent's own projection.")
     weight_decay: float = param(0.0, real(at_least=0), "Weight decay.")
     label_text: float = parameters.label_text(0.5)
@@ -157,12 +153,9 @@ class Treespace(Model):
             data.X, self._layout, self.hidden_dim, data.probabilities, self.space == "poincare", rng,
             self.consistency_weight, self.projection_rank, self.weight_decay,
         )  # fmt: skip
+        base_rates = (self.learning_rate, self.dense_learning_rate, self.feature_learning_rate)
         for rows, lr_decay in batches(data.X.shape[0], batch_size, epochs, rng, lambda *_: tick(1)):
-            rates = LearningRates(
-                nodes=self.learning_rate * lr_decay,
-                dense=self.dense_learning_rate * lr_decay,
-                features=self.feature_learning_rate * lr_decay,
-            )
+            rates = LearningRates(*(rate * lr_decay for rate in base_rates))
             batch = batch_rows(data.X, rows, self.input_dropout, rng)
             net.train_step(batch, rows, data.starts, data.on_path, data.weights[rows], self.dropout, rates, rng)
         return QuantizedLevelNet.from_net(net)

@@ -3,9 +3,8 @@
 ``LevelNet`` is the network in training, ``QuantizedLevelNet`` what is stored of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -67,7 +66,10 @@ class LevelNet:
         scale = np.float32(1 / (1 - dropout))
         hidden = np.where(active, units * scale, np.float32(0))
         visits = node_visits(rows, starts, on_path, self.layout.nodes.last_child)
-        levels = self._rows_by_level(visits[0], visits[1])
+        child_level = self.layout.level[self.layout.nodes.first_child[visits[0]]]
+        rows_at = [np.unique(visits[1][child_level == level]) for level in range(self.layout.levels)]
+        # The rows that need a vector at a level, since a parent of its nodes is on their paths, and the level's slice.
+        levels = [(at, part) for at, part in zip(rows_at, self.layout.level_slices(), strict=True) if len(at)]
         raw = np.zeros((len(units), len(self.level_maps.value)), np.float32)
         for at, part in levels:
             raw[at, part] = hidden[at] @ self.level_maps.value[part].T
@@ -83,12 +85,6 @@ class LevelNet:
         by_units = np.where(active, by_hidden * scale, np.float32(0))
         self.hidden_bias.step(by_units.sum(axis=0), rates.dense, self.n_steps)
         self.features.backward(batch, by_units, rates.features)
-
-    def _rows_by_level(self, nodes: Ints, visit_rows: Ints) -> list[tuple[Longs, slice]]:
-        """For each level, the rows with its parents on their paths, which need a vector there, and its slice."""
-        child_level = self.layout.level[self.layout.nodes.first_child[nodes]]
-        rows = [np.unique(visit_rows[child_level == level]) for level in range(self.layout.levels)]
-        return [(at, part) for at, part in zip(rows, self.layout.level_slices(), strict=True) if len(at)]
 
     def _descend_nodes(
         self, visits: tuple[Ints, Ints, Longs, Longs], on_path: Ints, documents: Floats, norms: Floats, weights: Floats,
@@ -134,7 +130,7 @@ class QuantizedLevelNet:
     node_bias: Floats  # (n_nodes,)
 
     @classmethod
-    def from_net(cls, net: LevelNet) -> QuantizedLevelNet:
+    def from_net(cls, net: LevelNet) -> Self:
         """Quantize a network."""
         features, nodes = quantize_int8(net.features.vectors), quantize_nodes(net.layout, net.embeddings)
         return cls(*features, net.hidden_bias.value, net.level_maps.value.T.copy(), *nodes, net.bias)
@@ -146,12 +142,9 @@ class QuantizedLevelNet:
 
     def document_vectors(self, X: Csr) -> Floats:
         """The vectors of documents for all levels. Shape (n, sum of the levels' widths)."""
-        hidden = np.empty((X.shape[0], len(self.hidden_bias)), np.float32)
-        embed_rows(
-            X.data, X.indices, X.indptr, 0, X.shape[0], self.feature_embeddings, self.feature_scales, self.hidden_bias,
-            hidden,
-        )  # fmt: skip
-        out = np.empty((X.shape[0], self.level_maps.shape[1]), np.float32)
+        n, features, bias = X.shape[0], (self.feature_embeddings, self.feature_scales), self.hidden_bias
+        hidden, out = np.empty((n, len(bias)), np.float32), np.empty((n, self.level_maps.shape[1]), np.float32)
+        embed_rows(X.data, X.indices, X.indptr, 0, n, *features, bias, hidden)
         relu_matmul(hidden, self.level_maps, out)
         return out
 

@@ -1,8 +1,7 @@
 """Projections of parents into the space of their children, for the consistency loss."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Projections:
     optimizers: tuple[RowAdagrad, RowAdagrad]  # of ups and downs
 
     @classmethod
-    def init(cls, layout: LevelLayout, rank: int, rng: np.random.Generator) -> Projections:
+    def init(cls, layout: LevelLayout, rank: int, rng: np.random.Generator) -> Self:
         """P keeps the coordinates that both levels have; u is 0."""
         pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
         n, widest = len(layout.nodes), int(layout.widths.max())
@@ -55,15 +54,13 @@ class Projections:
         the Adagrad state of the embeddings.
         """
         for level, at, nodes, vectors in self._by_level(parents, embeddings):
-            width = self.layout.widths[level + 1]
+            width, shared = self.layout.widths[level + 1], self.shared[level]
             error = np.float32(-2 * consistency_weight) * residuals[at, :width]
             ups, downs = self.ups[nodes, :, :width], self.downs[nodes, :, : vectors.shape[1]]
             by_low_rank = np.einsum("nrw,nw->nr", ups, error)
-            shared = self.shared[level]
             by_vectors = error @ shared.value.T + np.einsum("nr,nrw->nw", by_low_rank, downs)
             excess = shared.value - np.eye(*shared.value.shape, dtype=np.float32)
-            by_shared = vectors.T @ error + np.float32(weight_decay) * excess
-            shared.step(by_shared, learning_rate / 10, n_steps)
+            shared.step(vectors.T @ error + np.float32(weight_decay) * excess, learning_rate / 10, n_steps)
             low_rank = np.einsum("nrw,nw->nr", downs, vectors)
             by_ups = low_rank[:, :, None] * error[:, None, :] + np.float32(weight_decay) * ups
             by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + np.float32(weight_decay) * downs

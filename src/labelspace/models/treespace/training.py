@@ -1,8 +1,7 @@
 """What every learner of treespace is trained on: documents, label texts, and the nodes on their paths."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +25,7 @@ class TrainingSet:
     @classmethod
     def build(
         cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, label_features: Csr | None, label_text: float
-    ) -> TrainingSet:
+    ) -> Self:
         """From documents and, where there are any, the texts of the tree's labels with weight ``label_text``."""
         weights = np.ones(X.shape[0], np.float32)
         if label_text and label_features is not None:

@@ -115,9 +115,8 @@ def on_path_nodes(Y: Csr, tree: TreeNodes) -> tuple[Longs, Ints]:
     node_of = np.full(Y.shape[1], -1, np.int64)
     labeled = np.flatnonzero(tree.label >= 0)
     node_of[tree.label[labeled]] = labeled
-    nodes = node_of[Y.indices]
-    rows = np.repeat(np.arange(n), np.diff(Y.indptr))[nodes >= 0]
-    nodes = nodes[nodes >= 0]
+    rows, nodes = np.repeat(np.arange(n), np.diff(Y.indptr)), node_of[Y.indices]
+    rows, nodes = rows[nodes >= 0], nodes[nodes >= 0]
     keys = [np.arange(n) * n_nodes]  # a key is row * n_nodes + node; these are the roots
     while len(nodes):  # up to the root
         keys.append(np.unique(rows * n_nodes + nodes))
