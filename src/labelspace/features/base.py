@@ -46,6 +46,11 @@ def check_texts(texts: Iterable[str]) -> Sequence[str]:
     return listed
 
 
+def without_lone_surrogates(text: str) -> str:
+    """The text with ``?`` for what is no valid Unicode: tokenizers of other packages refuse that."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def check_training_texts(texts: Iterable[str]) -> Sequence[str]:
     """The same, with at least one text."""
     listed = check_texts(texts)

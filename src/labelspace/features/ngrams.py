@@ -1,8 +1,6 @@
 """Word n-grams of a corpus: counted level by level, selected, and looked up by key (see ``kernels.ngrams``)."""
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -22,16 +20,16 @@ class Ngrams(NamedTuple):
     df: Longs  # (n,) documents
     occurrences: Longs  # (n,)
 
-    def select(self, rows: Longs) -> Ngrams:
+    def select(self, rows: Longs) -> Self:
         """The n-grams of these rows."""
-        return Ngrams(self.digits[rows], self.df[rows], self.occurrences[rows])
+        return self._replace(digits=self.digits[rows], df=self.df[rows], occurrences=self.occurrences[rows])
 
     def keys(self, n_words: int) -> Longs:
         """The key of each n-gram. Shape (n,)."""
         powers = np.array([(n_words + 1) ** i for i in range(self.digits.shape[1])][::-1], np.int64)
         return self.digits.astype(np.int64) @ powers
 
-    def most_frequent(self, limit: int | None) -> Ngrams:
+    def most_frequent(self, limit: int | None) -> Self:
         """In alphabetical order; at most ``limit``, those that occur most, and the alphabetically first of ties."""
         order = np.lexsort(self.digits.T[::-1])
         if limit is not None and limit < order.size:
@@ -43,12 +41,8 @@ class Ngrams(NamedTuple):
 def count_ngrams(stream: TokenStream, df: Longs, occurrences: Longs, longest: int, min_df: int) -> Ngrams:
     """Count the n-grams of 1 to ``longest`` words that occur in ``min_df`` documents or more.
 
-    Args:
-        stream: the words of all documents, in order if ``longest`` is over 1; words below ``min_df`` are -1.
-        df: documents of each word.
-        occurrences: of each word.
-        longest: words in the longest n-gram.
-        min_df: n-grams of fewer documents are left out.
+    Words of the stream are in order if ``longest`` is over 1, and -1 below ``min_df``; ``df`` and ``occurrences`` are
+    those of each word.
     """
     n_words = df.size
     if (n_words + 1) ** longest >= 2**63:

@@ -10,8 +10,8 @@ from labelspace.features.raw_text import RawText
 from labelspace.features.sequences import Sequences
 from labelspace.features.tfidf import Tfidf
 
+# The features that a user may choose for any method, and those that only views have.
 FEATURES: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Tfidf, Hashing, Embeddings)}
-"""The features that a user may choose for any method."""
 _VIEWS_ONLY: Final[dict[str, type[Features]]] = {kind.name: kind for kind in (Sequences, RawText)}
 
 

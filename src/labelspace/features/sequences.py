@@ -1,13 +1,12 @@
 """Texts as sequences of token ids, for methods that read words in order."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
@@ -20,13 +19,9 @@ from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Ints, Longs
 
-PAD: Final = 0
-"""The token after the last word of a text."""
-UNKNOWN: Final = 1
-"""The token of every word that is not in the vocabulary."""
-NUMBER: Final = 2
-"""The token of every number."""
-
+PAD: Final = 0  # the token after the last word of a text
+UNKNOWN: Final = 1  # of every word that is not in the vocabulary
+NUMBER: Final = 2  # of every number
 _NUMBER_WORD = b"0"  # the word of all numbers: a number itself, so no other word is spelled like this
 
 
@@ -90,7 +85,7 @@ class Sequences(Features):
 
     def counts(self, ids: Ints) -> Csr:
         """The count of each token in each row of ids, without PAD. Shape (n, n_tokens), float32."""
-        ids = self._check_ids(ids)
+        ids = check_token_ids(ids, self.n_tokens)
         ends = np.arange(1, len(ids) + 1, dtype=np.int64) * ids.shape[1]
         tokens = np.where(ids == PAD, np.int32(-1), ids).ravel()
         columns, counts, ends = count_rows(tokens, NO_COUNTS, ends, self.n_tokens)
@@ -123,26 +118,28 @@ class Sequences(Features):
         return stream.renumber(new_ids)
 
     @property
-    def _analyzer(self) -> _FirstWords:
+    def _analyzer(self) -> Analyzer:
         return _FirstWords("word", min_word_length=1, max_length=int(self.max_length))
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.word_bytes_, self.word_offsets_)
 
-    def _check_ids(self, ids: Ints) -> Ints:
-        ids = np.asarray(ids)
-        if ids.ndim != 2 or ids.dtype.kind not in "iu":
-            raise DataError(
-                f"ids must be a matrix of integers, but are of shape {ids.shape} and type {ids.dtype}; "
-                "give what transform returned"
-            )
-        if ids.size and not 0 <= ids.min() <= ids.max() < self.n_tokens:
-            raise DataError(
-                f"ids must be from 0 to {self.n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
-                "give what transform of the same sequences returned"
-            )
-        return ids.astype(np.int32, copy=False)
+
+def check_token_ids(ids: npt.ArrayLike, n_tokens: int) -> Ints:
+    """Token ids (n, longest) of 0 to n_tokens - 1: they are indices."""
+    ids = np.asarray(ids)
+    if ids.ndim != 2 or ids.dtype.kind not in "iu":
+        raise DataError(
+            f"token ids must be a matrix of integers, but are of shape {ids.shape} and type {ids.dtype}; "
+            "give what transform returned"
+        )
+    if ids.size and not 0 <= ids.min() <= ids.max() < n_tokens:
+        raise DataError(
+            f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
+            "give what transform of the same Sequences returned"
+        )
+    return ids.astype(np.int32, copy=False)
 
 
 @dataclass(frozen=True)

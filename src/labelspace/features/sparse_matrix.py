@@ -1,7 +1,5 @@
 """From term counts to a sparse matrix: TF-IDF weights of blocks of documents, stacked into one csr matrix."""
 
-from __future__ import annotations
-
 from copy import copy
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,8 +10,15 @@ import scipy.sparse as sp
 from labelspace.kernels.tfidf import tfidf_values
 from labelspace.types import Csr, Floats, Ints, Longs
 
-NO_COUNTS = np.empty(0, np.int32)
-"""In place of counts, where a column is listed as often as it occurs."""
+NO_COUNTS = np.empty(0, np.int32)  # in place of counts, where a column is listed as often as it occurs
+
+
+class CsrRows(NamedTuple):
+    """Some rows of a csr matrix."""
+
+    columns: Ints
+    values: Floats
+    ends: Longs  # columns up to the end of each row
 
 
 class TermCounts(NamedTuple):
@@ -26,14 +31,6 @@ class TermCounts(NamedTuple):
     def tfidf(self, idf: Floats, sublinear: bool) -> CsrRows:
         """The rows with TF-IDF weights in place of counts."""
         return CsrRows(self.columns, tfidf_values(self.columns, self.counts, self.ends, idf, sublinear), self.ends)
-
-
-class CsrRows(NamedTuple):
-    """Some rows of a csr matrix."""
-
-    columns: Ints
-    values: Floats
-    ends: Longs  # columns up to the end of each row
 
 
 def inverse_document_frequency(df: Longs, n: int) -> Floats:

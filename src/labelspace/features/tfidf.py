@@ -38,9 +38,7 @@ class Tfidf(Features):
     name: ClassVar[str] = "tfidf"
 
     ngrams: int = param(2, one_of(1, 2, 3), "Words in the longest n-gram, for analyzer word.")
-    analyzer: str = param(
-        "word", one_of("word", "char", "char_wb"), "What is counted: words, characters, or characters within words."
-    )
+    analyzer: str = param("word", one_of("word", "char", "char_wb"), "Words, characters, or characters within words.")
     min_n: int = param(3, integer(1), "Characters in the shortest n-gram.")
     max_n: int = param(5, integer(1), "Characters in the longest n-gram.")
     sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
@@ -93,19 +91,15 @@ class Tfidf(Features):
         """Learn the state; returns the words of the texts under its ids."""
         self.check_params()
         if self.min_n > self.max_n:
-            raise ParameterError(
-                f"min_n of tfidf must be at most max_n, but is {self.min_n} for {self.max_n}; lower it or raise max_n"
-            )
-        vocabulary, stream, df, occurrences = learn_vocabulary(
-            texts, self._analyzer, self._max_words > 1, int(self.min_df)
-        )
+            raise ParameterError(f"min_n of tfidf must be at most max_n={self.max_n}, but is {self.min_n}; lower it")
+        max_words, min_df = self._max_words, int(self.min_df)
+        vocabulary, stream, df, occurrences = learn_vocabulary(texts, self._analyzer, max_words > 1, min_df)
         if not len(vocabulary):
             raise DataError(
                 f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
                 "lower min_df, or give more or longer texts"
             )
-        ngrams = count_ngrams(stream, df, occurrences, self._max_words, int(self.min_df))
-        ngrams = ngrams.most_frequent(self.max_features)
+        ngrams = count_ngrams(stream, df, occurrences, max_words, min_df).most_frequent(self.max_features)
         used = np.zeros(len(vocabulary) + 1, bool)
         used[ngrams.digits] = True
         if not used[1:].all():  # a word may have no column, and yet be part of an n-gram that has one

@@ -11,8 +11,7 @@ import numpy as np
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
 
-BLOCK = 2**20
-"""Characters per block, about: its words and their hash table then stay in a processor's cache."""
+BLOCK = 2**20  # characters per block, about: its words and their hash table then stay in a processor's cache
 
 T = TypeVar("T")
 _WHITESPACE = re.compile(r"\s\s+")

@@ -5,11 +5,9 @@ A method declares the views it needs (``Model.views``); the ``Tagger`` makes the
 Ready-made features (a sparse or dense matrix of the user) take the role of every view that is a matrix.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +47,7 @@ class View:
         """Features that are not fitted yet."""
         return create_features(self.features, **self.params)
 
-    def with_features(self, features: str | None, params: Mapping[str, Any]) -> View:
+    def with_features(self, features: str | None, params: Mapping[str, Any]) -> Self:
         """The same view made by other features, or with other settings; unknown settings are dropped."""
         if not self.is_matrix:
             return self
@@ -67,7 +65,6 @@ EMBEDDINGS = View("embeddings", "embeddings")
 SEQUENCES = View("sequences", "sequences")
 TEXT = View("text", RAW)
 VIEWS = {view.name: view for view in (WORDS, BIGRAMS, CHARS, HASHING, EMBEDDINGS, SEQUENCES, TEXT)}
-"""The views by name."""
 
 
 def override(views: Iterable[View], features: str | None, params: Mapping[str, Any], method: str) -> list[View]:
@@ -122,9 +119,9 @@ class Views:
         """The columns of a view, or the number of its token ids; 0 for texts."""
         return self.widths[name if name in self.widths else GIVEN]
 
-    def rows(self, index: npt.ArrayLike | slice) -> Views:
+    def rows(self, index: npt.ArrayLike | slice) -> Self:
         """The documents with these row numbers, in this order."""
-        return Views({name: take_rows(table, index) for name, table in self.tables.items()}, self.widths)
+        return type(self)({name: take_rows(table, index) for name, table in self.tables.items()}, self.widths)
 
 
 class FeatureCache:
@@ -180,7 +177,7 @@ class ViewTransformer(Stateful):
                 self.features_[key], self.made_by_[view.name] = features, key
         return Views(tables, widths)
 
-    def fit(self, texts: Sequence[str], y: object = None) -> ViewTransformer:
+    def fit(self, texts: Sequence[str], y: object = None) -> Self:
         """Fit the features of every view."""
         self.fit_transform(texts)
         return self
@@ -208,9 +205,7 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
     """Some rows of a table of any kind, or of views."""
     if isinstance(table, Views):
         return table.rows(index)
-    if not isinstance(table, Sequence):
-        return table[index]
-    if isinstance(index, slice):
+    if not isinstance(table, Sequence) or isinstance(index, slice):
         return table[index]
     return [table[row] for row in np.asarray(index).tolist()]
 
@@ -218,9 +213,3 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
 def is_matrix(X: object) -> bool:
     """Whether X is a sparse or a two-dimensional dense matrix."""
     return sp.issparse(X) or (isinstance(X, np.ndarray) and X.ndim == 2)
-
-
-__all__ = [
-    "BIGRAMS", "CHARS", "EMBEDDINGS", "FEATURES", "GIVEN", "HASHING", "SEQUENCES", "TEXT", "VIEWS", "WORDS",
-    "FeatureCache", "Table", "View", "ViewTransformer", "Views", "is_matrix", "n_rows", "override", "take_rows",
-]  # fmt: skip

@@ -1,7 +1,5 @@
 """Vocabulary: words with ids, learned block by block, merged, in alphabetical order, with lookup."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,9 +32,8 @@ class Vocabulary:
 
     def ids(self, spans: Spans) -> Ints:
         """The id of each span, -1 for an unknown word."""
-        return lookup_words(
-            spans.text, spans.starts, spans.stops, spans.hashes, self._slots, self.word_bytes, self.offsets
-        )
+        text, starts, stops, hashes, _ = spans
+        return lookup_words(text, starts, stops, hashes, self._slots, self.word_bytes, self.offsets)
 
     @classmethod
     def from_words(cls, words: Sequence[bytes]) -> Self:
@@ -70,14 +67,14 @@ class TokenStream(NamedTuple):
     counts: Ints  # or empty, where words are in order
     ends: Longs  # words up to the end of each document
 
-    def rows(self, start: int, stop: int) -> TokenStream:
+    def rows(self, start: int, stop: int) -> Self:
         """The documents start..stop."""
         first = int(self.ends[start - 1]) if start else 0
         part = slice(first, int(self.ends[stop - 1]))
         counts = self.counts[part] if self.counts.size else NO_COUNTS
-        return TokenStream(self.words[part], counts, self.ends[start:stop] - first)
+        return self._replace(words=self.words[part], counts=counts, ends=self.ends[start:stop] - first)
 
-    def renumber(self, new_ids: Ints) -> TokenStream:
+    def renumber(self, new_ids: Ints) -> Self:
         """With other word ids; -1 stays -1."""
         return self._replace(words=np.append(new_ids, np.int32(-1))[self.words])
 
@@ -95,16 +92,10 @@ class _Block(NamedTuple):
 def learn_vocabulary(
     texts: Sequence[str], analyzer: Analyzer, in_order: bool, min_df: int
 ) -> tuple[Vocabulary, TokenStream, Longs, Longs]:
-    """Number the words that occur in ``min_df`` texts or more.
+    """Number the words that occur in ``min_df`` texts or more; all others get the id -1.
 
-    Args:
-        texts: the training texts.
-        analyzer: what counts as a word.
-        in_order: keep the order of the words, for n-grams; else each is listed once per document, in less memory.
-        min_df: words of fewer texts get the id -1.
-
-    Returns:
-        The words, the ids of all documents, and for each word the number of its documents and of its occurrences.
+    Returns the words, the ids of all documents, and for each word the number of its documents and of its occurrences.
+    Words stay ``in_order``, for n-grams, or each is listed once per document, in less memory.
     """
     blocks = map_blocks(lambda start, stop: _read_block(texts[start:stop], analyzer, in_order), list(map(len, texts)))
     merged, merged_ids, df, occurrences = _merge(blocks)

@@ -69,10 +69,8 @@ def kmeans_tree(Z: Csr, branching: int, max_leaf: int, max_depth: int, seed: int
         ) -> None:  # fmt: skip
             for i in large[start:stop]:
                 members = order[bounds[i] : bounds[i + 1]]
-                cluster_seed = seed * 1_000_003 + len(bounds) + int(i)
-                sizes = kmeans(
-                    Z.data, Z.indices, Z.indptr, members, branching, MAX_ITERATIONS, cluster_seed, Z.shape[1]
-                )
+                part_seed = seed * 1_000_003 + len(bounds) + int(i)
+                sizes = kmeans(Z.data, Z.indices, Z.indptr, members, branching, MAX_ITERATIONS, part_seed, Z.shape[1])
                 cuts[i] = bounds[i] + np.cumsum(sizes)
 
         run_blocks(split, len(large), 1)

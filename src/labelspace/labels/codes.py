@@ -8,11 +8,9 @@ as long as there are enough of them.
     K  ``code_size``    D  ``code_length``    P  columns of ``vectors``
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -38,16 +36,10 @@ class Codes:
 
     def __post_init__(self) -> None:
         if self.digits.ndim != 2 or not self.digits.size:
-            raise DataError(
-                f"codes must be a matrix with a row per label and a column per digit, but have the shape "
-                f"{self.digits.shape}; give at least one label and one digit"
-            )
+            raise DataError(f"codes must be a matrix (labels, digits), but are of shape {self.digits.shape}; give some")
         low, high = int(self.digits.min()), int(self.digits.max())
         if low < 0 or high >= self.code_size:
-            raise DataError(
-                f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; "
-                "give digits below code_size"
-            )
+            raise DataError(f"digits must be from 0 to {self.code_size - 1}, but are from {low} to {high}; mend them")
         object.__setattr__(self, "digits", np.ascontiguousarray(self.digits, dtype=np.int32))
 
     @property
@@ -61,9 +53,7 @@ class Codes:
         return int(self.digits.shape[1])
 
 
-def make_codes(
-    vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int
-) -> Codes:  # fmt: skip
+def make_codes(vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int) -> Codes:
     """Codes of labels with these embeddings (n_labels, P); labels with similar embeddings share a prefix.
 
     ``projection`` is the paper's: a random direction per digit, along which all labels are quantized. ``tree`` draws a
@@ -113,9 +103,7 @@ def _check(vectors: Floats, code_size: int, code_length: int, scheme: str, quant
         if given not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
     if vectors.ndim != 2 or not len(vectors):
-        raise DataError(
-            f"vectors must be a matrix with a row per label, but are of shape {vectors.shape}; give at least one label"
-        )
+        raise DataError(f"vectors must have a row per label, but are of shape {vectors.shape}; give at least one label")
 
 
 @dataclass(frozen=True)
@@ -137,8 +125,8 @@ class CodeTree:
     label_starts: Longs  # (n_leaves + 1,) the labels of leaf i are labels[label_starts[i] : label_starts[i + 1]]
     leaf_of: Ints  # (n_labels,) the node where the code of each label ends
 
-    @staticmethod
-    def from_codes(codes: Codes) -> CodeTree:
+    @classmethod
+    def from_codes(cls, codes: Codes) -> Self:
         """The trie of these codes."""
         order = np.lexsort(codes.digits.T[::-1])  # stable, so labels of one code stay in the order of their ids
         digits = codes.digits[order]
@@ -159,7 +147,7 @@ class CodeTree:
         leaf_of = np.empty(codes.n_labels, np.int32)
         label_starts = np.append(firsts[-1], codes.n_labels)
         leaf_of[order] = np.repeat(np.arange(starts[-2], starts[-1]), np.diff(label_starts))
-        return CodeTree(first, last, digit, starts, order.astype(np.int32), label_starts, leaf_of)
+        return cls(first, last, digit, starts, order.astype(np.int32), label_starts, leaf_of)
 
     @property
     def n_nodes(self) -> int:
@@ -181,13 +169,11 @@ class CodeTree:
         """The child of each node by a digit, which must exist."""
         size = self.digit.max() + 1
         keys = self.parent[1:].astype(np.int64) * size + self.digit[1:]
-        children: Longs = 1 + np.searchsorted(keys, nodes * size + digits)
-        return children
+        return np.asarray(1 + np.searchsorted(keys, nodes * size + digits))
 
     def path(self, label: int) -> Ints:
         """The nodes from the root to the leaf of a label. Shape (code_length + 1,)."""
-        path: Ints = self._paths(self.leaf_of[label : label + 1])[0]
-        return path
+        return np.asarray(self._paths(self.leaf_of[label : label + 1])[0])
 
     def ancestors(self) -> Ints:
         """The path of every label, root first. Shape (n_labels, code_length + 1)."""
@@ -217,10 +203,8 @@ class CodeTree:
         label = np.full(self.n_nodes, -1, np.int32)
         label[paths] = np.where(inner[paths], -1, np.arange(len(paths))[:, None])
         shared = self.labels[collided[self.leaf_of[self.labels]]]
-        first, last, label = (
-            np.append(nodes[kept], more).astype(np.int32)
-            for nodes, more in ((first, 0 * shared), (last, 0 * shared), (label, shared))
-        )
+        parts = ((first, 0 * shared), (last, 0 * shared), (label, shared))
+        first, last, label = (np.append(nodes[kept], more).astype(np.int32) for nodes, more in parts)
         return TreeNodes(first, last, label)
 
     def _paths(self, leaves: Ints) -> Ints:

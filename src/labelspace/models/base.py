@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -12,17 +13,9 @@ from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.estimator import Estimator, learned
 from labelspace.features.views import WORDS, View, Views
+from labelspace.models import checks
 from labelspace.models.capabilities import Calibrated, Checkpoints, require
-from labelspace.models.checks import (
-    Inputs,
-    check_inputs,
-    check_k,
-    check_label_features,
-    check_labels,
-    check_same_rows,
-    check_training,
-    check_widths,
-)
+from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK, no_progress
 
@@ -36,12 +29,9 @@ class Model(Estimator):
     indices. ``_fit`` gets Y as csr of ones. ``_predict`` is asked for at most as many labels as there are.
     """
 
-    title: ClassVar[str]
-    """The paper or the well-known name, for the table of methods."""
-    choose_when: ClassVar[str]
-    """One line: when to choose it."""
-    view: ClassVar[View] = WORDS
-    """What the method reads of a text."""
+    title: ClassVar[str]  # the paper or the well-known name, for the table of methods
+    choose_when: ClassVar[str]  # in one line
+    view: ClassVar[View] = WORDS  # what the method reads of a text
 
     widths_: dict[str, int] = learned()  # columns of each view; 0 for texts
     n_labels_: int = learned()
@@ -82,22 +72,20 @@ class Model(Estimator):
         self.check_params()
         if checkpoint is not None:
             require(self, Checkpoints)
-        views, Y = check_inputs(X), check_labels(Y)
-        check_training(views.n, Y, labels)
+        views, Y = checks.check_inputs(X), checks.check_labels(Y)
+        checks.check_training(views.n, Y, labels)
         if label_features is not None:
-            label_features = check_label_features(label_features, (Y.shape[1], views.width(self.view.name)))
+            label_features = checks.check_label_features(label_features, (Y.shape[1], views.width(self.view.name)))
 
+        @cache
         def load_validation() -> Held | None:
             given = validation() if callable(validation) else validation
             return None if given is None else self._check_validation(*given, views, Y.shape[1])
 
-        if validation is not None and not callable(validation):
-            checked = load_validation()  # what is wrong is said before the training
-            context = FitContext(labels, load_validation=lambda: checked)
-        else:
-            context = FitContext(labels, load_validation=load_validation)
+        if not callable(validation):
+            load_validation()  # what is wrong is said before the training
         folder = None if checkpoint is None else Path(checkpoint)
-        context = replace(context, progress=progress or no_progress, label_features=label_features, checkpoint=folder)
+        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation)
         return self.fit_checked(views, Y, context)
 
     def fit_checked(self, views: Views, Y: Csr, context: FitContext) -> Self:
@@ -113,18 +101,18 @@ class Model(Estimator):
         return self
 
     def _check_validation(self, X: Inputs, Y: Csr, train: Views, n_labels: int) -> Held:
-        views, truth = check_inputs(X), check_labels(Y)
-        check_same_rows(views.n, truth, "validation")
-        check_widths(views, train.widths, "validation")
+        views, truth = checks.check_inputs(X), checks.check_labels(Y)
+        checks.check_same_rows(views.n, truth, "validation")
+        checks.check_widths(views, train.widths, "validation")
         return self.read(views), truth[:, :n_labels]
 
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
         """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
         self.check_fitted()
-        check_k(k)
+        checks.check_k(k)
         calibration = require(self, Calibrated) if calibrated else None
-        views = check_inputs(X)
-        check_widths(views, self.widths_)
+        views = checks.check_inputs(X)
+        checks.check_widths(views, self.widths_)
         if views.n == 0:
             return TopK.empty(0, k)
         top = self._predict(self.read(views), min(k, self.n_labels_)).padded(k)

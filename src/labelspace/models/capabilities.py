@@ -83,9 +83,9 @@ class UsesLabelText(Protocol):
 NEEDS = {
     Calibrated: ("a probability needs a method that is calibrated", "is not"),
     AddsLabels: (
-        "adding and removing labels without training needs a method that places labels by examples",
+        "adding or removing labels without training needs a method that places labels by examples",
         "does not",
-    ),  # fmt: skip  # noqa: E501
+    ),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),
     HasLabelPoints: ("a map needs a point in the Poincaré ball for each label", "has none"),
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.base import check_texts
+from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, Table, Views, is_matrix, n_rows
 from labelspace.types import Csr, LabelSpace
 
-Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views
-"""Documents as a model takes them: a sparse or dense matrix, texts, or several views."""
+Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
 
 
 def check_k(k: object) -> None:
@@ -52,23 +52,6 @@ def _checked_table(name: str, table: Table, width: int) -> Table:
     return check_features(table)
 
 
-def check_token_ids(ids: Any, n_tokens: int) -> npt.NDArray[np.int32]:  # noqa: ANN401 - whatever the caller gave
-    """Token ids (n, longest) of 0 to n_tokens - 1: they are indices."""
-    ids = np.asarray(ids)
-    if ids.ndim != 2 or ids.dtype.kind not in "iu":
-        raise DataError(
-            f"token ids must be a table of integers, but have shape {ids.shape} and type {ids.dtype}; "
-            "give what Sequences.transform returned"
-        )
-    if ids.size and not 0 <= ids.min() <= ids.max() < n_tokens:
-        raise DataError(
-            f"token ids must be from 0 to {n_tokens - 1}, but are from {ids.min()} to {ids.max()}; "
-            "give what transform of the same Sequences returned"
-        )
-    checked: npt.NDArray[np.int32] = ids.astype(np.int32, copy=False)
-    return checked
-
-
 def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
     csr = _as_csr(_check_matrix(X, "X", "n_features", "give a matrix of numbers"))
@@ -85,9 +68,7 @@ def check_labels(Y: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
         csr.eliminate_zeros()
     wrong = csr.data != 1.0
     if wrong.any():
-        raise DataError(
-            f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label of a document with 1"
-        )
+        raise DataError(f"Y must hold only 0 and 1, but holds {csr.data[wrong][0]}; mark each label with 1")
     if csr.shape[1] == 0:
         raise DataError("Y must have at least one label, but has 0 columns; give some labels")
     return csr

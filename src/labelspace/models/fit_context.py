@@ -11,8 +11,7 @@ from labelspace.features.views import take_rows
 from labelspace.training.early_stopping import early_stopping_rows
 from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
-Held = tuple[Any, Csr]
-"""Documents as the method reads them, and their labels, that are not trained on."""
+Held = tuple[Any, Csr]  # documents as the method reads them, and their labels, that are not trained on
 
 
 @dataclass(frozen=True)
@@ -34,10 +33,7 @@ class FitContext:
     def require_labels(self, method: str) -> LabelSpace:
         """The labels, for a method that cannot do without their names."""
         if self.labels is None:
-            raise DataError(
-                f"{method} must know the names of the labels, but labels is None; "
-                "give fit(..., labels=LabelSpace(names))"
-            )
+            raise DataError(f"{method} must know the names of the labels, but labels is None; give labels to fit")
         return self.labels
 
     def early_stopping_split(

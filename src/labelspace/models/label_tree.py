@@ -71,25 +71,15 @@ class LabelTree(Model):
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
     view = BIGRAMS
-    tree: str = param(
-        "balanced",
-        one_of("balanced", "kmeans", "hierarchy"),
-        "How labels are put into a tree: balanced 2-means, k-means, or the hierarchy given.",
-    )
+    tree: str = param("balanced", one_of("balanced", "kmeans", "hierarchy"), "Balanced 2-means, k-means or hierarchy.")
     branching_factor: int = param(16, integer(2), "Children per node.")
-    max_leaf_size: int | None = param(
-        None, integer(2), "Labels below the last nodes, at most; none chooses it by the number of labels."
-    )
+    max_leaf_size: int | None = param(None, integer(2), "Most labels below a last node; none chooses by their number.")
     max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
     label_text: float = parameters.label_text(0.0)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
-    C: float | None = param(
-        None, real(above=0), "Inverse regularization strength; none chooses it by the shape of the tree."
-    )
-    hard_negatives: int = param(
-        0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."
-    )
+    C: float | None = param(None, real(above=0), "Inverse regularization strength; none chooses by the tree's shape.")
+    hard_negatives: int = param(0, integer(0), "Beam size that brings hard negatives to a node in training; 0: none.")
     threshold: float = parameters.threshold(0.1)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(20)
@@ -102,9 +92,7 @@ class LabelTree(Model):
     nodes_: Ints = learned()  # 16 bits where there are few nodes: a quarter of the model is saved
     starts_: Ints = learned()  # (n_features + 1,)
     bias_: Floats = learned()  # (n_nodes,)
-    first_child_: Ints = (
-        learned()
-    )  # (n_nodes,) the children of node i are the nodes first_child_[i] to last_child_[i] - 1
+    first_child_: Ints = learned()  # (n_nodes,) the children of node i are first_child_[i] to last_child_[i] - 1
     last_child_: Ints = learned()
     label_: Ints = learned()  # (n_nodes,) the label of a leaf, -1 for an inner node
     roots_: Ints = learned()  # (trees,)
@@ -114,9 +102,7 @@ class LabelTree(Model):
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
         Z = self._label_embeddings(X, documents, seen, context)  # step 1
-        forest = [
-            PartitionTree(*self._build_tree(Z, seen, context, number)) for number in range(self.n_estimators)
-        ]  # step 2
+        forest = [PartitionTree(*self._build_tree(Z, seen, context, i)) for i in range(self.n_estimators)]  # step 2
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
@@ -168,9 +154,8 @@ class LabelTree(Model):
                 scratch.column, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
             for (number, node, negatives), first in parts[start:stop]:
                 below, cuts = columns[number], forest[number].cuts(node)
-                rows, positives, ends = node_training_set(
-                    below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark
-                )
+                sets = node_training_set(below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark)
+                rows, positives, ends = sets
                 at = int(self.roots_[number]) + node
                 mine = ends[first : first + CHILD_BLOCK + 1]
                 features, weights, stops, biases = train_children(
@@ -186,11 +171,8 @@ class LabelTree(Model):
         width = self.last_child_ - self.first_child_
         done, total = 0, int((-(-width // CHILD_BLOCK)).sum())
         for tasks in self._stages(X, forest):
-            parts = [
-                (task, first)
-                for task in tasks
-                for first in range(0, width[self.roots_[task[0]] + task[1]], CHILD_BLOCK)
-            ]
+            widths = [(task, width[self.roots_[task[0]] + task[1]]) for task in tasks]
+            parts = [(task, first) for task, n_children in widths for first in range(0, n_children, CHILD_BLOCK)]
             report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             run_blocks(partial(train, parts), len(parts), 1, report)
             done += len(parts)

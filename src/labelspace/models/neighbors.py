@@ -51,12 +51,8 @@ class Neighbors(Model):
     name = "neighbors"
     title = "k nearest neighbors (cosine)"
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
-    n_neighbors: int | None = param(
-        None, integer(1), "Nearest training documents that vote; none chooses the number on a sample."
-    )
-    power: float | None = param(
-        None, real(at_least=0), "Exponent of a neighbor's similarity in its vote; none chooses it on a sample."
-    )
+    n_neighbors: int | None = param(None, integer(1), "Nearest training documents that vote; none chooses on a sample.")
+    power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
     random_state: int = parameters.random_state()
 
     values_: Floats = learned()  # the rare features of rows of length 1, feature after feature
@@ -102,11 +98,8 @@ class Neighbors(Model):
         order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
         near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
         similarity = np.take_along_axis(similarity, order, axis=1)
-        truth = self.Y_[rows]
-        gains = []
-        for m, p in choices:
-            top = self._vote(near, similarity, m, p, min(CHOICE_K, self.n_labels_))
-            gains.append(total_dcg(top, truth))
+        truth, k = self.Y_[rows], min(CHOICE_K, self.n_labels_)
+        gains = [total_dcg(self._vote(near, similarity, m, p, k), truth) for m, p in choices]
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:

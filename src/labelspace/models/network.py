@@ -18,10 +18,9 @@ step while it is in the cache. The blocks are spread over threads, and BLAS is l
 BLAS' own threads took 1.6 to 25 times the CPU time. A label without training documents is never suggested.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +121,7 @@ class HiddenLayerNet:
     n_steps: int = 0
 
     @classmethod
-    def random(cls, X: Csr, Y: Csr, hidden_dim: int, rng: np.random.Generator) -> HiddenLayerNet:
+    def random(cls, X: Csr, Y: Csr, hidden_dim: int, rng: np.random.Generator) -> Self:
         """Random embeddings and weights; label biases at the log-odds of their frequency."""
         features = SparseLayer.random(X, hidden_dim, rng)
         hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))

@@ -8,7 +8,7 @@ A method takes one in its class body, with a default of its own: ``dropout: floa
 from typing import Any
 
 from labelspace.estimator import param
-from labelspace.parameter_constraints import Constraint, boolean, integer, real
+from labelspace.parameter_constraints import Constraint, boolean, integer, one_of, real
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
@@ -50,17 +50,25 @@ def feature_learning_rate(default: float) -> Any:
     return learning_rate(default, "the feature embeddings")
 
 
-def dropout(default: float) -> Any:
-    """Dropout of hidden units."""
-    return param(default, FRACTION, "Share of hidden units dropped in training.")
+def dropout(default: float | None) -> Any:
+    """Dropout of hidden units; as ``input_dropout``."""
+    return _dropout(default, "Share of hidden units dropped in training")
 
 
 def input_dropout(default: float | None) -> Any:
     """Dropout of features; with None as the default it may be left to the method."""
-    meaning = "Share of a document's features dropped in training"
-    if default is None:
-        return param(None, FRACTION, f"{meaning}; none chooses it by the number of documents.")
-    return param(default, FRACTION, f"{meaning}.")
+    return _dropout(default, "Share of a document's features dropped in training")
+
+
+def _dropout(default: float | None, meaning: str) -> Any:
+    chosen = "; none chooses it by the number of documents" if default is None else ""
+    return param(default, FRACTION, f"{meaning}{chosen}.")
+
+
+def training() -> Any:
+    """Order in which autoencoders and the rest are trained."""
+    meaning = "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all)."
+    return param("joint", one_of("joint", "staged", "pretrained"), meaning)
 
 
 def all_labels() -> Any:

@@ -10,7 +10,7 @@ from labelspace import store
 from labelspace.errors import ParameterError
 from labelspace.models.base import Model
 
-METHODS = {
+METHODS = {  # registry name -> where its class lives
     "popular": "labelspace.models.popular:Popular",
     "random": "labelspace.models.random:Random",
     "neighbors": "labelspace.models.neighbors:Neighbors",
@@ -28,10 +28,7 @@ METHODS = {
     "text2text": "labelspace.models.text2text.model:Text2Text",
     "blend": "labelspace.models.blend.model:Blend",
 }
-"""Registry name -> where its class lives."""
-
-DEFAULT = "blend"
-"""What ``train`` and ``Tagger`` use when no method is named."""
+DEFAULT = "blend"  # what ``train`` and ``Tagger`` use when no method is named
 
 
 def methods() -> dict[str, type[Model]]:

@@ -5,10 +5,9 @@ embeddings of the features that a row has; the decoder computes the error at tho
 random, each weighted by the number of features that it stands for. In expectation that is the error over all features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -36,9 +35,9 @@ class LearningRates:
         """Of a decoder's feature embeddings, which row-wise Adagrad updates too."""
         return DECODER_RATE_FACTOR * self.dense
 
-    def frozen(self) -> LearningRates:
+    def frozen(self) -> Self:
         """Rates of 0, for weights that are not trained."""
-        return LearningRates(0.0, 0.0, self.n_steps)
+        return replace(self, dense=0.0, sparse=0.0)
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,10 @@ class TrainingPhase:
     beta: float
     classify: bool
     freeze_codes: bool = False  # the autoencoders are not trained
+
+    def rates(self, dense: float, sparse: float, lr_decay: float, n_steps: int) -> LearningRates:
+        """The rates of a step; where codes alone are trained, ``dense`` suffices for the embeddings too."""
+        return LearningRates(dense * lr_decay, (sparse if self.classify else dense) * lr_decay, n_steps)
 
 
 def phases(training: str, alpha: float, beta: float | None = None) -> list[TrainingPhase]:
@@ -91,9 +94,7 @@ class SparseEncoder:
         self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
 
     @classmethod
-    def random(
-        cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator
-    ) -> SparseEncoder:
+    def random(cls, X: Csr, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
         """From the features of X through layers of these widths, the last of which is that of the code."""
         features = SparseLayer.random(X, widths[0], rng)
         return cls(features, activation if len(widths) > 1 else last, MLP.random(widths, activation, last, rng))
@@ -124,9 +125,7 @@ class SparseDecoder:
         self._sampled_column = np.full(len(features.vectors), -1, np.int32)
 
     @classmethod
-    def random(
-        cls, X: Csr, widths: Sequence[int], activation: str, n_sampled: int, rng: np.random.Generator
-    ) -> SparseDecoder:
+    def random(cls, X: Csr, widths: Sequence[int], activation: str, n_sampled: int, rng: np.random.Generator) -> Self:
         """From a code through layers of these widths, the first of which is that of the code, to the features of X.
 
         Feature embeddings start at 0: with any others the error would start above that of predicting 0, and grow with
@@ -146,9 +145,8 @@ class SparseDecoder:
         sampled: Floats = hidden @ self.features.vectors[ids].T  # (batch, n_sampled)
         present = self.features.entry_scores(batch, hidden, self._sampled_column)
         sample_weight = n_features / max(len(ids), 1)  # there may be no features at all
-        self.errors.append(
-            sampled_squared_errors(*batch, self._sampled_column, sample_weight, present, sampled) / len(code)
-        )
+        error = sampled_squared_errors(*batch, self._sampled_column, sample_weight, present, sampled)
+        self.errors.append(error / len(code))
         self._sampled_column[ids] = -1
         for errors in (present, sampled):
             errors *= np.float32(2 * weight)

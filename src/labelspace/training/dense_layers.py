@@ -1,8 +1,7 @@
 """Dense layers, one or several: the forward pass, and the backward pass with an Adam step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -24,7 +23,7 @@ class DenseLayer:
         self.norm = AdamParameter(np.ones(1, np.float32))
 
     @classmethod
-    def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> DenseLayer:
+    def random(cls, inputs: int, units: int, rng: np.random.Generator, normalized: bool = False) -> Self:
         """Random rows with norms of about 1."""
         return cls(rng.standard_normal((units, inputs), np.float32) * np.float32(inputs**-0.5), normalized)
 
@@ -32,10 +31,7 @@ class DenseLayer:
     def weights(self) -> Floats:
         """The effective weights, after normalization. Shape (units, inputs)."""
         rows = self.rows.value
-        if not self.normalized:
-            return rows
-        scaled: Floats = rows * (self.norm.value / row_norms(rows))[:, None]
-        return scaled
+        return np.asarray(rows * (self.norm.value / row_norms(rows))[:, None]) if self.normalized else rows
 
     def forward(self, inputs: Floats) -> Floats:
         """The output (batch, units) for inputs (batch, inputs)."""
@@ -65,7 +61,7 @@ class MLP:
         self.layers, self.activations = list(layers), list(activations)
 
     @classmethod
-    def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> MLP:
+    def random(cls, widths: Sequence[int], activation: str, last: str, rng: np.random.Generator) -> Self:
         """Random layers from the first width to the last; one width gives no layer, and the identity.
 
         >>> mlp = MLP.random([4, 3, 2], "relu", "tanh", np.random.default_rng(0))
@@ -90,8 +86,7 @@ class MLP:
         return gradient
 
 
-LayerSpecs = list[tuple[int, str]]
-"""Width and activation of each layer."""
+LayerSpecs = list[tuple[int, str]]  # width and activation of each layer
 
 
 def layer_specs(widths: Sequence[int], activation: str, last: str) -> LayerSpecs:
@@ -155,5 +150,4 @@ def activation_derivative(out: Floats, activation: str) -> Floats:
 
 def row_norms(rows: Floats) -> Floats:
     """Euclidean norms of rows, at least ``MIN_NORM``."""
-    norms: Floats = np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM)
-    return norms
+    return np.asarray(np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM))

@@ -8,13 +8,10 @@ import scipy.sparse as sp
 
 from labelspace.types import Csr, Floats, Ints, Longs
 
-NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))
-"""The features and weights of a classifier without any."""
+NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))  # the features and weights
 
 
-def feature_major_weights(
-    classifiers: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None
-) -> Csr:  # fmt: skip
+def feature_major_weights(classifiers: list[tuple[Ints, Floats]], n_features: int, sizes: Longs | None = None) -> Csr:
     """The features and weights of each classifier as a matrix (n_features, n_classifiers) stored by feature.
 
     Where an entry of the list holds several classifiers one after another, ``sizes`` has the number of weights of each.

@@ -44,8 +44,7 @@ def log_odds(Y: Csr) -> Floats:
     [0.0, 0.0]
     """
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
-    odds: Floats = np.log((counts + 0.5) / (Y.shape[0] - counts + 0.5)).astype(np.float32)
-    return odds
+    return np.asarray(np.log((counts + 0.5) / (Y.shape[0] - counts + 0.5)), np.float32)
 
 
 def bce_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weights: Floats | None) -> None:

@@ -61,8 +61,7 @@ class RowSgd(RowOptimizer):
 
     def updates(self, ids: Ints, gradient: npt.NDArray[Any], rate: float) -> npt.NDArray[Any]:
         """The negative gradient times the learning rate."""
-        updates: npt.NDArray[Any] = -gradient.dtype.type(rate) * gradient
-        return updates
+        return np.asarray(-gradient.dtype.type(rate) * gradient)
 
 
 class RowAdagrad(RowOptimizer):
@@ -77,8 +76,7 @@ class RowAdagrad(RowOptimizer):
         """The learning rate of a row falls with its past gradients; a gradient of 0 gives an update of 0."""
         self.squares[ids] += np.einsum("ij,ij->i", gradient, gradient) / gradient.shape[1]
         rates = -gradient.dtype.type(rate) / (np.sqrt(self.squares[ids]) + gradient.dtype.type(1e-10))
-        updates: npt.NDArray[Any] = rates[:, None].astype(gradient.dtype) * gradient
-        return updates
+        return np.asarray(rates[:, None].astype(gradient.dtype) * gradient)
 
 
 class RowAdam(RowOptimizer):
@@ -97,5 +95,4 @@ class RowAdam(RowOptimizer):
         self.mean[ids] = mean = 0.9 * self.mean[ids] + 0.1 * gradient
         self.square[ids] = square = 0.999 * self.square[ids] + 0.001 * gradient * gradient
         rates = -rate * np.sqrt(1 - 0.999**n_steps) / (1 - 0.9**n_steps)
-        updates: npt.NDArray[Any] = (rates * mean / (np.sqrt(square) + 1e-8)).astype(gradient.dtype)
-        return updates
+        return np.asarray(rates * mean / (np.sqrt(square) + 1e-8), gradient.dtype)

@@ -1,8 +1,7 @@
 """The output layer of a network, one row of weights per label: each block of labels from scores to its Adam step."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class OutputLayer:
         self.weights, self.bias = AdamParameter(weights), AdamParameter(bias)  # (n_labels, width) and (n_labels,)
 
     @classmethod
-    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> OutputLayer:
+    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
         """Random weights, and a given initial bias (n_labels,)."""
         return cls(_random_rows(len(bias), width, rng), bias)
 
@@ -68,7 +67,7 @@ class SampledOutputLayer:
         self.rows = SparseLayer(np.concatenate([weights, bias[:, None]], axis=1))  # (n_labels, width + 1)
 
     @classmethod
-    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> SampledOutputLayer:
+    def random(cls, bias: Floats, width: int, rng: np.random.Generator) -> Self:
         """Random weights, and a given initial bias (n_labels,)."""
         return cls(_random_rows(len(bias), width, rng), bias)
 

@@ -1,17 +1,10 @@
 """The first layer of a network on sparse rows: an embedding per feature; a step updates those of the batch."""
 
-from __future__ import annotations
+from typing import Self
 
 import numpy as np
 
-from labelspace.kernels.sparse_layers import (
-    adagrad_features,
-    dropout_rows,
-    embed_rows,
-    feature_gradients,
-    group_by_feature,
-    sampled_products,
-)
+from labelspace.kernels import sparse_layers as kernels
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
 from labelspace.types import Csr, Floats, Ints
@@ -28,7 +21,7 @@ Batch = tuple[Floats, Ints, Ints]  # the parts of a csr matrix
 def batch_rows(X: Csr, rows: Ints, dropout: float, rng: np.random.Generator) -> Batch:
     """Some rows of X with input dropout: values are dropped at random, and the rest are scaled up to the same mean."""
     draws = rng.random(int((X.indptr[rows + 1] - X.indptr[rows]).sum()), np.float32)
-    batch: Batch = dropout_rows(X.data, X.indices, X.indptr, rows, draws, float(dropout))
+    batch: Batch = kernels.dropout_rows(X.data, X.indices, X.indptr, rows, draws, float(dropout))
     return batch
 
 
@@ -53,7 +46,7 @@ class SparseLayer:
     @classmethod
     def random(
         cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, init_std: float = INIT_STD
-    ) -> SparseLayer:
+    ) -> Self:
         """Random embeddings; 0 for a feature without documents."""
         vectors = rng.standard_normal((X.shape[1], width), np.float32)
         vectors *= np.float32(init_std)
@@ -78,7 +71,7 @@ class SparseLayer:
         initial = np.zeros_like(bias) if self.normalized else bias
 
         def embed(start: int, stop: int) -> None:
-            embed_rows(*batch, start, stop, self.vectors, self._ones, initial, out)
+            kernels.embed_rows(*batch, start, stop, self.vectors, self._ones, initial, out)
 
         run_blocks(embed, len(out), ROW_BLOCK)
         if self.normalized:
@@ -94,7 +87,7 @@ class SparseLayer:
         out = np.zeros(len(batch[1]), np.float32)
 
         def multiply(start: int, stop: int) -> None:
-            sampled_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
+            kernels.sampled_products(batch[1], batch[2], start, stop, hidden, self.vectors, skipped, out)
 
         run_blocks(multiply, len(hidden), ROW_BLOCK)
         return out
@@ -105,9 +98,9 @@ class SparseLayer:
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
         """A batch's features, and the gradient by the embedding of each. Shapes (m,) and (m, width)."""
-        features, ends, rows, values = group_by_feature(*batch, self._workspace)
+        features, ends, rows, values = kernels.group_by_feature(*batch, self._workspace)
         out = np.empty((len(features), gradient.shape[1]), np.float32)
-        feature_gradients(values, rows, ends, gradient, out)
+        kernels.feature_gradients(values, rows, ends, gradient, out)
         return features, out
 
     def backward(self, batch: Batch, gradient: Floats, rate: float) -> None:
@@ -118,11 +111,11 @@ class SparseLayer:
         """
         if self.normalized:
             gradient = gradient * self.unit_scales
-        features, ends, rows, values = group_by_feature(*batch, self._workspace)
+        features, ends, rows, values = kernels.group_by_feature(*batch, self._workspace)
         changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.squared_norms)))
 
         def update(start: int, stop: int) -> None:
-            adagrad_features(
+            kernels.adagrad_features(
                 values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
                 changes[start // FEATURE_BLOCK],
             )  # fmt: skip

@@ -12,15 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.kernels import complete_link as kernels
 from labelspace.kernels.average_link import average_linkage
-from labelspace.kernels.complete_link import (
-    balance_heavy_paths,
-    breadth_first_order,
-    complete_linkage,
-    dendrogram_depths,
-    merge_smallest_first,
-    subtree_sizes,
-)
 from labelspace.labels.cooccurrence import cooccurrence_counts, similarity
 from labelspace.labels.tree import TreeNodes, balance, is_degenerate
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs
@@ -55,12 +48,12 @@ class Dendrogram:
 
     def sizes(self) -> Longs:
         """The number of labels below each node. Shape (2 n - 1,)."""
-        sizes: Longs = subtree_sizes(self.children, np.ones(self.n_labels, np.int64))
+        sizes: Longs = kernels.subtree_sizes(self.children, np.ones(self.n_labels, np.int64))
         return sizes
 
     def depths(self) -> Ints:
         """The number of merges from the root to each label. Shape (n,)."""
-        depths: Ints = dendrogram_depths(self.children)[: self.n_labels]
+        depths: Ints = kernels.dendrogram_depths(self.children)[: self.n_labels]
         return depths
 
     def height(self) -> int:
@@ -115,15 +108,14 @@ def complete_link(S: Csr, ties: str = "average") -> Dendrogram:
     n = S.shape[0]
     pairs, values = _upper_triangle(S)
     order = np.argsort(-values, kind="stable")
-    positive, link_similarity, nodes = complete_linkage(
-        S.data, S.indices, S.indptr.astype(np.int64), values[order], pairs[order]
-    )
+    starts = S.indptr.astype(np.int64)
+    positive, link_similarity, nodes = kernels.complete_linkage(S.data, S.indices, starts, values[order], pairs[order])
     del S, order  # average link may need the memory
     tops = nodes[nodes >= 0]  # the clusters that are tied at 0, by their smallest label ids
     if ties == "order":
         rest = _chain_merges(len(tops))
     else:
-        sizes = subtree_sizes(positive, np.ones(n, np.int64))[tops]
+        sizes = kernels.subtree_sizes(positive, np.ones(n, np.int64))[tops]
         rest = _average_link_merges(_cluster_of_labels(positive, tops, n), sizes, pairs, values)
     children = np.concatenate([positive, _renumbered(rest, tops, n + len(positive))])
     children.sort(axis=1)
@@ -145,7 +137,7 @@ def rebalanced(dendrogram: Dendrogram) -> Dendrogram:
     """
     if dendrogram.n_labels == 1:
         return dendrogram
-    folded = Dendrogram(*balance_heavy_paths(dendrogram.children, dendrogram.similarity))
+    folded = Dendrogram(*kernels.balance_heavy_paths(dendrogram.children, dendrogram.similarity))
     return folded if folded.height() < dendrogram.height() else dendrogram
 
 
@@ -160,7 +152,7 @@ def to_nodes(dendrogram: Dendrogram) -> TreeNodes:
     if n == 1:
         first, last, label = np.array([[1, 0], [2, 0], [-1, 0]], np.int32)
         return TreeNodes(first, last, label, np.full(2, np.nan, np.float32))
-    order = breadth_first_order(dendrogram.children)
+    order = kernels.breadth_first_order(dendrogram.children)
     inner = order >= n
     first = np.where(inner, 2 * np.cumsum(inner) - 1, 0).astype(np.int32)
     last = np.where(inner, first + 2, 0).astype(np.int32)
@@ -222,7 +214,7 @@ def _average_link_merges(cluster: Ints, sizes: Longs, pairs: Longs, values: Floa
     is_top = np.ones(m + len(linked), bool)
     is_top[linked] = False
     tops = np.flatnonzero(is_top).astype(np.int32)
-    rest = merge_smallest_first(subtree_sizes(linked, sizes)[tops])
+    rest = kernels.merge_smallest_first(kernels.subtree_sizes(linked, sizes)[tops])
     return np.concatenate([linked, _renumbered(rest, tops, m + len(linked))])
 
 

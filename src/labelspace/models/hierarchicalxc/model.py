@@ -47,14 +47,7 @@ from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifier
 from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
 from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 from labelspace.parameter_constraints import integer, layer_sizes, one_of, parse_layer_sizes, real
-from labelspace.training.autoencoder import (
-    LearningRates,
-    QuantizedEncoder,
-    SparseDecoder,
-    SparseEncoder,
-    TrainingPhase,
-    phases,
-)
+from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
@@ -92,23 +85,15 @@ class HierarchicalXC(Model):
     title = "HierarchicalXC: a binary tree of co-occurring labels (Srinivasan et al.)"
     choose_when = "you compare with the paper, or want to see and use a tree of your labels"
 
-    similarity: str = param(
-        "iou", one_of(*MEASURES), "Similarity of labels: shared documents, or intersection over union."
-    )
+    similarity: str = param("iou", one_of(*MEASURES), "Label similarity: shared documents, or intersection over union.")
     ties: str = param("average", one_of(*TIES), "How clusters that share no documents are joined.")
     balance: str = param("auto", one_of("auto", "always", "never"), "Whether a chain-like tree is rebalanced.")
-    input: str = param(
-        "code", one_of("code", "features"), "What the node classifiers read: the autoencoder's code, or the features."
-    )
+    input: str = param("code", one_of("code", "features"), "What node classifiers read: the code, or the features.")
     input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
     activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
     input_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.")
     alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.")
-    training: str = param(
-        "joint",
-        one_of("joint", "staged", "pretrained"),
-        "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all).",
-    )
+    training: str = parameters.training()
     epochs: int | None = parameters.epochs()
     batch_size: int = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.003)
@@ -121,9 +106,7 @@ class HierarchicalXC(Model):
     C: float = parameters.C(10.0)
     threshold: float = parameters.threshold(0.1)
     beam_size: int = parameters.beam_size(20)
-    follow_threshold: float = param(
-        0.0, real(at_least=0, below=1), "Minimum probability of a child to be followed in the search."
-    )
+    follow_threshold: float = param(0.0, real(at_least=0, below=1), "Minimum probability of a child that is followed.")
     random_state: int = parameters.random_state()
 
     tree_: TreeNodes = learned(TreeNodes)  # over the labels with training documents
@@ -142,10 +125,8 @@ class HierarchicalXC(Model):
         if self.input == "code":
             self._fit_code(X, Y, context)  # step 3
         else:  # step 4
-            progress = partial(context.progress, "nodes")
-            self.linear_classifiers_ = train_linear_classifiers(
-                X, Y[:, seen], tree, float(self.C), float(self.threshold), self.random_state, progress
-            )
+            settings = (float(self.C), float(self.threshold), self.random_state, partial(context.progress, "nodes"))
+            self.linear_classifiers_ = train_linear_classifiers(X, Y[:, seen], tree, *settings)
 
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
@@ -174,8 +155,7 @@ class HierarchicalXC(Model):
     ) -> None:
         """One step of the autoencoder and the classifiers, or of what is trained in the phase."""
         net.n_steps += 1
-        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
-        rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
+        rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
         encoded = net.encoder.forward(batch_rows(X, rows, self.input_dropout, rng), self.dropout, rng)
         by_code = np.zeros_like(encoded.code)
         if phase.classify:

@@ -1,8 +1,7 @@
 """Targets of the node classifiers: for each document, the nodes it is a training example of, and whether a positive."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -25,7 +24,7 @@ class NodeTargets:
     mark: Ints  # (n_nodes,) scratch
 
     @classmethod
-    def build(cls, tree: TreeNodes, Y: Csr, off_path: int) -> NodeTargets:
+    def build(cls, tree: TreeNodes, Y: Csr, off_path: int) -> Self:
         """The targets of a tree over columns of Y; documents are followed ``off_path`` steps off their paths."""
         leaf_of = np.full(Y.shape[1], -1, np.int32)
         leaves = np.flatnonzero(tree.label >= 0).astype(np.int32)
@@ -48,5 +47,4 @@ class NodeTargets:
             targets, nodes, _ = self.of_rows(rows)
             examples += np.bincount(nodes, minlength=len(examples))
             positives += np.bincount(nodes, targets, minlength=len(examples))
-        odds: Floats = np.log((positives + 0.5) / (examples - positives + 0.5)).astype(np.float32)
-        return odds
+        return np.asarray(np.log((positives + 0.5) / (examples - positives + 0.5)), np.float32)

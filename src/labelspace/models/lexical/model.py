@@ -31,20 +31,8 @@ from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
-from labelspace.kernels.phrase_matching import (
-    FULL_GRADES,
-    N_BUCKETS,
-    N_FULL_BUCKETS,
-    N_LEVELS,
-    PARTIAL_GRADES,
-    PROBABILITY_SCALE,
-    Phrases,
-    bucket_grades,
-    count_matches,
-    empty_scratch,
-    lookup_stems,
-    topk_matches,
-)
+from labelspace.kernels import phrase_matching as matching
+from labelspace.kernels.phrase_matching import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrases import index_phrases, read_stems
@@ -143,9 +131,9 @@ class Lexical(Model):
             if thread not in tallies:
                 tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
-            count_matches(
-                lookup_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
-                empty_scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
+            matching.count_matches(
+                matching.lookup_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
+                matching.empty_scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
             )  # fmt: skip
 
         map_blocks(count, list(map(len, texts)))
@@ -158,9 +146,10 @@ class Lexical(Model):
 
         def find(start: int, stop: int) -> None:
             stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
-            topk_matches(
-                lookup_stems(stems, phrases), forms, ends, phrases, empty_scratch(phrases, self.n_labels_),
-                self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop],
+            matching.topk_matches(
+                matching.lookup_stems(stems, phrases), forms, ends, phrases,
+                matching.empty_scratch(phrases, self.n_labels_), self.log_odds_, self.shift_, out.labels[start:stop],
+                out.scores[start:stop],
             )  # fmt: skip
 
         map_blocks(find, list(map(len, texts)))
@@ -170,12 +159,10 @@ class Lexical(Model):
 def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:
     """The probability of each bucket (step 4), from how often it was matched and was right. Shape (n_buckets,)."""
     matched, right = np.asarray(by_bucket, np.float64).T
-    expected = np.concatenate(
-        [
-            _smoothed(matched[:N_FULL_BUCKETS], right[:N_FULL_BUCKETS], FULL_GRADES, WHOLE_WEIGHTS),
-            _smoothed(matched[N_FULL_BUCKETS:], right[N_FULL_BUCKETS:], PARTIAL_GRADES, SOME_WEIGHTS),
-        ]
-    )
+    n = matching.N_FULL_BUCKETS
+    full = _smoothed(matched[:n], right[:n], matching.FULL_GRADES, WHOLE_WEIGHTS)
+    some = _smoothed(matched[n:], right[n:], matching.PARTIAL_GRADES, SOME_WEIGHTS)
+    expected = np.concatenate([full, some])
     return np.asarray((right + BUCKET_PRIOR * expected) / (matched + BUCKET_PRIOR))
 
 
@@ -193,7 +180,7 @@ def _smoothed(matched: Weights, right: Weights, sizes: tuple[int, ...], measured
 
 def indicators(sizes: tuple[int, ...]) -> Weights:
     """A one, and a one for each grade that a bucket has. Shape (n_buckets, 1 + n_grades)."""
-    table = bucket_grades(np.arange(np.prod(sizes)), sizes)
+    table = matching.bucket_grades(np.arange(np.prod(sizes)), sizes)
     return np.hstack([np.ones((len(table), 1)), *(np.eye(size)[table[:, i]] for i, size in enumerate(sizes))])
 
 

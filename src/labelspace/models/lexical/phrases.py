@@ -30,7 +30,8 @@ def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
     [('bank', 0, 0), ('credit institution, lender', 0, 1), ('credit institution', 0, 2), (' lender', 0, 2)]
     """
     heads = [name.partition(" ") for name in labels.names]
-    coded = sum(bool(rest) and _has_digit(code) for code, _, rest in heads) >= MIN_CODED_SHARE * max(len(heads), 1)
+    n_coded = sum(bool(rest) and any(map(str.isdigit, code)) for code, _, rest in heads)
+    coded = n_coded >= MIN_CODED_SHARE * max(len(heads), 1)
     synonyms: Iterable[Sequence[str]] = repeat(()) if labels.synonyms is None else labels.synonyms
     for label, ((code, space, rest), known) in enumerate(zip(heads, synonyms, strict=False)):
         name = code + space + rest
@@ -57,10 +58,6 @@ def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]
     if len(parts) > 1:
         for part in parts:
             yield part, label, PART
-
-
-def _has_digit(text: str) -> bool:
-    return any(letter.isdigit() for letter in text)
 
 
 def read_stems(texts: Sequence[str], stemmed: bool) -> tuple[Longs, Longs, Longs]:

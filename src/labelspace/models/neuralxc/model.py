@@ -52,14 +52,7 @@ from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
 from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, parse_layer_sizes, real
-from labelspace.training.autoencoder import (
-    LearningRates,
-    QuantizedEncoder,
-    SparseDecoder,
-    SparseEncoder,
-    TrainingPhase,
-    phases,
-)
+from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import log_odds, sigmoid
@@ -92,31 +85,21 @@ class NeuralXC(Model):
     choose_when = "you compare with the paper, or need codes of documents beside their labels"
 
     input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
-    output_layers: int | str = param(
-        512, layer_sizes(), "Units from the labels to their code, the last being the code."
-    )
+    output_layers: int | str = param(512, layer_sizes(), "Units from the labels to the code, the last being the code.")
     regressor: int | str = param("", layer_sizes(0), "Units between the two codes.")
     activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
     input_code: str = param("relu", one_of(*ACTIVATIONS), "Activation function of the document code.")
     output_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the label code.")
     alpha: float = param(0.1, real(at_least=0), "Weight of the reconstruction of documents.")
     beta: float = param(0.1, real(at_least=0), "Weight of the reconstruction of label sets.")
-    training: str = param(
-        "joint",
-        one_of("joint", "staged", "pretrained"),
-        "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all).",
-    )
+    training: str = parameters.training()
     reduction: str = param("sum", one_of("sum", "mean"), "Sum or mean over features and labels in the losses.")
     prior_bias: bool = param(True, boolean(), "Start label biases at the log-odds of label frequency.")
     epochs: int | None = parameters.epochs()
     batch_size: int = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.003)
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
-    dropout: float | None = param(
-        None,
-        real(at_least=0, below=1),
-        "Share of hidden units dropped in training; none chooses it by the number of documents.",
-    )
+    dropout: float | None = parameters.dropout(None)
     input_dropout: float = parameters.input_dropout(0.0)
     n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
     n_negatives: int = parameters.n_negatives(2048)
@@ -145,9 +128,8 @@ class NeuralXC(Model):
         inputs, regressor, outputs = self._layer_sizes()
         hidden = self.activation
         bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        output = (OutputLayer if Y.shape[1] <= MAX_UNSAMPLED_LABELS else SampledOutputLayer).random(
-            bias, outputs[0], rng
-        )
+        layer = OutputLayer if Y.shape[1] <= MAX_UNSAMPLED_LABELS else SampledOutputLayer
+        output = layer.random(bias, outputs[0], rng)
         return NeuralXCNet(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
             psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
@@ -169,8 +151,7 @@ class NeuralXC(Model):
         """One step on eq. 1, or the terms of it that count in the phase."""
         net.n_steps += 1
         net.n_classifier_steps += phase.classify
-        sparse = self.feature_learning_rate if phase.classify else self.learning_rate  # codes alone need no more
-        rates = LearningRates(self.learning_rate * lr_decay, sparse * lr_decay, net.n_steps)
+        rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
         autoencoder_rates = rates.frozen() if phase.freeze_codes else rates
         encoded = net.phi_i.forward(batch_rows(X, rows, self.input_dropout, rng), self._dropout(X), rng)  # step 3
         by_code = np.zeros_like(encoded.code)
@@ -179,9 +160,8 @@ class NeuralXC(Model):
         encoded_labels = net.phi_o.forward((true.data, true.indices, true.indptr), 0.0, rng) if phase.beta else None
         codes = [*regressed[-1:], *([] if encoded_labels is None else [encoded_labels.code])]
         if codes:  # step 4
-            sampled = (
-                sample_labels(true, seen, self.n_negatives, rng) if isinstance(net.output, SampledOutputLayer) else None
-            )
+            sampling = isinstance(net.output, SampledOutputLayer)
+            sampled = sample_labels(true, seen, self.n_negatives, rng) if sampling else None
             loss = OutputLoss(Y, rows, sampled, phase, self.reduction == "mean")
             gradients = net.descend_psi_o(np.concatenate(codes), loss, autoencoder_rates)
             if encoded_labels is not None:

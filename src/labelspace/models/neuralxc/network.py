@@ -1,7 +1,5 @@
 """NeuralXC in training: the two autoencoders and the regressor, and the loss of the output decoder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +12,39 @@ from labelspace.training.losses import sigmoid_inplace, squared_error_gradient
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.types import Csr, Floats, Ints
+
+
+@dataclass(frozen=True)
+class OutputLoss:
+    """The loss of the scores that psi_o gives a batch: the last two terms of eq. 1.
+
+    Scores are those of the documents' codes, where the phase classifies, and below them those of the label sets' codes.
+    """
+
+    Y: Csr
+    rows: Ints  # of the batch
+    sampled: SampledLabels | None  # the labels to train on; None for all
+    phase: TrainingPhase
+    mean: bool  # over labels, rather than the sum
+
+    def to_gradient(self, scores: Floats, start: int) -> None:
+        """Turn the scores of the labels from ``start`` on into the gradient of the loss by them, in place."""
+        n_documents = len(self.rows) if self.phase.classify else 0
+        sigmoid_inplace(scores)
+        of_documents, of_label_sets = scores[:n_documents], scores[n_documents:]
+        probabilities = of_label_sets.copy()
+        for part in (of_documents, of_label_sets):
+            if not len(part):
+                continue
+            if self.sampled is None:
+                subtract_label_block(self.Y.indices, self.Y.indptr, self.rows, start, part)
+            else:
+                subtract_positives(self.sampled.columns, self.sampled.indptr, 0, False, part)
+        squared_error_gradient(probabilities, of_label_sets)
+        of_label_sets *= np.float32(2 * self.phase.beta)
+        if self.sampled is not None and self.sampled.weights is not None:
+            scores *= self.sampled.weights
+        scores *= np.float32(1 / len(self.rows) / (self.Y.shape[1] if self.mean else 1))
 
 
 @dataclass
@@ -38,38 +69,3 @@ class NeuralXCNet:
         else:
             gradient = self.output.backward(values[-1], loss.to_gradient, rates.dense, rates.n_steps)
         return self.psi_o.backward(values, gradient, rates.dense, rates.n_steps)
-
-
-@dataclass(frozen=True)
-class OutputLoss:
-    """The loss of the scores that psi_o gives a batch: the last two terms of eq. 1.
-
-    Scores are those of the documents' codes, where the phase classifies, and below them those of the label sets' codes.
-    """
-
-    Y: Csr
-    rows: Ints  # of the batch
-    sampled: SampledLabels | None  # the labels to train on; None for all
-    phase: TrainingPhase
-    mean: bool  # over labels, rather than the sum
-
-    def to_gradient(self, scores: Floats, start: int) -> None:
-        """Turn the scores of the labels from ``start`` on into the gradient of the loss by them, in place."""
-        n_documents = len(self.rows) if self.phase.classify else 0
-        sigmoid_inplace(scores)
-        of_documents, of_label_sets = scores[:n_documents], scores[n_documents:]
-        probabilities = of_label_sets.copy()
-        for part in (of_documents, of_label_sets):
-            if len(part):
-                self._subtract_truth(part, start)
-        squared_error_gradient(probabilities, of_label_sets)
-        of_label_sets *= np.float32(2 * self.phase.beta)
-        if self.sampled is not None and self.sampled.weights is not None:
-            scores *= self.sampled.weights
-        scores *= np.float32(1 / len(self.rows) / (self.Y.shape[1] if self.mean else 1))
-
-    def _subtract_truth(self, part: Floats, start: int) -> None:
-        if self.sampled is None:
-            subtract_label_block(self.Y.indices, self.Y.indptr, self.rows, start, part)
-        else:
-            subtract_positives(self.sampled.columns, self.sampled.indptr, 0, False, part)

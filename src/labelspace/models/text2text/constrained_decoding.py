@@ -3,14 +3,11 @@
 The targets of a column group form a prefix trie of tokens. After each prefix only the tokens that lead to some target
 are scored, in training as in decoding, so the probabilities of a group's targets add up to 1. A token without
 alternatives has probability 1, and decoding ends where a single target remains.
-
-This module needs torch: import it only after ``errors.require``.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import torch
@@ -18,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.text2text.t5 import T5, EncodedDocuments, KeysValues
+from labelspace.models.text2text.t5 import T5, EncodedDocuments
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 MIN_RELATIVE_PROBABILITY = 1e-4  # of a document's best prefix: less probable ones are pruned
@@ -33,7 +30,7 @@ class PrefixTrie:
     log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent
 
     @classmethod
-    def from_sequences(cls, sequences: Ints, start: int, counts: Floats) -> PrefixTrie:
+    def from_sequences(cls, sequences: Ints, start: int, counts: Floats) -> Self:
         """From token sequences (n_targets, longest) and the number of documents of each."""
         tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
         passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.code_length + 1), tree.n_nodes)
@@ -82,7 +79,7 @@ class TokenEmbeddings:
     outputs: Tensor  # (n, embedding_dim)
 
     @classmethod
-    def of_all_tokens(cls, tables: list[Tensor]) -> TokenEmbeddings:
+    def of_all_tokens(cls, tables: list[Tensor]) -> Self:
         """From the table of input embeddings, and that of output embeddings unless they are tied."""
         return cls(np.arange(len(tables[0]), dtype=np.int32), tables[0], tables[-1])
 
@@ -94,9 +91,9 @@ class TokenEmbeddings:
         """Scores of next tokens, by the decoder's outputs (n, embedding_dim). Shape (n, *tokens.shape)."""
         return hidden @ embedding(self._rows(tokens), self.outputs).T
 
-    def double(self) -> TokenEmbeddings:
+    def double(self) -> Self:
         """The same in float64."""
-        return TokenEmbeddings(self.tokens, self.inputs.double(), self.outputs.double())
+        return replace(self, inputs=self.inputs.double(), outputs=self.outputs.double())
 
     def _rows(self, tokens: Ints) -> Tensor:
         return torch.from_numpy(np.searchsorted(self.tokens, tokens))
@@ -126,7 +123,8 @@ def beam_search(
     document, node, log_p = np.arange(n, dtype=np.int64), np.zeros(n, np.int64), np.zeros(n)
     cached_row, cache = document, None  # the row of each prefix in the cache of keys and values
     while (active := trie.single_target[node] < 0).any():
-        past = _take(cache, torch.from_numpy(cached_row[active]))
+        rows = torch.from_numpy(cached_row[active])
+        past = None if cache is None else [(keys[rows], values[rows]) for keys, values in cache]
         embedded = embeddings.embed(trie.input_tokens(node[active])[:, None])
         hidden, cache = net.decode(embedded, documents.take(torch.from_numpy(document[active])), past)
         token_log_p, tokens = _next_token_log_p(embeddings, hidden[:, 0], trie, node[active])
@@ -143,17 +141,12 @@ def beam_search(
     return document, trie.single_target[node], np.exp(log_p)
 
 
-def _take(cache: list[KeysValues] | None, rows: Tensor) -> list[KeysValues] | None:
-    return None if cache is None else [(keys[rows], values[rows]) for keys, values in cache]
-
-
 def _prune(document: Longs, node: Longs, log_p: Doubles, beam_size: int) -> Longs:
     """The best prefixes of each document, best first, ties by node; without those of next to no probability."""
     order = np.lexsort((node, -log_p, document))
     first = np.searchsorted(document[order], document[order])  # the position of the document's best
     in_beam = np.arange(len(order)) - first < beam_size
-    kept: Longs = order[in_beam & (log_p[order] >= log_p[order][first] + np.log(MIN_RELATIVE_PROBABILITY))]
-    return kept
+    return np.asarray(order[in_beam & (log_p[order] >= log_p[order][first] + np.log(MIN_RELATIVE_PROBABILITY))])
 
 
 def _next_token_log_p(

@@ -1,7 +1,4 @@
-"""From the target probabilities of constrained decoding to label scores, whose best labels lie on one path.
-
-This module needs torch: import it only after ``errors.require``.
-"""
+"""From the target probabilities of constrained decoding to label scores, whose best labels lie on one path."""
 
 import numpy as np
 import scipy.sparse as sp

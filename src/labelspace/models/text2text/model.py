@@ -89,12 +89,8 @@ class Text2Text(Model):
     max_length: int = param(128, integer(1), "Maximum number of tokens of a document.")
     epochs: int | None = parameters.epochs()
     batch_size: int = parameters.batch_size(64)
-    learning_rate: float | None = param(
-        None, real(above=0), "Learning rate; none takes the default for training or fine-tuning."
-    )
-    token_learning_rate: float | None = param(
-        None, real(above=0), "Learning rate of token embeddings; none takes the default."
-    )
+    learning_rate: float | None = param(None, real(above=0), "Learning rate; none: default of training or fine-tuning.")
+    token_learning_rate: float | None = param(None, real(above=0), "Learning rate of token embeddings; none: default.")
     dropout: float = parameters.dropout(0.05)
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
     clip_norm: float = parameters.clip_norm(1.0)
@@ -128,7 +124,8 @@ class Text2Text(Model):
         X, Y, validation = context.early_stopping_split(X, Y, self.patience, self.random_state)
         self.targets_, Y_targets = build_targets(Y, self._label_space)  # step 1
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
+            tokenizer, net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
+            self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
             trainer = Trainer(self, net, self._prompt(), X, Y_targets, validation, context)
             if self.pretrained is None:
                 trainer.init_token_embeddings()
@@ -137,30 +134,24 @@ class Text2Text(Model):
         self.token_embeddings_ = net.token_embeddings.astype(np.float16)
         self.output_embeddings_ = net.output_embeddings.astype(np.float16)
 
-    def _pretrained_network(self) -> Network:
+    def _pretrained_network(self) -> tuple[SubwordTokenizer, Network]:
         from labelspace.models.text2text.pretrained import load_t5
-        from labelspace.models.text2text.t5 import T5
-        from labelspace.models.text2text.training import Network
 
         assert self.pretrained is not None
-        loaded = load_t5(self.pretrained)
-        self.tokenizer_, self.t5_config_ = loaded.tokenizer.json, asdict(loaded.config)
-        t5 = T5.from_weights(loaded.config, loaded.weights)
-        return Network(t5, loaded.token_embeddings, loaded.output_embeddings)
+        return load_t5(self.pretrained)
 
-    def _random_network(self, texts: Sequence[str]) -> Network:
+    def _random_network(self, texts: Sequence[str]) -> tuple[SubwordTokenizer, Network]:
         from labelspace.models.text2text.t5 import T5, T5Config
         from labelspace.models.text2text.training import Network
 
         tokenizer, rng = SubwordTokenizer.train(texts, self.vocab_size), np.random.default_rng(self.random_state)
         head_dim = self.embedding_dim // self.n_heads
         config = T5Config(self.embedding_dim, self.n_heads, head_dim, self.hidden_dim, self.n_layers, self.n_layers)
-        self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(config)
         t5 = T5(config)
         t5.init_weights(rng)
         n_tokens = len(tokenizer) + len(target_names(self._label_space)) + self.targets_.n_groups
         embeddings = np.float32(EMBEDDING_STD) * rng.standard_normal((n_tokens, self.embedding_dim), np.float32)
-        return Network(t5, embeddings, np.zeros((0, 0), np.float32))
+        return tokenizer, Network(t5, embeddings, np.zeros((0, 0), np.float32))
 
     @property
     def _label_space(self) -> LabelSpace:
@@ -173,8 +164,7 @@ class Text2Text(Model):
         return build(SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length)
 
     def _predict(self, X: Sequence[str], k: int) -> TopK:
-        for package in ("torch", "tokenizers"):
-            require(package, EXTRA)
+        require("torch", EXTRA)
         from labelspace.models.text2text.label_scores import predict_labels
         from labelspace.training.torch_optimizer import single_thread
 

@@ -1,12 +1,8 @@
-"""A pretrained T5 from a folder or the hub, as arrays; weights are read from safetensors only.
-
-This module needs torch and transformers: import it only after ``errors.require``.
-"""
+"""A pretrained T5 from a folder or the hub, as arrays; weights are read from safetensors only."""
 
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +13,11 @@ from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
 from labelspace.errors import ParameterError
 from labelspace.models.text2text.subwords import SubwordTokenizer
 from labelspace.models.text2text.t5 import END, START, T5, T5Config, transformers_name
-from labelspace.types import Floats
+from labelspace.models.text2text.training import Network
 
 
-@dataclass(frozen=True)
-class PretrainedT5:
-    """What fine-tuning starts from."""
-
-    config: T5Config
-    weights: Floats  # (n_weights,) in the order of T5's parameters
-    token_embeddings: Floats  # (n_tokens, embedding_dim)
-    output_embeddings: Floats  # (n_tokens, embedding_dim); (0, 0) where they are tied to the token embeddings
-    tokenizer: SubwordTokenizer
-
-
-def load_t5(path: str) -> PretrainedT5:
-    """The T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
+def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
+    """The tokenizer and the T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
     if (path.startswith(("/", ".", "~")) or path.count("/") > 1) and not Path(path).is_dir():
         raise _refuse(path, "is no folder")
     try:
@@ -57,14 +42,10 @@ def load_t5(path: str) -> PretrainedT5:
         n_distance_buckets=config.relative_attention_num_buckets, max_distance=config.relative_attention_max_distance,
     )  # fmt: skip
     names = [transformers_name(name, ours.gated) for name, _ in T5(ours).named_parameters()]
-    tied = np.array_equal(weights["lm_head.weight"], weights["shared.weight"])
-    return PretrainedT5(
-        ours,
-        np.concatenate([weights[name].ravel() for name in names]),
-        weights["shared.weight"],
-        np.zeros((0, 0), np.float32) if tied else weights["lm_head.weight"],
-        SubwordTokenizer(np.frombuffer(json.encode("utf-8"), np.uint8)),
-    )
+    t5 = T5.from_weights(ours, np.concatenate([weights[name].ravel() for name in names]))
+    inputs, outputs = weights["shared.weight"], weights["lm_head.weight"]
+    net = Network(t5, inputs, np.zeros((0, 0), np.float32) if np.array_equal(outputs, inputs) else outputs)
+    return SubwordTokenizer(np.frombuffer(json.encode("utf-8"), np.uint8)), net
 
 
 def _refuse(path: str, reason: str) -> ParameterError:

@@ -1,14 +1,10 @@
-"""The prompt: documents with their instruction as encoder tokens, and targets as the decoder's token sequences.
-
-This module needs torch: import it only after ``errors.require``.
-"""
-
-from __future__ import annotations
+"""The prompt: documents with their instruction as encoder tokens, and targets as the decoder's token sequences."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, product
+from typing import Self
 
 import numpy as np
 
@@ -33,7 +29,7 @@ class Prompt:
     @classmethod
     def with_label_tokens(
         cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int
-    ) -> Prompt:
+    ) -> Self:
         """For training from scratch: each label is one token, each group has its start token; no instruction."""
         first_label = len(tokenizer)
         first_start = first_label + len(target_names(labels))
@@ -46,7 +42,7 @@ class Prompt:
     @classmethod
     def with_label_texts(
         cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int
-    ) -> Prompt:
+    ) -> Self:
         """For a pretrained T5: label names are tokenized like any text, and there is an instruction."""
         names, tries = target_names(labels), []
         for ids, span in targets.by_group():

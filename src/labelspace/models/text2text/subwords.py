@@ -3,25 +3,22 @@
 The package ``tokenizers`` comes with ``transformers``; it is imported on first use.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import ModelError, require
+from labelspace.features.base import without_lone_surrogates
 from labelspace.types import Csr
 
 EXTRA: Final = "text2text"
-SPECIAL_TOKENS: Final = ("<pad>", "</s>", "<unk>")
-"""The first tokens, in T5's order."""
+SPECIAL_TOKENS: Final = ("<pad>", "</s>", "<unk>")  # the first tokens, in T5's order
 _WORDS = r"\w+:(?=\s)|[^\W\d_]+|\d+"  # the name of a field, a word, a number; punctuation says nothing
 Json = npt.NDArray[np.uint8]
-Tokens = list[list[int]]
-"""The token ids of each text."""
+Tokens = list[list[int]]  # the token ids of each text
 
 
 class SubwordTokenizer:
@@ -44,7 +41,7 @@ class SubwordTokenizer:
         self._tokenizer.no_padding()
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocab_size: int) -> SubwordTokenizer:
+    def train(cls, texts: Iterable[str], vocab_size: int) -> Self:
         """Byte-pair encoding (BPE) on lower-cased words: the most frequent pair of tokens becomes one."""
         require("tokenizers", EXTRA)
         from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
@@ -57,7 +54,7 @@ class SubwordTokenizer:
         trainer = trainers.BpeTrainer(
             vocab_size=max(vocab_size, len(special)), min_frequency=2, special_tokens=special, show_progress=False
         )
-        tokenizer.train_from_iterator(map(_encodable, texts), trainer)
+        tokenizer.train_from_iterator(map(without_lone_surrogates, texts), trainer)
         return cls(np.frombuffer(tokenizer.to_str().encode("utf-8"), np.uint8))
 
     def __len__(self) -> int:
@@ -65,7 +62,8 @@ class SubwordTokenizer:
 
     def encode(self, texts: Sequence[str], max_length: int | None = None) -> Tokens:
         """The first ``max_length`` tokens of each text."""
-        encodings = self._tokenizer.encode_batch([_encodable(text) for text in texts], add_special_tokens=False)
+        encodable = list(map(without_lone_surrogates, texts))
+        encodings = self._tokenizer.encode_batch(encodable, add_special_tokens=False)
         return [encoding.ids[:max_length] for encoding in encodings]
 
 
@@ -74,8 +72,3 @@ def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
     ends = np.cumsum([0, *map(len, documents)])
     ids = np.fromiter((token for tokens in documents for token in tokens), np.int32, int(ends[-1]))
     return sp.csr_matrix((np.ones(len(ids), np.float32), ids, ends), shape=(len(documents), n_tokens))
-
-
-def _encodable(text: str) -> str:
-    """Without lone surrogates, which the package refuses."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -3,15 +3,11 @@
 It is written out here because constrained decoding needs more than the ``generate`` of ``transformers``: dropout from a
 generator of its own, probabilities over the tokens that may follow and no others, and many prefixes of one document at
 once. ``transformers_name`` maps our names of weights to those of that package, and tests compare the two networks.
-
-This module needs torch: import it only after ``errors.require``.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, relu
 from torch.nn.utils import vector_to_parameters
 
-START, END, UNKNOWN = 0, 1, 2
-"""Token ids that every T5 has: start of decoding (and padding), end of sequence, unknown."""
-
-KeysValues = tuple[Tensor, Tensor]
-"""Keys and values of attention, each (n, n_heads, length, head_dim)."""
+START, END, UNKNOWN = 0, 1, 2  # tokens that every T5 has: start of decoding (and padding), end of sequence, unknown
+KeysValues = tuple[Tensor, Tensor]  # keys and values of attention, each (n, n_heads, length, head_dim)
 
 
 @dataclass(frozen=True)
@@ -148,9 +141,10 @@ class EncodedDocuments(NamedTuple):
     keys_values: list[KeysValues]
     mask: Tensor  # (n, 1, 1, length): 0, or -inf for padding
 
-    def take(self, rows: Tensor) -> EncodedDocuments:
+    def take(self, rows: Tensor) -> Self:
         """Some documents, perhaps repeated."""
-        return EncodedDocuments([(keys[rows], values[rows]) for keys, values in self.keys_values], self.mask[rows])
+        keys_values = [(keys[rows], values[rows]) for keys, values in self.keys_values]
+        return self._replace(keys_values=keys_values, mask=self.mask[rows])
 
 
 class T5(nn.Module):
@@ -166,7 +160,7 @@ class T5(nn.Module):
         self.decoder_norm = RMSNorm(dim)
 
     @classmethod
-    def from_weights(cls, config: T5Config, weights: npt.NDArray[np.floating]) -> T5:
+    def from_weights(cls, config: T5Config, weights: npt.NDArray[np.floating]) -> Self:
         """A T5 with these weights (n_weights,), in the order of its parameters."""
         net = cls(config)
         vector_to_parameters(torch.from_numpy(weights.astype(np.float32)), net.parameters())

@@ -1,7 +1,4 @@
-"""Training of the T5: batches of documents of similar length, dropout of tokens, loss of all column groups, Adam.
-
-This module needs torch: import it only after ``errors.require``.
-"""
+"""Training of the T5: batches of documents of similar length, dropout of tokens, loss of all column groups, Adam."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
 STEPS = 3_000  # batches that suffice to train from scratch
 EPOCHS = (10, 40)  # fewest and most, unless given
 FINE_TUNING_EPOCHS = 3
-LEARNING_RATE, TOKEN_LEARNING_RATE, FINE_TUNING_RATE = 0.001, 0.015, 0.0003
+LEARNING_RATES, FINE_TUNING_RATES = (0.001, 0.015), (0.0003, 0.0003)  # of the weights, of the token embeddings
 WARMUP = 0.05  # share of all steps
 SORTED_BATCHES = 20  # batches whose documents are sorted by length, for little padding
 VALIDATION_BLOCK = 64  # documents decoded at once
@@ -91,10 +88,8 @@ class Trainer:
         fine_tuning = model.pretrained is not None
         bounds = (FINE_TUNING_EPOCHS, FINE_TUNING_EPOCHS) if fine_tuning else EPOCHS
         self.batch_size, self.epochs = batch_schedule(len(labeled), model.batch_size, model.epochs, STEPS, bounds)
-        self.learning_rate = model.learning_rate or (FINE_TUNING_RATE if fine_tuning else LEARNING_RATE)
-        self.token_learning_rate = model.token_learning_rate or (
-            FINE_TUNING_RATE if fine_tuning else TOKEN_LEARNING_RATE
-        )
+        lr, token_lr = FINE_TUNING_RATES if fine_tuning else LEARNING_RATES
+        self.learning_rate, self.token_learning_rate = model.learning_rate or lr, model.token_learning_rate or token_lr
         self.epoch_tokens = int(self.lengths.sum()) + self.Y_targets.nnz
         data = [(self.documents, self.Y_targets), *([] if self.validation is None else [self.validation])]
         tables = [table for tokens, Y in data for table in (token_matrix(tokens, len(net.token_embeddings)), Y)]
