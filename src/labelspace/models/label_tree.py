@@ -71,15 +71,17 @@ class LabelTree(Model):
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
     view = BIGRAMS
-    tree: str = param("balanced", one_of("balanced", "kmeans", "hierarchy"), "Balanced 2-means, k-means or hierarchy.")
+    tree: str = param("balanced", one_of("balanced", "kmeans", "hierarchy"), "How labels are clustered.")
     branching_factor: int = param(16, integer(2), "Children per node.")
-    max_leaf_size: int | None = param(None, integer(2), "Most labels below a last node; none chooses by their number.")
+    max_leaf_size: int | None = param(None, integer(2), "Maximum labels below a last node; none chooses.")
     max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
     label_text: float = parameters.label_text(0.0)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
     C: float | None = param(None, real(above=0), "Inverse regularization strength; none chooses by the tree's shape.")
-    hard_negatives: int = param(0, integer(0), "Beam size that brings hard negatives to a node in training; 0: none.")
+    hard_negatives: int = param(
+        0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."
+    )
     threshold: float = parameters.threshold(0.1)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(20)

@@ -254,5 +254,5 @@ def test_the_command_line_warns_of_a_chain_and_names_the_remedy(run):
     code, out, _ = run("tree", "chain")
     assert code == 0
     assert out.splitlines()[1] == (
-        "warning: the tree is chain-like: height 59 for 60 labels; train with --set balance=always"
+        "warning: the tree is degenerate, of height 59 for 60 labels; train with --set balance=always"
     )

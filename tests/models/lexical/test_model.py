@@ -156,7 +156,7 @@ def test_labels_alone_are_refused_where_documents_are_needed(tmp_path):
         ParameterError, match="without documents needs .*, but popular does not; train with --method lexical"
     ):
         train(open_source(tmp_path), Recipe("popular"))
-    with pytest.raises(DataError, match="holds labels alone; add train"):
+    with pytest.raises(DataError, match="has labels only; add train"):
         open_source(tmp_path).train()
     with pytest.raises(DataError, match="at least one label, but there are 0"):
         Lexical.from_labels(LabelSpace([]))

@@ -81,10 +81,12 @@ class Glas(Model):
     n_layers: int = param(1, one_of(1, 2), "Layers of the document encoder.")
     activation: str = param("relu", one_of("relu", "linear"), "Activation function of hidden layers.")
     weight_norm: bool = param(False, boolean(), "Normalize the weights of every unit.")
-    loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or margin (eq. 1).")
+    loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or the margin loss.")
     margin: float = param(0.3, real(above=0), "Margin of the margin loss.")
     n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.")
-    regularizer: str = param("glas", one_of("glas", "spread_out", "gravity", "none"), "Of the label embeddings.")
+    regularizer: str = param(
+        "glas", one_of("glas", "spread_out", "gravity", "none"), "Regularizer of label embeddings."
+    )
     similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the GLaS regularizer aims at.")
     reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
     scale: float = param(20.0, real(above=0), "Initial scale of the scores.")

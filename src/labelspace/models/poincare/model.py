@@ -87,9 +87,9 @@ class Poincare(Model):
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
     optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
-    learning_rate: float | None = param(None, real(above=0), "Of the label points; none takes the optimizer's default.")
+    learning_rate: float | None = param(None, real(above=0), "Learning rate of label points; none is the optimizer's.")
     feature_learning_rate: float | None = param(
-        None, real(above=0), "Of the document map; none takes the optimizer's default."
+        None, real(above=0), "Learning rate of the document map; none is the optimizer's."
     )
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()

@@ -89,8 +89,10 @@ class Text2Text(Model):
     max_length: int = param(128, integer(1), "Maximum number of tokens of a document.")
     epochs: int | None = parameters.epochs()
     batch_size: int = parameters.batch_size(64)
-    learning_rate: float | None = param(None, real(above=0), "Learning rate; none: default of training or fine-tuning.")
-    token_learning_rate: float | None = param(None, real(above=0), "Learning rate of token embeddings; none: default.")
+    learning_rate: float | None = param(None, real(above=0), "Learning rate; none takes the default.")
+    token_learning_rate: float | None = param(
+        None, real(above=0), "Learning rate of token embeddings; none takes the default."
+    )
     dropout: float = parameters.dropout(0.05)
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
     clip_norm: float = parameters.clip_norm(1.0)

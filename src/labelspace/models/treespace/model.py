@@ -82,7 +82,9 @@ class Treespace(Model):
     choose_when = "labels form a hierarchy and predictions must agree with it"
     view = BIGRAMS
 
-    hierarchy: str = param("auto", one_of("auto", "given", "learned"), "Given or learned; auto prefers the given one.")
+    hierarchy: str = param(
+        "auto", one_of("auto", "given", "learned"), "Use a given or a learned one; auto prefers given."
+    )
     space: str = param("euclidean", one_of(*SPACES), "Geometry of the label embeddings.")
     root_dim: int = param(64, integer(1), "Dimension of the embeddings of the first level.")
     embedding_dim: int = param(256, integer(1), "Dimension of the embeddings of the last level.")
