@@ -94,9 +94,12 @@ class Views:
     (3, ['c', 'a'])
     """
 
-    def __init__(self, tables: Mapping[str, Table], widths: Mapping[str, int] | None = None) -> None:
-        self.tables = dict(tables)
-        self.widths = {name: width_of(table) for name, table in self.tables.items()} | dict(widths or {})
+    def __init__(
+        self, tables: Mapping[str, Table], widths: Mapping[str, int] | None = None, checked: bool = False
+    ) -> None:
+        self.tables, self.checked = dict(tables), checked  # what our own features made need not be checked again
+        known = widths or {}
+        self.widths = {name: known[name] if name in known else width_of(table) for name, table in tables.items()}
 
     @property
     def n(self) -> int:
@@ -121,7 +124,8 @@ class Views:
 
     def rows(self, index: npt.ArrayLike | slice) -> Self:
         """The documents with these row numbers, in this order."""
-        return type(self)({name: take_rows(table, index) for name, table in self.tables.items()}, self.widths)
+        tables = {name: take_rows(table, index) for name, table in self.tables.items()}
+        return type(self)(tables, self.widths, self.checked)
 
 
 class FeatureCache:
@@ -175,7 +179,7 @@ class ViewTransformer(Stateful):
             if not view.training_only:
                 key = first.setdefault(id(features), view.name)
                 self.features_[key], self.made_by_[view.name] = features, key
-        return Views(tables, widths)
+        return Views(tables, widths, checked=True)
 
     def fit(self, texts: Sequence[str], y: object = None) -> Self:
         """Fit the features of every view."""
@@ -188,7 +192,9 @@ class ViewTransformer(Stateful):
         tables = {key: features.transform(texts) for key, features in self.features_.items()}
         widths = {key: features.n_features for key, features in self.features_.items()}
         named = self.made_by_.items()
-        return Views({view: tables[key] for view, key in named}, {view: widths[key] for view, key in named})
+        return Views(
+            {view: tables[key] for view, key in named}, {view: widths[key] for view, key in named}, checked=True
+        )
 
 
 def n_rows(table: Table) -> int:

@@ -25,6 +25,8 @@ def check_k(k: object) -> None:
 def check_inputs(X: Inputs) -> Views:
     """Documents as views: matrices as csr float32, texts as a list of str; the caller's own stay as they are."""
     if isinstance(X, Views):
+        if X.checked:
+            return X
         tables = {name: _checked_table(name, table, X.widths[name]) for name, table in X.tables.items()}
         sizes = {name: n_rows(table) for name, table in tables.items()}
         if len(set(sizes.values())) > 1:
