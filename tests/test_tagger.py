@@ -92,9 +92,9 @@ def test_validation_documents_go_through_the_same_features():
             seen["validation"] = context.validation
             super()._fit(X, Y, context)
 
-    from labelspace.tagger import _as_dataset
+    from labelspace.data.texts import dataset_from_names
 
-    whole = _as_dataset(TEXTS, NAMES)
+    whole = dataset_from_names(TEXTS, NAMES)
     tagger = Tagger(Watching(), Tfidf(min_df=1)).fit_dataset(whole, validation=whole.rows([0, 2]))
     X, Y = seen["validation"]
     assert (X != tagger.features_.transform([TEXTS[0], TEXTS[2]])["bigrams"]).nnz == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from labelspace import store
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
-from labelspace.data.table import row_text
+from labelspace.data.table import row_texts
+from labelspace.data.texts import check_texts, dataset_from_names
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
-from labelspace.features.base import Features, check_texts
+from labelspace.features.base import Features
 from labelspace.features.registry import features_class
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
@@ -84,7 +85,7 @@ class Tagger:
 
     def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
         """Learn from texts and, for each, the names of its labels."""
-        return self.fit_dataset(_as_dataset(texts, labels), progress=progress)
+        return self.fit_dataset(dataset_from_names(texts, labels), progress=progress)
 
     def fit_dataset(
         self,
@@ -320,7 +321,7 @@ class Tagger:
         is_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
         if sp.issparse(inputs) or isinstance(inputs, Views) or (isinstance(inputs, np.ndarray) and not is_texts):
             return inputs
-        texts = check_texts(_row_texts(inputs, self.columns_))
+        texts = check_texts(row_texts(inputs, self.columns_))
         if self.features_ is None:
             raise DataError(
                 f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
@@ -360,43 +361,3 @@ def _field(record: Record, value: str | None, field: str, source: str) -> str:
             f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
         )
     return value
-
-
-def _row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
-    """Texts as they are, rows of a table as texts; a row with none of the columns is an error."""
-    if columns is None:
-        return inputs
-    texts = []
-    for number, given in enumerate(inputs):
-        if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
-            raise DataError(
-                f"a row must have some of the columns {', '.join(columns.inputs)}, but row {number} has: "
-                f"{', '.join(map(str, given))[:80]}; name its fields like them"
-            )
-        texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
-    return texts
-
-
-def _checked_names(row: int, names: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
-    """The names of one text as a list; an iterator is read once, here."""
-    listed = None if isinstance(names, (str, bytes)) or not isinstance(names, Iterable) else list(names)
-    if listed is None or not all(isinstance(name, str) for name in listed):
-        raise DataError(f"the labels of a text must be a list of names, but row {row} has {names!r}; write ['name']")
-    return listed
-
-
-def _as_dataset(texts: Sequence[str], labels: Sequence[Sequence[str]]) -> Dataset:
-    """Texts and lists of names as a Dataset; labels are numbered in alphabetical order."""
-    texts = check_texts(texts)
-    if len(texts) != len(labels):
-        raise DataError(
-            f"there must be one list of labels per text, but there are {len(labels)} for {len(texts)} texts; give all"
-        )
-    labels = [_checked_names(row, names) for row, names in enumerate(labels)]
-    space = LabelSpace(sorted(set(chain.from_iterable(labels))))
-    space = space.with_paths() if space.are_paths else space
-    rows = [sorted({space.index[name] for name in names}) for names in labels]
-    indptr = np.cumsum([0, *map(len, rows)])
-    indices = np.fromiter(chain.from_iterable(rows), np.int32, int(indptr[-1]))
-    Y = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), len(space)))
-    return Dataset(Y, space, texts=texts)

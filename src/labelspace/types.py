@@ -440,12 +440,5 @@ class Dataset:
     def rows(self, index: npt.ArrayLike) -> Dataset:
         """The documents with these row numbers, in this order."""
         at = np.asarray(index, dtype=np.int64)
-        return Dataset(
-            self.Y[at],
-            self.labels,
-            None if self.texts is None else [self.texts[i] for i in at],
-            None if self.X is None else self.X[at],
-            None if self.ids is None else [self.ids[i] for i in at],
-            self.name,
-            self.columns,
-        )
+        texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
+        return replace(self, Y=self.Y[at], texts=texts, X=None if self.X is None else self.X[at], ids=ids)

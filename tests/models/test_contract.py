@@ -137,7 +137,7 @@ def test_the_answer_has_the_declared_shape(name, fitted, data):
     assert ((top.labels == -1) == np.isneginf(top.scores)).all(), "padding is -1 and -inf together"
 
 
-def batch_equals_single_rows(model, X, n, step):
+def check_batch_equals_single_rows(model, X, n, step):
     batch = model.predict_topk(X, k=5)
     # torch sums the words of a sequence in an order that depends on the batch.
     tolerance = 1e-5 if getattr(model, "encoder", "bag") != "bag" else 0.0
@@ -149,7 +149,7 @@ def batch_equals_single_rows(model, X, n, step):
 
 def test_a_batch_equals_single_rows(name, fitted, data):
     model, inputs = fitted
-    batch_equals_single_rows(model, inputs(data[1]), 200, 23)
+    check_batch_equals_single_rows(model, inputs(data[1]), 200, 23)
 
 
 def test_sparse_equals_dense(name, fitted, data):
@@ -239,7 +239,7 @@ def test_inputs_are_left_as_they_are(name, few):
         assert unsorted.indices.tolist() == [5, 2]
 
 
-def trained_on_threads(make, few, tmp_path, monkeypatch):
+def check_same_bytes_on_threads(make, few, tmp_path, monkeypatch):
     for threads in ("1", "2"):
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
         fit(make(), few)[0].save(tmp_path / threads)
@@ -247,10 +247,10 @@ def trained_on_threads(make, few, tmp_path, monkeypatch):
 
 
 def test_same_seed_same_bytes_whatever_the_number_of_threads(name, few, tmp_path, monkeypatch):
-    trained_on_threads(lambda: made(name), few, tmp_path, monkeypatch)
+    check_same_bytes_on_threads(lambda: made(name), few, tmp_path, monkeypatch)
 
 
-def round_trip(model, X, labels, folder):
+def check_round_trip(model, X, labels, folder):
     model.save(folder / "model")
     loaded = type(model).load(folder / "model")
     assert loaded.get_params() == model.get_params()
@@ -264,7 +264,7 @@ def round_trip(model, X, labels, folder):
 
 def test_save_and_load_round_trip(name, fitted, data, tmp_path):
     model, inputs = fitted
-    round_trip(model, inputs(data[1]), data[0].labels, tmp_path)
+    check_round_trip(model, inputs(data[1]), data[0].labels, tmp_path)
 
 
 def test_refit_forgets(name, few):
@@ -426,8 +426,8 @@ def test_variants_keep_the_contract(variant, few, tmp_path, monkeypatch):
     model, inputs = fit(variant, few)
     X = inputs(test)
     assert precision_at_1(model, test, X) > {"text2text": 0.25, "secseq": 0.25, "glas": 0.4}.get(model.name, 0.6)
-    batch_equals_single_rows(model, X, len(test), 17)
-    round_trip(model, X, train.labels, tmp_path)
+    check_batch_equals_single_rows(model, X, len(test), 17)
+    check_round_trip(model, X, train.labels, tmp_path)
     model.fit(inputs(train), train.Y, labels=train.labels)  # refit: the same again, on another number of threads
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
     again, _ = fit(clone(variant), few)

@@ -10,11 +10,13 @@ from dataclasses import replace
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from labelspace.data.columns import check_columns, required_columns
 from labelspace.data.records import Record, Rows, checked_id
+from labelspace.errors import DataError
 from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, Longs
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # in lower case
@@ -39,6 +41,21 @@ def row_text(row: Mapping[str, object], columns: Columns) -> str:
     """
     cells = ((name, ", ".join(cell_values(row.get(name)))) for name in columns.inputs)
     return "; ".join(f"{name}: {cell}" for name, cell in cells if cell)
+
+
+def row_texts(inputs: Iterable[Any], columns: Columns | None) -> Iterable[Any]:
+    """Texts as they are, rows of a table as texts; a row with none of the columns is an error."""
+    if columns is None:
+        return inputs
+    texts = []
+    for number, given in enumerate(inputs):
+        if isinstance(given, Mapping) and not set(columns.inputs).intersection(given):
+            raise DataError(
+                f"a row must have some of the columns {', '.join(columns.inputs)}, but row {number} has: "
+                f"{', '.join(map(str, given))[:80]}; name its fields like them"
+            )
+        texts.append(row_text(given, columns) if isinstance(given, Mapping) else given)
+    return texts
 
 
 def row_labels(row: Mapping[str, object], columns: Columns) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def by_hierarchy(
 ) -> dict[str, Any]:
     """The figures that a hierarchy of the labels makes possible, in percent.
 
-    ``deep`` is ``top`` with more places, among which the best label of each level is looked for.
+    ``deep`` is ``top`` with more labels per document, to find the best label of each level.
     """
     figures = {key: value for k in ks for key, value in metrics.hierarchical_at_k(Y, top, hierarchy, k).items()}
     figures |= {f"consistent@{k}": metrics.consistent_at_k(top, hierarchy, k) for k in ks}

@@ -5,8 +5,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.estimator import learned, param
-from labelspace.features.base import Features, check_texts, check_training_texts
+from labelspace.features.base import Features
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels.ngrams import hashed_columns

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from labelspace.features.base import Features, check_texts
+from labelspace.data.texts import check_texts
+from labelspace.features.base import Features
 
 
 class RawText(Features):

@@ -8,9 +8,10 @@ from typing import ClassVar, Final, Self
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
-from labelspace.features.base import Features, check_texts, check_training_texts
+from labelspace.features.base import Features
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, stack_rows
 from labelspace.features.tokenizer import Analyzer, Spans, character_flags, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary

@@ -6,9 +6,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.features.base import Features, check_texts, check_training_texts
+from labelspace.features.base import Features
 from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks

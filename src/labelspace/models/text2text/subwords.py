@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelspace.data.texts import without_lone_surrogates
 from labelspace.errors import ModelError, require
-from labelspace.features.base import without_lone_surrogates
 from labelspace.types import Csr
 
 EXTRA: Final = "text2text"
