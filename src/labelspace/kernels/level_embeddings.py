@@ -124,11 +124,11 @@ def adagrad_step(
 
 @njit(cache=True, nogil=True, fastmath=True)
 def update_children(
-    parents: Ints, parent_ends: Longs, order: Longs, visit_rows: Ints, child_starts: Longs, row_ends: Longs, reached:
-    Ints, documents: Floats, lengths: Floats, weights: Floats, first_child: Ints, last_child: Ints, level: Ints, offset:
-    Longs, width: Ints, doc_offset: Ints, vectors: Floats, bias: Floats, squares: Floats, bias_squares: Floats, targets:
-    Floats, target_weight: float, decay: float, learning_rate: float, ball: bool, doc_gradients: Floats,
-    length_gradients: Floats, deviations: Floats,
+    parents: Ints, parent_ends: Longs, order: Longs, visit_rows: Ints, child_starts: Longs, row_ends: Longs,
+    reached: Ints, documents: Floats, lengths: Floats, weights: Floats, first_child: Ints, last_child: Ints,
+    level: Ints, offset: Longs, width: Ints, doc_offset: Ints, vectors: Floats, bias: Floats, squares: Floats,
+    bias_squares: Floats, targets: Floats, target_weight: float, decay: float, learning_rate: float, ball: bool,
+    doc_gradients: Floats, length_gradients: Floats, deviations: Floats,
 ) -> None:  # fmt: skip
     """Train the children of the nodes ``parents`` on binary cross-entropy (does a visit go on to them?), one at a time.
 

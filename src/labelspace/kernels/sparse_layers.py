@@ -158,8 +158,8 @@ def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, 
 
 @njit(cache=True, nogil=True, fastmath=True)
 def adagrad_features(
-    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats, learning_rate:
-    float, vectors: Floats, squares: Floats, norm_change: Doubles,
+    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats,
+    learning_rate: float, vectors: Floats, squares: Floats, norm_change: Doubles,
 ) -> None:  # fmt: skip
     """Row-wise Adagrad step on the vectors of features start..stop of a batch, see ``group_by_feature``.
 
