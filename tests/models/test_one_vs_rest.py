@@ -43,7 +43,7 @@ def test_progress_reaches_the_number_of_labels(data):
 
 
 @pytest.mark.parametrize("normalize", [True, False])
-def test_without_normalising_the_length_counts(data, normalize):
+def test_without_normalizing_the_length_counts(data, normalize):
     train, test = data
     model = OneVsRest(normalize=normalize).fit(train.X, train.Y)
     scaled = test.X * 5
