@@ -6,11 +6,13 @@ from functools import cached_property
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from labelspace.errors import MissingExtraError, NotFittedError, ParameterError, require
 from labelspace.estimator import Estimator, Stateful, learned, param
 from labelspace.features import Hashing
+from labelspace.metrics import precision_at_k
 from labelspace.models.registry import create, method
 from labelspace.parameter_constraints import integer, optional, real
 
@@ -138,3 +140,13 @@ def test_a_model_works_in_a_pipeline(data):
 def test_a_missing_extra_names_the_command_to_install_it():
     with pytest.raises(MissingExtraError, match=r"pip install 'labelspace\[parquet\]'"):
         require("no_such_package_at_all", extra="parquet")
+
+
+def test_scikit_learn_searches_its_parameters(data):
+    def precision(model, X, Y):
+        return precision_at_k(Y, model.predict_topk(X, 1), 1)
+
+    search = GridSearchCV(create("one_vs_rest"), {"C": [1e-6, 1.0]}, scoring=precision, cv=2)
+    search.fit(data[0].X, data[0].Y)
+    assert search.best_params_ == {"C": 1.0}
+    assert search.best_score_ > 0.85
