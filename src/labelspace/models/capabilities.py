@@ -83,7 +83,7 @@ class UsesLabelText(Protocol):
 NEEDS = {
     Calibrated: ("a probability needs a method that is calibrated", "is not"),
     AddsLabels: (
-        "adding or removing labels without training needs a method that places labels by examples",
+        "adding or removing labels without training needs a method that embeds labels by examples",
         "does not",
     ),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),

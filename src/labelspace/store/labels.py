@@ -37,10 +37,10 @@ class JsonColumn(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as a list has it: a number or a slice
-        if isinstance(place, slice):
-            return [self[i] for i in range(*place.indices(len(self)))]
-        at = range(len(self))[place]
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - as a list has it: a number or a slice
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
         line = self._lines[self._ends[at - 1] if at else 0 : self._ends[at]]
         return json.loads(line).get(self._key, self._default)
 

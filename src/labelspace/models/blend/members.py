@@ -86,7 +86,7 @@ def wide_view(texts: Sequence[str]) -> str:
 
 
 def on_features(members: Sequence[Member]) -> list[Member]:
-    """The members where ready-made features take the place of every view: each method once, none that reads texts."""
+    """The members where ready-made features replace every view: each method once, none that reads texts."""
     reading = [member.method for member in members if member.view == TEXT.name]
     if reading:
         raise DataError(f"{reading[0]} reads texts, but there are only features; leave it out of members")

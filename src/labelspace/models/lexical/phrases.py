@@ -99,8 +99,8 @@ def _trie(words: Longs, begins: Longs, ends: Longs, n_words: int) -> tuple[Longs
     alive = np.flatnonzero(ends > begins)
     depth = 0
     while alive.size:
-        keys, place = np.unique(node[alive] * n_words + words[begins[alive] + depth] + 1, return_inverse=True)
-        node[alive] = n_nodes + place
+        keys, child = np.unique(node[alive] * n_words + words[begins[alive] + depth] + 1, return_inverse=True)
+        node[alive] = n_nodes + child
         levels.append(keys)
         n_nodes, depth = n_nodes + keys.size, depth + 1
         alive = alive[ends[alive] > begins[alive] + depth]
