@@ -13,6 +13,7 @@ from labelspace.labels.hierarchy import include_ancestors
 from labelspace.metrics import consistent_at_k
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import Dataset, Hierarchy, LabelSpace
+from tests.checks import same_topk
 
 TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "apple and car"]
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
@@ -99,6 +100,28 @@ def test_validation_documents_go_through_the_same_features():
     X, Y = seen["validation"]
     assert (X != tagger.features_.transform([TEXTS[0], TEXTS[2]])["bigrams"]).nnz == 0
     assert (Y != whole.Y[[0, 2]]).nnz == 0
+
+
+def test_a_refit_that_cannot_begin_leaves_the_tagger_as_it_was():
+    tagger = Tagger("neighbors").fit(TEXTS, NAMES)
+    before = tagger.tag("an apple")
+    tagger.feature_params = {"color": 1}
+    with pytest.raises(ParameterError, match="tfidf has no parameter 'color'"):
+        tagger.fit(TEXTS, NAMES)
+    assert tagger.tag("an apple") == before
+
+
+def test_validation_features_without_the_last_columns_are_widened(data):
+    train, test = data
+    narrow = Dataset(test.Y, test.labels, X=test.X[:, :590])
+    padding = sp.csr_matrix((len(test), 10), dtype=np.float32)
+    wide = Dataset(test.Y, test.labels, X=sp.hstack([narrow.X, padding], format="csr"))
+    ready = Dataset(train.Y, train.labels, X=train.X)
+    tops = []
+    for validation in (narrow, wide):
+        tagger = Tagger("blend", members="neighbors,label_tree", boosting_rounds=5)
+        tops.append(tagger.fit_dataset(ready, validation).predict_topk(test.X))
+    assert same_topk(*tops)
 
 
 def test_iterators_arrays_and_sets_will_do():

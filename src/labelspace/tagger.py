@@ -100,15 +100,16 @@ class Tagger:
         ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume.
         """
         progress = progress or no_progress
-        self.columns_, self.features_ = train.columns, None
+        features: ViewTransformer | None = None
         inputs: Inputs = train.inputs
         if train.X is None or not any(view.is_matrix for view in self.model.views(train)):
             if train.texts is None:
                 raise DataError(
                     f"{self.model.name} reads texts, but the data holds ready-made features; give a file with texts"
                 )
-            self.features_ = ViewTransformer(self.views(train))
-            inputs = self.features_.fit_transform(train.texts, cache=cache, progress=progress)
+            features = ViewTransformer(self.views(train))
+            inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
+        self.columns_, self.features_ = train.columns, features  # not before: what fails above changes nothing
         self.model.fit(
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
             label_features=self._label_features(train.labels), checkpoint=checkpoint,
@@ -122,7 +123,7 @@ class Tagger:
 
         def load() -> tuple[Inputs, Any] | None:
             documents = validation() if callable(validation) else validation
-            return None if documents is None else (self._inputs(documents.inputs), documents.Y)
+            return None if documents is None else (self._inputs(self.inputs_of(documents)), documents.Y)
 
         return load
 

@@ -89,9 +89,8 @@ def _attempt(
         tagger = recipe.tagger()
         tagger.check_params()
         views = [] if train_set.X is not None else tagger.views(train_set)
-        if train_set.X is None:
-            for view in views:  # apart from the training: whoever asks first does not pay for all
-                cache.get(view.create(), train_set.texts or [])
+        for view in views:  # apart from the training: whoever asks first does not pay for all
+            cache.get(view.create(), train_set.texts or [])
         made = sum(cache.taken[repr(view.create())].wall for view in views)
         with timed() as taken:
             tagger.fit_dataset(train_set, lambda: source.dev(train_set.labels), progress, cache=cache)

@@ -10,18 +10,7 @@ from labelspace.models.text2text.label_scores import make_path_consistent, predi
 from labelspace.models.text2text.prompt import Prompt  # noqa: E402
 from labelspace.models.text2text.subwords import SubwordTokenizer  # noqa: E402
 from labelspace.models.text2text.t5 import T5, T5Config  # noqa: E402
-from labelspace.models.text2text.targets import build_targets  # noqa: E402
-from labelspace.types import Hierarchy, LabelSpace  # noqa: E402
-
-NAMES = ["L0: Food", "L0: Care", "L1: Tea", "L1: Rice", "L1: Soap"]
-LABELS = LabelSpace(NAMES, hierarchy=Hierarchy.from_edges([[2, 0], [2, 1], [3, 0], [4, 1]], 5))
-ROWS = [["L0: Food", "L1: Tea"], ["L0: Food", "L1: Rice"], ["L0: Care", "L1: Tea"], ["L0: Care", "L1: Soap"]]
-
-
-@pytest.fixture(scope="module")
-def targets():
-    Y = sp.csr_matrix(np.array([[name in row for name in NAMES] for row in ROWS], np.float32))
-    return build_targets(Y, LABELS)[0]
+from tests.models.text2text.small_targets import LABELS, NAMES  # noqa: E402
 
 
 def target_probabilities(targets, **probabilities):
