@@ -15,6 +15,7 @@ from labelspace.features import Hashing
 from labelspace.metrics import precision_at_k
 from labelspace.models.registry import create, method
 from labelspace.parameter_constraints import integer, optional, real
+from labelspace.state_constraints import array
 
 
 class Centers(Estimator):
@@ -23,8 +24,8 @@ class Centers(Estimator):
     k: int = param(3, integer(1), "Number of centers.")
     width: float | None = param(None, optional(real(above=0)), "Width of a center.")
 
-    centers_: np.ndarray = learned()
-    context_: object = learned(saved=False)
+    centers_: np.ndarray = learned(array("float64", "n"))
+    context_: object = learned(None)
 
     @cached_property
     def norms(self):
@@ -112,7 +113,7 @@ def test_forget_drops_all_but_parameters():
 def test_a_part_without_parameters_has_a_state_too():
     class Part(Stateful):
         name = "part"
-        weights_: np.ndarray = learned()
+        weights_: np.ndarray = learned(array("float64", "n"))
 
     part = Part()
     assert (list(part.state), part.params, part.files()) == (["weights_"], {}, {})

@@ -2,7 +2,8 @@
 
 A parameter is one line in the class body: name, type, default, constraint and meaning. The signature, scikit-learn's
 ``get_params``, the saved settings, error messages, ``labelspace methods NAME`` and the tables in the docs are read from
-it. What is learned is declared in the same way and ends in ``_``; saving and loading need nothing else.
+it. What is learned is declared in the same way and ends in ``_``, with what it must satisfy when it is loaded; saving
+and loading need nothing else.
 
 scikit-learn itself is not imported here (it takes over a second): its ``clone`` and ``Pipeline`` ask for the protocol.
 """
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Self
 
 from labelspace.errors import NotFittedError, ParameterError
 from labelspace.parameter_constraints import Constraint, optional
+from labelspace.state_constraints import StateConstraint
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,12 @@ class Param:
 class Learned:
     """A declared attribute that ``fit`` sets; reading it before is an ``AttributeError``."""
 
-    part: type | Callable[[str], type] | None = None
-    saved: bool = True
+    constraint: StateConstraint | None = None  # None for what is not saved
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.constraint, StateConstraint | None):
+            raise TypeError(f"what is learned must have a constraint of state_constraints, but has {self.constraint!r}")
 
     def __set_name__(self, owner: type, name: str) -> None:
         object.__setattr__(self, "name", name)
@@ -61,13 +66,12 @@ def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: A
     return Param(default, optional(constraint) if default is None else constraint, meaning)
 
 
-def learned(part: type | Callable[[str], type] | None = None, *, saved: bool = True) -> Any:  # noqa: ANN401 - of any type
-    """Declare a learned attribute: an array, a sparse matrix, a plain value, or a part with a state of its own.
+def learned(constraint: StateConstraint | None) -> Any:  # noqa: ANN401 - of any type
+    """Declare a learned attribute, and what it must satisfy when it is loaded: see ``state_constraints``.
 
-    ``part`` is the class of such a part, or of the parts in a list or dict; where there are several kinds, a function
-    from the saved ``name`` to the class. What is not ``saved`` is set again by whoever loads.
+    As in ``bias_: Floats = learned(array("float32", "n_labels"))``. None for what is not saved: whoever loads sets it.
     """
-    return Learned(part, saved)
+    return Learned(constraint)
 
 
 class Stateful:
@@ -86,7 +90,7 @@ class Stateful:
             for key, value in declared.items()
             if isinstance(value, Param)
         }
-        cls.state = {key: value for key, value in declared.items() if isinstance(value, Learned) and value.saved}
+        cls.state = {key: value for key, value in declared.items() if isinstance(value, Learned) and value.constraint}
 
     @property
     def is_fitted(self) -> bool:
@@ -105,8 +109,12 @@ class Stateful:
     def read_files(self, path_of: Callable[[str], Path]) -> None:
         """Take back what ``files`` wrote, once the rest of the state is there."""
 
+    def sizes(self) -> dict[str, int]:
+        """Sizes that the constraints of the state may name, once its plain values are there."""
+        return {}
+
     def check_state(self) -> None:
-        """Refuse a loaded state whose parts do not fit together."""
+        """Check what of a loaded state no constraint says, by ``must``: the structure of trees, for example."""
 
     def forget(self) -> None:
         """Drop all that was learned, and the cached properties derived from it; parameters stay."""

@@ -79,6 +79,39 @@ def optional(constraint: Constraint) -> Constraint:
     return Constraint(f"none, or {constraint.text}", lambda value: value is None or constraint.holds(value))
 
 
+def either(*constraints: Constraint) -> Constraint:
+    """What one of the constraints asks for."""
+    text = ", or ".join(constraint.text for constraint in constraints)
+    return Constraint(text, lambda value: any(constraint.holds(value) for constraint in constraints))
+
+
+def mapping(values: Constraint) -> Constraint:
+    """A dict of values by name."""
+
+    def holds(value: Any) -> bool:  # noqa: ANN401 - whatever was given
+        return isinstance(value, dict) and all(isinstance(key, str) and values.holds(v) for key, v in value.items())
+
+    return Constraint(f"a dict of values that are each {values.text}", holds)
+
+
+def list_of(values: Constraint) -> Constraint:
+    """A list of values."""
+    return Constraint(
+        f"a list of values that are each {values.text}",
+        lambda value: isinstance(value, list) and all(map(values.holds, value)),
+    )
+
+
+def text() -> Constraint:
+    """A text."""
+    return Constraint("a text", lambda value: isinstance(value, str))
+
+
+def anything() -> Constraint:
+    """Any plain value: it is shown and never computed with."""
+    return Constraint("anything", lambda _: True)
+
+
 def layer_sizes(min_layers: int = 1) -> Constraint:
     """Units of hidden layers: an integer, or several as text with commas between."""
     text = "an integer of at least 1 and below 2^20, or several with commas between, as in 512,256"

@@ -17,7 +17,7 @@ from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
 from labelspace.data.texts import check_texts, dataset_from_names
-from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
+from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
@@ -289,18 +289,12 @@ class Tagger:
         """
         for tries_left in reversed(range(LOAD_TRIES)):
             try:
-                return cls._assembled(folder, store.read_manifest(folder), verify)
+                with store.refusing_damage(folder):
+                    return cls._assembled(folder, store.read_manifest(folder), verify)
             except (ModelError, OSError):
                 if not tries_left:
                     raise
                 time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
-            except LabelspaceError:
-                raise
-            except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-                raise ModelError(
-                    f"{folder} must hold a whole model, but its files do not fit together "
-                    f"({type(error).__name__}: {error}); copy it again, or train it again"
-                ) from error
         raise AssertionError("the last try returns or raises")
 
     @classmethod

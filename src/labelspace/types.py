@@ -360,6 +360,8 @@ class Columns:
         object.__setattr__(self, "inputs", tuple(self.inputs))
         object.__setattr__(self, "outputs", tuple(map(tuple, self.outputs)))
         names = self.inputs + self.output_names
+        if not all(isinstance(name, str) for name in names):
+            raise DataError(f"columns must be named by texts, but are {names}; write for example title")
         for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
             if not given or not all(given):
                 raise DataError(f"{what} must name at least one column, but one is empty; write for example title")

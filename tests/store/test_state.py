@@ -1,5 +1,5 @@
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pytest
@@ -7,24 +7,25 @@ import scipy.sparse as sp
 
 from labelspace.errors import ModelError, NotFittedError
 from labelspace.estimator import Estimator, Stateful, learned, param
-from labelspace.parameter_constraints import integer
+from labelspace.parameter_constraints import anything, integer
+from labelspace.state_constraints import array, named_parts, part, parts, plain, sparse
 from labelspace.store import LoadedBundle, ModelBundle, pack, unpack
 
 
 @dataclass(frozen=True)
 class Leaf:
-    values: np.ndarray
-    depth: int
+    values: Annotated[np.ndarray, array("float64", "n")]
+    depth: Annotated[int, plain(integer(0))]
 
 
 class Pair(NamedTuple):
-    left: np.ndarray
-    right: np.ndarray
+    left: Annotated[np.ndarray, array("float64", "n_left")]
+    right: Annotated[np.ndarray, array("float64", "n_right")]
 
 
 class Counter(Stateful):
     name = "counter"
-    counts: np.ndarray = learned()
+    counts: np.ndarray = learned(array("int64", "n"))
 
     def files(self):
         return {"bin": lambda path: path.write_bytes(b"seven")}
@@ -36,12 +37,12 @@ class Counter(Stateful):
 class Whole(Estimator):
     name = "whole"
     size: int = param(3, integer(1), "Size.")
-    matrix_: sp.csr_matrix = learned()
-    leaf_: Leaf = learned(Leaf)
-    pair_: Pair = learned(Pair)
-    counters_: list[Counter] = learned({"counter": Counter}.__getitem__)
-    by_name_: dict[str, Counter] = learned(Counter)
-    plain_: dict = learned()
+    matrix_: sp.csr_matrix = learned(sparse("float32", "n_rows", "n_columns"))
+    leaf_: Leaf = learned(part(Leaf))
+    pair_: Pair = learned(part(Pair))
+    counters_: list[Counter] = learned(parts({"counter": Counter}.__getitem__, "n_counters"))
+    by_name_: dict[str, Counter] = learned(named_parts(Counter))
+    plain_: dict = learned(plain(anything()))
 
 
 def counter(n):
@@ -87,9 +88,9 @@ def test_whatever_declares_its_state_comes_back(fitted, tmp_path):
 def test_a_missing_field_or_unknown_parameter_is_refused(fitted):
     packed = pack(fitted, ModelBundle())
     broken = {**packed, "params": {"color": 1}}
-    with pytest.raises(ModelError, match="saved whole must have the fields of this version.*no parameter 'color'"):
+    with pytest.raises(ModelError, match="saved whole must have parameters of this version.*no parameter 'color'"):
         unpack(broken, LoadedBundle({}, None), Whole)
-    with pytest.raises(ModelError, match="must have the fields of this version"):
+    with pytest.raises(ModelError, match="must have the state matrix_, leaf_, .*, but has another"):
         unpack({**packed, "state": {}}, LoadedBundle({}, None), Whole)
 
 

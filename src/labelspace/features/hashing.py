@@ -13,6 +13,7 @@ from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels.ngrams import hashed_columns
 from labelspace.kernels.tfidf import count_rows
 from labelspace.parameter_constraints import boolean, integer, one_of
+from labelspace.state_constraints import array
 from labelspace.types import Csr, Floats
 
 
@@ -34,7 +35,11 @@ class Hashing(Features):
     sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
     idf: bool = param(True, boolean(), "Learn document frequencies and weight by them.")
 
-    idf_: Floats = learned()  # (n_features,)
+    idf_: Floats = learned(array("float32", "n_features"))
+
+    def sizes(self) -> dict[str, int]:
+        """The number of columns."""
+        return {"n_features": self.n_features}
 
     @property
     def n_features(self) -> int:

@@ -18,6 +18,7 @@ from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabu
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.parameter_constraints import integer
+from labelspace.state_constraints import array, must, offsets
 from labelspace.types import Csr, Ints, Longs
 
 PAD: Final = 0  # the token after the last word of a text
@@ -50,8 +51,12 @@ class Sequences(Features):
     max_length: int = param(300, integer(1), "Words of a text that are read.")
     min_df: int = param(1, integer(1), "Words in fewer training texts are unknown.")
 
-    word_bytes_: Bytes = learned()  # UTF-8 of the words of the tokens from NUMBER on
-    word_offsets_: Longs = learned()  # (n_tokens - 1,)
+    word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of the tokens from NUMBER on
+    word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))  # (n_tokens - 1,)
+
+    def check_state(self) -> None:
+        """The word of all numbers is there."""
+        must(len(self._vocabulary) > 0, "words")
 
     @property
     def n_features(self) -> int:

@@ -17,7 +17,10 @@ from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabu
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.parameter_constraints import boolean, integer, one_of
+from labelspace.state_constraints import are_sorted_spans, array, must, offsets
 from labelspace.types import Csr, Floats, Longs
+
+MAX_CHARACTERS = 64  # of an n-gram
 
 
 class Tfidf(Features):
@@ -40,16 +43,25 @@ class Tfidf(Features):
 
     ngrams: int = param(2, one_of(1, 2, 3), "Words in the longest n-gram, for analyzer word.")
     analyzer: str = param("word", one_of("word", "char", "char_wb"), "Words, characters, or characters within words.")
-    min_n: int = param(3, integer(1), "Characters in the shortest n-gram.")
-    max_n: int = param(5, integer(1), "Characters in the longest n-gram.")
+    min_n: int = param(3, integer(1, at_most=MAX_CHARACTERS), "Characters in the shortest n-gram.")
+    max_n: int = param(5, integer(1, at_most=MAX_CHARACTERS), "Characters in the longest n-gram.")
     sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
     min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
     max_features: int | None = param(None, integer(1), "Keep at most this many n-grams, the most frequent.")
 
-    word_bytes_: Bytes = learned()  # UTF-8 of the words of all n-grams, in alphabetical order
-    word_offsets_: Longs = learned()  # (n_words + 1,)
-    keys_: Longs = learned()  # (n_features,) sorted; see kernels.ngrams
-    idf_: Floats = learned()  # (n_features,)
+    word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams, in alphabetical order
+    word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
+    keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
+    idf_: Floats = learned(array("float32", "n_features"))
+
+    def check_state(self) -> None:
+        """The keys are those of n-grams of the words."""
+        base = len(self._vocabulary) + 1
+        must(base > 1 and base**self._max_words < 2**63, "words, and keys of 63 bits")
+        must(are_sorted_spans(self.keys_, np.array([0, self.keys_.size])), "keys in order")
+        least, most = base ** (self._max_words - 1), base**self._max_words
+        must(self.keys_.size > 0 and least <= self.keys_[0] <= self.keys_[-1] < most, "keys of n-grams of its words")
+        must(self._max_words > 1 or self.keys_.size == base - 1, "one key per word")
 
     @property
     def n_features(self) -> int:

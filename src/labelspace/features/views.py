@@ -17,6 +17,8 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.features.base import Features
 from labelspace.features.registry import FEATURES, create_features, features_class
+from labelspace.parameter_constraints import mapping, text
+from labelspace.state_constraints import must, named_parts, plain
 from labelspace.types import Csr, Progress, no_progress
 
 Table = Csr | npt.NDArray[Any] | Sequence[str]
@@ -155,8 +157,17 @@ class ViewTransformer(Stateful):
 
     name = "views"
 
-    features_: dict[str, Features] = learned(features_class)
-    made_by_: dict[str, str] = learned()  # view -> which of the features; views with equal features share them
+    features_: dict[str, Features] = learned(named_parts(features_class))
+    # View -> key of its features; views with equal features share them.
+    made_by_: dict[str, str] = learned(plain(mapping(text())))
+
+    def check_state(self) -> None:
+        """Every view has its features."""
+        must(set(self.made_by_.values()) == self.features_.keys(), "features for each view")
+        for view, key in self.made_by_.items():
+            made, known = View(view, self.features_[key].name), VIEWS.get(view)
+            alike = known is None or (made.is_matrix and known.is_matrix) or made.features == known.features
+            must(alike, f"features of the kind of the view {view}")
 
     def __init__(self, views: Iterable[View]) -> None:
         self._views = list(views)

@@ -18,6 +18,8 @@ from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.threads import run_blocks
+from labelspace.parameter_constraints import integer
+from labelspace.state_constraints import array, ids, must
 from labelspace.types import Bools, Floats, Ints, TopK
 
 KINDS = ("ivf", "hnsw")
@@ -30,6 +32,7 @@ KMEANS_ITERATIONS = 6
 GRAPH_DEGREE = 16  # neighbors per vector
 BUILD_EFFORT = 80  # efConstruction
 ADD_BLOCK = 65_536  # vectors added at a time, for progress and small copies
+MAX_EFFORT = 2**20
 QUERY_BLOCK = 16  # queries per task: from 20 on faiss uses BLAS, whose last bits depend on the batch
 
 
@@ -48,8 +51,8 @@ class Approximate(Index):
 
     name = "approximate"
 
-    ids_: Ints = learned()  # (n,) of all vectors, including removed ones
-    active_: Bools = learned()  # (n,) False for a removed vector
+    ids_: Ints = learned(ids("n", below=2**31))  # of all vectors, including removed ones
+    active_: Bools = learned(array("bool", "n"))  # False for a removed vector
 
     def __init__(
         self,
@@ -174,6 +177,8 @@ class Approximate(Index):
 
     def read_files(self, path_of: Callable[[str], Path]) -> None:
         """Memory-map the faiss file: pages are read when a search needs them."""
+        must(self.kind in KINDS, f"a kind of {', '.join(KINDS)}")
+        integer(1, at_most=MAX_EFFORT).check("effort of a saved index", self.report.get("effort"))
         path = path_of(FILE)
         self._faiss, self._mapped = _read_mapped(path), True
         if self._faiss.ntotal != len(self.ids_):
@@ -181,6 +186,7 @@ class Approximate(Index):
                 f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}; "
                 "copy the whole folder again, or train again"
             )
+        must(self._faiss.d == self.dimension, f"vectors of {self.dimension} numbers")
         self._set_active(self.active_)
         self.effort = self.report["effort"]
 

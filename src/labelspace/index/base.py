@@ -8,6 +8,8 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
+from labelspace.parameter_constraints import anything, integer, mapping, text
+from labelspace.state_constraints import plain
 from labelspace.types import Floats, Ints, TopK
 
 
@@ -17,14 +19,18 @@ class Index(Stateful):
     The score is the inner product, unless a subclass says otherwise.
     """
 
-    kind: str = learned()
-    storage: str = learned()
-    dimension: int = learned()
-    report: dict[str, Any] = learned()  # what was chosen and measured, as plain values for ``model.json``
+    kind: str = learned(plain(text()))
+    storage: str = learned(plain(text()))
+    dimension: int = learned(plain(integer(0)))
+    report: dict[str, Any] = learned(plain(mapping(anything())))  # what was chosen and measured
 
     def __init__(self, kind: str, storage: str, dimension: int) -> None:
         self.kind, self.storage, self.dimension = kind, storage, int(dimension)
         self.report = {"kind": kind, "storage": storage}
+
+    def sizes(self) -> dict[str, int]:
+        """The length of a vector."""
+        return {"dimension": self.dimension}
 
     @property
     @abstractmethod

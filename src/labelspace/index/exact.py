@@ -9,6 +9,7 @@ from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
+from labelspace.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.store import Arrays
 from labelspace.types import Floats, Ints, TopK
 
@@ -34,7 +35,20 @@ class Exact(Index):
 
     name = "exact"
 
-    arrays_: Arrays = learned()
+    arrays_: Arrays = learned(
+        arrays(
+            ids=ids("n", below=2**31), bytes=array("int8", "n", "dimension"), scales=array("float32", "n"),
+            vectors=array("float32", "n", "dimension"),
+        )
+    )  # fmt: skip
+
+    def check_state(self) -> None:
+        """The arrays are those of the storage, in the order of the ids."""
+        must(self.storage in STORAGES, f"a storage of {', '.join(STORAGES)}")
+        wanted = {"ids"} | ({"bytes", "scales"} if "int8" in self.storage else set())
+        wanted |= {"vectors"} if "float32" in self.storage else set()
+        must(self.arrays_.keys() == wanted, f"the arrays {', '.join(sorted(wanted))}")
+        must(are_sorted_spans(self.ids, np.array([0, len(self.ids)])), "ids in order")
 
     def __init__(self, vectors: npt.ArrayLike, ids: npt.ArrayLike, storage: str = "float32") -> None:
         if storage not in STORAGES:

@@ -18,6 +18,7 @@ from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
 from labelspace.kernels.hyperbolic_search import (
+    BLOCK_SIZE,
     Points,
     empty_results,
     from_blocks,
@@ -28,6 +29,8 @@ from labelspace.kernels.hyperbolic_search import (
     to_blocks,
 )  # fmt: skip
 from labelspace.kernels.threads import run_blocks
+from labelspace.parameter_constraints import either, integer, one_of, optional
+from labelspace.state_constraints import must, offsets, part, plain
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 GEOMETRIES = ("poincare", "euclidean")
@@ -54,13 +57,20 @@ class PointIndex(Index):
 
     name = "ball"
 
-    geometry: str = learned()
-    clusters: int | str | None = learned()
-    seed: int = learned()
-    max_probes: int | None = learned()
-    points_: Points = learned(Points)
-    centers_: Points = learned(Points)  # empty where all points are searched
-    starts_: Longs = learned()  # (n_clusters + 1,) row offsets of the clusters
+    geometry: str = learned(plain(one_of(*GEOMETRIES)))
+    clusters: int | str | None = learned(plain(optional(either(one_of("auto"), integer(1)))))
+    seed: int = learned(plain(integer(0)))
+    max_probes: int | None = learned(plain(optional(integer(1))))
+    points_: Points = learned(part(Points, n="n", dimension="dimension"))
+    centers_: Points = learned(part(Points, n="n_centers", dimension="dimension"))  # empty where all are searched
+    starts_: Longs = learned(offsets("n_clusters", into="n"))  # row offsets of the clusters
+
+    def check_state(self) -> None:
+        """The points come in whole blocks, cluster by cluster."""
+        for points in (self.points_, self.centers_):
+            must(len(points.blocks) == -(-len(points.ids) // BLOCK_SIZE), f"blocks of {BLOCK_SIZE} points")
+        must((self.centers_.ids == np.arange(self.n_clusters)).all(), "centers that are numbered")
+        must(len(self.starts_) == max(1, self.n_clusters) + 1, "a start per cluster")
 
     def __init__(
         self,

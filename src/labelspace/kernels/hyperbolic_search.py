@@ -10,12 +10,13 @@ stay in the cache for the ranking and for the other queries. One query takes at 
 y a is not stored beside y, which would double the memory.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import njit
 
 from labelspace.kernels.topk import push, sort_best_first
+from labelspace.state_constraints import array, ids
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 BLOCK_SIZE = 64  # points per block
@@ -27,10 +28,10 @@ UNDERFLOW_ERROR = 2.0**-124  # above the error of a product that is subnormal in
 class Points(NamedTuple):
     """A table of n points in blocks; the last block is padded with zeros."""
 
-    blocks: Floats  # (ceil(n / LANES), dimension, LANES)
-    squares: Doubles  # (n,) |y|^2
-    weights: Doubles  # (n,) a
-    ids: Ints  # (n,)
+    blocks: Annotated[Floats, array("float32", "n_blocks", "dimension", BLOCK_SIZE)]
+    squares: Annotated[Doubles, array("float64", "n")]  # |y|^2
+    weights: Annotated[Doubles, array("float64", "n")]  # a
+    ids: Annotated[Ints, ids("n", below=2**31)]
 
 
 def to_blocks(rows: Floats) -> Floats:

@@ -108,6 +108,18 @@ def build_key_table(keys: Offsets, values: Ids) -> Offsets:
     return table
 
 
+@njit(cache=True, nogil=True)
+def is_key_table(table: Offsets, n_values: int) -> bool:
+    """Whether every lookup in a saved table ends, and finds a value below ``n_values`` or nothing."""
+    size, n_used = table.shape[0], 0
+    for slot in range(size):
+        if table[slot, 0] != 0:
+            n_used += 1
+            if table[slot, 1] < 0 or table[slot, 1] >= n_values:
+                return False
+    return bool(size > 0 and size & (size - 1) == 0 and n_used < size)
+
+
 @njit(cache=True, nogil=True, inline="always")
 def lookup_key(table: Offsets, key: int) -> int:
     """The value of a key in a table of ``build_key_table``, or -1."""

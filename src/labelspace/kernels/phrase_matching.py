@@ -9,15 +9,17 @@ phrase: kind, number of words, free or only inside longer phrases, exact or by s
 partial match: share of the phrase's weight, last word matched, more than one word, count, position.
 """
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from labelspace.kernels.ngrams import lookup_key
+from labelspace.kernels.complete_link import node_levels
+from labelspace.kernels.ngrams import is_key_table, lookup_key
 from labelspace.kernels.tokenize import Bytes, Ids, Offsets, hash_bytes
 from labelspace.kernels.topk import push, sort_best_first
+from labelspace.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.types import Floats
 
 FULL_GRADES = (3, 3, 2, 2, 4, 4)
@@ -27,6 +29,7 @@ PARTIAL_GRADES = (4, 2, 2, 4, 4)
 N_FULL_BUCKETS, N_PARTIAL_BUCKETS = 576, 256
 N_BUCKETS = N_FULL_BUCKETS + N_PARTIAL_BUCKETS
 N_LEVELS = 5
+MAX_WEIGHT = 100_000  # of a word, so that the weights of a phrase add up in 32 bits
 MIN_SHARE = 0.3  # of a phrase's weight: less is no evidence
 PROBABILITY_SCALE = 2**16  # probability 1 as an integer: integer sums do not depend on the order
 
@@ -37,19 +40,31 @@ _S, _E, _Y, _I, _D, _N, _G, _U, _L, _Z, _X, _H, _O = (np.uint8(ord(letter)) for 
 class Phrases(NamedTuple):
     """The indexed phrases of all labels, ordered by label."""
 
-    stems: Offsets  # table from the hash of a stem to its word
-    edges: Offsets  # table of the trie
-    node_ends: Offsets  # (n_nodes + 1,) number of phrases that end at earlier nodes
-    node_phrases: Ids  # phrases by node
-    owners: Ids  # (n_phrases,) the label of each
-    kinds: Ids  # (n_phrases,) 0 name, 1 synonym, 2 part of one
-    ends: Offsets  # (n_phrases + 1,) words up to each phrase
-    words: Ids  # of all phrases
-    forms: Offsets  # of these words
-    totals: Ids  # (n_phrases,) sum of the weights of the words
-    post_ends: Offsets  # (n_words + 1,)
-    posts: Ids  # phrases of several words, by word
-    weights: Ids  # (n_words,) higher for words of fewer phrases
+    stems: Annotated[Offsets, array("int64", "stem_slots", 2)]  # table from the hash of a stem to its word
+    edges: Annotated[Offsets, array("int64", "edge_slots", 2)]  # table of the trie
+    node_ends: Annotated[Offsets, offsets("n_nodes", into="n_phrases")]  # number of phrases that end at earlier nodes
+    node_phrases: Annotated[Ids, ids("n_phrases", below="n_phrases")]  # phrases by node
+    owners: Annotated[Ids, ids("n_phrases", below="n_labels")]  # the label of each
+    kinds: Annotated[Ids, ids("n_phrases", below=3)]  # 0 name, 1 synonym, 2 part of one
+    ends: Annotated[Offsets, offsets("n_phrases", into="length")]  # words up to each phrase
+    words: Annotated[Ids, ids("length", below="n_words")]  # of all phrases
+    forms: Annotated[Offsets, array("int64", "length")]  # of these words
+    totals: Annotated[Ids, array("int32", "n_phrases", at_least=1)]  # sum of the weights of the words
+    post_ends: Annotated[Offsets, offsets("n_words", into="n_posts")]
+    posts: Annotated[Ids, ids("n_posts", below="n_phrases")]  # phrases of several words, by word
+    # Higher for words of fewer phrases.
+    weights: Annotated[Ids, array("int32", "n_words", at_least=1, below=MAX_WEIGHT)]
+
+    def check_state(self) -> None:
+        """The tables have free rows and hold words and a trie; a phrase ends at the depth of its words."""
+        n_words, n_nodes = len(self.weights), len(self.node_ends) - 1
+        must(is_key_table(self.stems, n_words) and is_key_table(self.edges, n_nodes), "hash tables with a free row")
+        depth = _trie_depths(self.edges, n_nodes, n_words)
+        must(len(depth) > 0, "a trie with an edge to each node but the root")
+        must(_end_at_depth(self.ends, self.node_ends, self.node_phrases, depth), "phrases at the depth of their words")
+        must(are_sorted_spans(self.posts, self.post_ends), "the phrases of each word in order")
+        most = int(np.bincount(self.posts).max(initial=0))
+        must(most * MAX_WEIGHT < 2**31, "phrases whose weights add up")
 
 
 class Scratch(NamedTuple):
@@ -69,6 +84,32 @@ def empty_scratch(phrases: Phrases, n_labels: int) -> Scratch:
     label_slot, word_slot, shared = (np.zeros(n, np.int32) for n in (n_labels, n_words, n_phrases))
     evidence, tokens = np.empty((n_labels, 13), np.int32), np.empty((n_words, 3), np.int32)
     return Scratch(label_slot, word_slot, shared, evidence, tokens, touched=np.empty(n_phrases, np.int32))
+
+
+@njit(cache=True, nogil=True)
+def _trie_depths(edges: Offsets, n_nodes: int, n_words: int) -> Ids:
+    """The depth of each node of a trie; empty where the table of edges is none: parents have smaller numbers."""
+    parent = np.full(n_nodes, -1, np.int32)
+    n_edges = 0
+    for slot in range(edges.shape[0]):
+        key, child = edges[slot, 0], edges[slot, 1]
+        if key != 0:
+            if key < 0 or (key - 1) // max(n_words, 1) >= child or parent[child] >= 0:
+                return np.empty(0, np.int32)
+            parent[child] = (key - 1) // max(n_words, 1)
+            n_edges += 1
+    return node_levels(parent) if n_edges == n_nodes - 1 else np.empty(0, np.int32)
+
+
+@njit(cache=True, nogil=True)
+def _end_at_depth(ends: Offsets, node_ends: Offsets, node_phrases: Ids, depth: Ids) -> bool:
+    """Whether each phrase has as many words as its node is deep."""
+    for node in range(len(depth)):
+        for j in range(node_ends[node], node_ends[node + 1]):
+            phrase = node_phrases[j]
+            if ends[phrase + 1] - ends[phrase] != depth[node]:
+                return False
+    return True
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
+from typing import Annotated
 
 import numpy as np
 
 from labelspace.kernels.complete_link import node_levels
+from labelspace.state_constraints import array, ids, must
 from labelspace.types import Floats, Hierarchy, Ints, Longs
 
 MAX_HEIGHT_FACTOR = 4.0  # a tree higher than this times (log2 of its labels + 1) is degenerate
@@ -24,10 +26,18 @@ class TreeNodes:
     ([-1, 0, 0, 2, 2], [0, 1, 1, 2, 2], 2, 3, 1.0)
     """
 
-    first_child: Ints  # (n_nodes,) the children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf
-    last_child: Ints
-    label: Ints  # (n_nodes,) -1 for a node that is no label, as most inner nodes are
-    similarity: Floats | None = None  # (n_nodes,) of the children when they were merged, NaN for a leaf
+    # The children of node i are first_child[i] to last_child[i] - 1; 0 and 0 for a leaf.
+    first_child: Annotated[Ints, ids("n_nodes", below="n_nodes + 1")]
+    last_child: Annotated[Ints, ids("n_nodes", below="n_nodes + 1")]
+    label: Annotated[Ints, ids("n_nodes", below="n_labels", at_least=-1)]  # -1 for a node that is no label
+    # Of the children when they were merged, NaN for a leaf.
+    similarity: Annotated[Floats | None, array("float32", "n_nodes", finite=False, optional=True)] = None
+
+    def check_state(self) -> None:
+        """All nodes are in one tree."""
+        check_forest(self.first_child, self.last_child)
+        n_children = int((self.last_child - self.first_child).sum(dtype=np.int64))
+        must(n_children == len(self) - 1, "one tree of all nodes")
 
     def __len__(self) -> int:
         return len(self.label)
@@ -67,6 +77,15 @@ class TreeNodes:
     def is_degenerate(self) -> bool:
         """Whether the tree is much higher than a balanced one, nearly a chain."""
         return is_degenerate(self.n_labels, self.height)
+
+
+def check_forest(first_child: Ints, last_child: Ints) -> None:
+    """Refuse saved nodes that are not trees: the children of a node come after it and after those of earlier nodes."""
+    parents = np.flatnonzero(last_child != first_child)
+    first, last = first_child[parents], last_child[parents]
+    must((first < last).all() and (last <= len(first_child)).all(), "nodes with children from first to last")
+    must((first > parents).all(), "children with larger numbers than their parents")
+    must((first[1:] >= last[:-1]).all(), "children of one parent each, in the order of the parents")
 
 
 def balance(n_labels: int, height: int) -> float:

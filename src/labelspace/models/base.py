@@ -12,11 +12,13 @@ import numpy.typing as npt
 from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.estimator import Estimator, learned
-from labelspace.features.views import WORDS, View, Views
+from labelspace.features.views import GIVEN, WORDS, View, Views
 from labelspace.models import checks
 from labelspace.models.capabilities import Calibrated, Checkpoints, require
 from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import FitContext, Held
+from labelspace.parameter_constraints import integer, mapping
+from labelspace.state_constraints import StateError, plain
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
@@ -33,9 +35,20 @@ class Model(Estimator):
     choose_when: ClassVar[str]  # in one line
     view: ClassVar[View] = WORDS  # what the method reads of a text
 
-    widths_: dict[str, int] = learned()  # columns of each view; 0 for texts
-    n_labels_: int = learned()
-    labels_: LabelSpace | None = learned(saved=False)
+    widths_: dict[str, int] = learned(plain(mapping(integer(0))))  # columns of each view; 0 for texts
+    n_labels_: int = learned(plain(integer(1)))
+    labels_: LabelSpace | None = learned(None)
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes that the state of every model may name."""
+        return {"n_labels": self.n_labels_, "n_features": self._width(self.view)}
+
+    def _width(self, view: View) -> int:
+        """The columns of a view in training."""
+        width = self.widths_.get(view.name, self.widths_.get(GIVEN))
+        if width is None:
+            raise StateError(f"must have the view {view.name}, but has {', '.join(self.widths_) or 'none'}")
+        return width
 
     @abstractmethod
     def _fit(self, X: Any, Y: Csr, context: FitContext) -> None:  # noqa: ANN401 - as ``read`` gives it
@@ -144,7 +157,8 @@ class Model(Estimator):
         """Read the model of a folder; its arrays are memory-mapped."""
         from labelspace.models.registry import load_model
 
-        model = load_model(folder, store.read_manifest(folder), verify)
+        with store.refusing_damage(folder):
+            model = load_model(folder, store.read_manifest(folder), verify)
         if not isinstance(model, cls):
             raise ModelError(f"{folder} must hold a {cls.name} model, but holds {model.name}; use labelspace.load")
         return model

@@ -106,12 +106,13 @@ def check_training(n: int, Y: Csr, labels: object) -> None:
 def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> None:
     """The views have the columns that the model was trained on."""
     for name, width in views.widths.items():
-        trained = expected.get(name, expected.get(GIVEN) if name != TEXT.name else None)
-        if trained is not None and width != trained:
-            raise DataError(
-                f"{what} must have the {trained} features the model was trained on, but has {width}; "
-                "give features made in the same way"
-            )
+        for view, trained in expected.items():
+            same = name == view or (GIVEN in (name, view) and TEXT.name not in (name, view))
+            if same and width != trained:
+                raise DataError(
+                    f"{what} must have the {trained} features the model was trained on, but has {width}; "
+                    "give features made in the same way"
+                )
 
 
 def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401 - whatever the caller gave

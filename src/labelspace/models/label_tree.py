@@ -36,11 +36,12 @@ from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
-from labelspace.labels.tree import PartitionTree, TreeNodes, hierarchy_tree
+from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, one_of, real
+from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
@@ -85,19 +86,26 @@ class LabelTree(Model):
     threshold: float = parameters.threshold(0.1)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(20)
-    beam_size: int = param(10, integer(1), "Nodes kept at each level of the search.")
+    beam_size: int = parameters.beam_size(10)
     power: float = param(3.0, real(above=0), "Exponent of the margin gap in a step's score.")
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
-    values_: Floats = learned()  # the weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_
-    nodes_: Ints = learned()  # 16 bits where there are few nodes: a quarter of the model is saved
-    starts_: Ints = learned()  # (n_features + 1,)
-    bias_: Floats = learned()  # (n_nodes,)
-    first_child_: Ints = learned()  # (n_nodes,) the children of node i are first_child_[i] to last_child_[i] - 1
-    last_child_: Ints = learned()
-    label_: Ints = learned()  # (n_nodes,) the label of a leaf, -1 for an inner node
-    roots_: Ints = learned()  # (trees,)
+    # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_.
+    values_: Floats = learned(array("float32", "n_weights"))
+    nodes_: Ints = learned(ids("n_weights", below="n_nodes", dtypes=IDS))
+    starts_: Ints = learned(offsets("n_features", into="n_weights"))
+    bias_: Floats = learned(array("float32", "n_nodes"))
+    # The children of node i are first_child_[i] to last_child_[i] - 1.
+    first_child_: Ints = learned(ids("n_nodes", below="n_nodes + 1"))
+    last_child_: Ints = learned(ids("n_nodes", below="n_nodes + 1"))
+    label_: Ints = learned(ids("n_nodes", below="n_labels", at_least=-1))  # of a leaf, -1 for an inner node
+    roots_: Ints = learned(ids("n_trees", below="n_nodes"))
+
+    def check_state(self) -> None:
+        """The children form trees, and the search relies on the order of a feature's nodes."""
+        check_forest(self.first_child_, self.last_child_)
+        must(are_sorted_spans(self.nodes_, self.starts_), "the nodes of each feature in order")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X) if self.normalize else X

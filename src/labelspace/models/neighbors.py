@@ -26,6 +26,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, real
+from labelspace.state_constraints import IDS, array, ids, must, offsets, plain, sparse
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
@@ -55,15 +56,19 @@ class Neighbors(Model):
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
     random_state: int = parameters.random_state()
 
-    values_: Floats = learned()  # the rare features of rows of length 1, feature after feature
-    rows_: Ints = learned()  # the document of each value, in 16 bits where they suffice
-    starts_: Ints = learned()  # (n_features + 1,) where each feature begins
-    common_column_: Ints = learned()  # (n_features,) the column of a common feature in common_, or -1
-    common_: Floats = learned()  # (n_documents, n_common)
-    common_norms_: Floats = learned()  # (n_documents,) length of a row of common_
-    Y_: Csr = learned()  # (n_documents, n_labels)
-    n_neighbors_: int = learned()  # m
-    power_: float = learned()  # p
+    values_: Floats = learned(array("float32", "n_values"))  # the rare features of unit rows, feature after feature
+    rows_: Ints = learned(ids("n_values", below="n_documents", dtypes=IDS))  # the document of each value
+    starts_: Ints = learned(offsets("n_features", into="n_values"))  # where each feature begins
+    common_column_: Ints = learned(ids("n_features", below="n_common", at_least=-1))  # of a common feature in common_
+    common_: Floats = learned(array("float32", "n_documents", "n_common"))
+    common_norms_: Floats = learned(array("float32", "n_documents"))  # length of a row of common_
+    Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
+    n_neighbors_: int = learned(plain(integer(1)))  # m
+    power_: float = learned(plain(real(at_least=0)))  # p
+
+    def check_state(self) -> None:
+        """There must be documents to compare with."""
+        must(len(self.common_norms_) > 0, "documents")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)

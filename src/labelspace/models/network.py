@@ -34,6 +34,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.state_constraints import array
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import log_odds, sigmoid, sigmoid_inplace
 from labelspace.training.optimizers import AdamParameter
@@ -71,13 +72,13 @@ class Network(Model):
     input_dropout: float = parameters.input_dropout(0.0)
     random_state: int = parameters.random_state()
 
-    feature_embeddings_: Int8s = learned()  # E (n_features, hidden)
-    feature_scales_: Floats = learned()  # (n_features,)
-    hidden_bias_: Floats = learned()  # c (hidden,)
-    output_weights_: Int8s = learned()  # W transposed (hidden, n_labels): prediction reads the rows of active units
-    output_scales_: Floats = learned()  # (n_labels,)
-    output_bias_: Floats = learned()  # b (n_labels,)
-    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label has a training document
+    feature_embeddings_: Int8s = learned(array("int8", "n_features", "hidden"))  # E
+    feature_scales_: Floats = learned(array("float32", "n_features"))
+    hidden_bias_: Floats = learned(array("float32", "hidden"))  # c
+    output_weights_: Int8s = learned(array("int8", "hidden", "n_labels"))  # W' : prediction reads rows of active units
+    output_scales_: Floats = learned(array("float32", "n_labels"))
+    output_bias_: Floats = learned(array("float32", "n_labels"))  # b
+    seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label has a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)

@@ -27,6 +27,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.state_constraints import array, sparse
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, TopK
@@ -58,9 +59,10 @@ class OneVsRest(Model):
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
-    weights_: Csr = learned()  # (n_features, n_labels), by features: prediction reads the rows of a document's features
-    bias_: Floats = learned()  # (n_labels,)
-    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label had a training document
+    # By features: prediction reads the rows of a document's features.
+    weights_: Csr = learned(sparse("float32", "n_features", "n_labels"))
+    bias_: Floats = learned(array("float32", "n_labels"))
+    seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label had a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X) if self.normalize else X

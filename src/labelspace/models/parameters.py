@@ -86,9 +86,12 @@ def clip_norm(default: float) -> Any:
     return param(default, POSITIVE, "Gradients are clipped to this norm.")
 
 
+MAX_BEAM_SIZE = 10_000
+
+
 def beam_size(default: int) -> Any:
     """Beam search."""
-    return param(default, integer(1), "Nodes or prefixes kept at each level of the search.")
+    return param(default, integer(1, at_most=MAX_BEAM_SIZE), "Nodes or prefixes kept at each level of the search.")
 
 
 def hidden_dim(default: int, constraint: Constraint | None = None) -> Any:

@@ -6,6 +6,7 @@ from labelspace.estimator import learned
 from labelspace.features.views import BIGRAMS
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.state_constraints import array
 from labelspace.types import Csr, Floats, TopK
 
 
@@ -23,7 +24,7 @@ class Popular(Model):
     title = "Most-Common"
     choose_when = "you need a baseline: any method must beat it"
 
-    share_: Floats = learned()  # (n_labels,) share of the training documents; 0 for a label never seen
+    share_: Floats = learned(array("float32", "n_labels"))  # share of the training documents; 0 for a label never seen
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)

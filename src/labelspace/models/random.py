@@ -9,7 +9,8 @@ from labelspace.features.views import BIGRAMS
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.types import Csr, TopK
+from labelspace.state_constraints import ids
+from labelspace.types import Csr, Ints, TopK
 
 
 class Random(Model):
@@ -27,7 +28,7 @@ class Random(Model):
     choose_when = "you need the lowest baseline: what random labels give"
     random_state: int = parameters.random_state()
 
-    seen_: np.ndarray[tuple[int], np.dtype[np.int32]] = learned()  # labels with a training document
+    seen_: Ints = learned(ids("n_seen", below="n_labels"))  # labels with a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.seen_ = np.unique(Y.indices).astype(np.int32)

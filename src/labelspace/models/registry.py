@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelspace import store
-from labelspace.errors import ParameterError
+from labelspace.errors import ModelError, ParameterError
 from labelspace.models.base import Model
 
 METHODS = {  # registry name -> where its class lives
@@ -53,7 +53,13 @@ def method(name: str) -> type[Model]:
 def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> Model:
     """The model of a folder with its labels."""
     model: Model = store.load_part(folder, manifest, "model", method, verify)
-    model.attach_labels(store.read_labels(folder, manifest, verify))
+    labels = store.read_labels(folder, manifest, verify)
+    if labels is not None and len(labels) != model.n_labels_:
+        raise ModelError(
+            f"{folder} must hold the names of its {model.n_labels_} labels, but holds {len(labels)}; "
+            "copy the whole folder again, or train it again"
+        )
+    model.attach_labels(labels)
     return model
 
 

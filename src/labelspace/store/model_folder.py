@@ -19,10 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from labelspace.errors import ModelError
+from labelspace.errors import LabelspaceError, ModelError
 from labelspace.estimator import Stateful
+from labelspace.state_constraints import Kind
 from labelspace.store.labels import label_arrays, parse_labels, write_names
-from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Part, Writer, pack, unpack
+from labelspace.store.safetensors_file import map_arrays
+from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
 from labelspace.types import LabelSpace
 from labelspace.version import __version__
 
@@ -33,10 +35,7 @@ LABEL_ARRAYS = "labels.safetensors"
 INDEX = "index.faiss"
 VERIFY_UP_TO = 256 * 2**20  # bytes; larger files are checked by size alone unless asked, so that loading stays quick
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors")
-_DTYPES = {
-    "F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I16": np.int16,
-    "I8": np.int8, "U64": np.uint64, "U32": np.uint32, "U16": np.uint16, "U8": np.uint8, "BOOL": np.bool_,
-}  # fmt: skip
+MAX_MANIFEST_BYTES = 64 * 2**20
 
 
 def save(
@@ -45,20 +44,35 @@ def save(
     """Write the state of some parts, each to arrays of its own, with the labels and what else ``model.json`` says."""
     packed: dict[str, Any] = {}
     files: dict[str, Arrays | Writer] = {}
-    for name, part in parts.items():
+    for name, value in parts.items():
         bundle = ModelBundle()
-        packed[name] = pack(part, bundle)
+        packed[name] = pack(value, bundle)
         files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
     write(folder, {**about, **packed}, files, labels)
 
 
 def load_part(
-    folder: str | Path, manifest: Mapping[str, Any], name: str, part: Part, verify: bool | None = None
+    folder: str | Path, manifest: Mapping[str, Any], name: str, kind: Kind, verify: bool | None = None
 ) -> Any:  # noqa: ANN401 - of the class of the part
-    """One of the parts that ``save`` wrote; its arrays are memory-mapped."""
+    """One of the parts that ``save`` wrote, checked; its arrays are memory-mapped."""
     arrays = read_arrays(folder, manifest, f"{name}.safetensors", verify)
     bundle = LoadedBundle(arrays, lambda file: checked_path(folder, manifest, file, verify))
-    return unpack(manifest[name], bundle, part)
+    with refusing_damage(folder):
+        return unpack(manifest[name], bundle, kind)
+
+
+@contextmanager
+def refusing_damage(folder: str | Path) -> Iterator[None]:
+    """Say in one line what is wrong with a model whose files do not fit together in a way that no check foresees."""
+    try:
+        yield
+    except LabelspaceError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RuntimeError) as error:
+        raise ModelError(
+            f"{folder} must hold a whole model, but its files do not fit together "
+            f"({type(error).__name__}: {error}); copy it again, or train it again"
+        ) from error
 
 
 def write(
@@ -103,23 +117,30 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
             f"{'holds none' if Path(folder).exists() else 'does not exist'}; give the folder that `train --out` wrote"
         )
     try:
+        if path.stat().st_size > MAX_MANIFEST_BYTES:
+            raise ValueError(f"it has more than {MAX_MANIFEST_BYTES} bytes")
         manifest = json.loads(path.read_text(encoding="utf-8"))
-        number = int(manifest["format"])
+        number = manifest["format"]
+        if type(number) is not int:
+            raise TypeError("its format is not a number")
+        is_whole = sealed(manifest) == manifest
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelError(
             f"{path} must be a labelspace model, but cannot be read as one ({error}); train it again"
         ) from error
     if number > FORMAT:
+        versions = manifest.get("versions")
         raise ModelError(
             f"{path} must be of format {FORMAT}, but is of format {number}, written by labelspace "
-            f"{manifest.get('versions', {}).get('labelspace', '?')}; upgrade: pip install -U labelspace"
+            f"{versions.get('labelspace', '?') if isinstance(versions, dict) else '?'}; "
+            "upgrade: pip install -U labelspace"
         )
     if number < FORMAT:
         raise ModelError(
             f"{path} must be of format {FORMAT}, but is of format {number}, which this version no longer reads; "
             "train it again"
         )
-    if sealed(manifest) != manifest:
+    if not is_whole:
         problem = "does not: it was damaged or edited"
         raise ModelError(f"{path} must match its checksum, but {problem}; copy or train it again")
     return manifest  # type: ignore[no-any-return]
@@ -132,56 +153,58 @@ def sealed(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_arrays(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Arrays:
-    """Memory-map one safetensors file of a model, checked against its manifest.
-
-    The map is private and copy-on-write: arrays look writable, so numba compiles one version of a kernel, not two.
-    """
-    path = checked_path(folder, manifest, name, verify)
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    """Memory-map one safetensors file of a model, checked against its manifest; its numbers are not checked yet."""
+    path, content = _checked_content(folder, manifest, name, verify)
     try:
-        size = int.from_bytes(mapped[:8], "little")
-        header = json.loads(mapped[8 : 8 + size])
-        header.pop("__metadata__", None)
-        arrays = {}
-        for key, what in header.items():
-            start, stop = what["data_offsets"]
-            count = int(np.prod(what["shape"], dtype=np.int64))
-            dtype = np.dtype(_DTYPES[what["dtype"]])
-            if stop - start != count * dtype.itemsize:
-                raise ValueError(f"array {key} has the wrong size")
-            arrays[key] = np.frombuffer(mapped, dtype, count, 8 + size + start).reshape(what["shape"])
-    except (ValueError, KeyError, TypeError) as error:
+        return map_arrays(content)
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise ModelError(
             f"{path} must hold the model's arrays, but is damaged ({error}); train or copy it again"
         ) from error
-    return arrays
 
 
 def checked_path(folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None = None) -> Path:
     """Where a file of a model lies, checked against the manifest: its size, and its checksum unless it is large."""
-    path, expected = Path(folder) / name, manifest["files"].get(name)
-    if expected is None or not path.is_file():
-        raise ModelError(f"the model must hold {name}, but {path} is missing; copy the whole folder, or train again")
-    size = path.stat().st_size
-    if size != expected["bytes"]:
-        raise ModelError(
-            f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model; "
-            "copy the whole folder again, or train again"
-        )
-    if verify is None:
-        verify = size <= VERIFY_UP_TO
-    if verify and _crc32(path) != expected["crc32"]:
-        raise ModelError(f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again")
-    return path
+    return _checked_content(folder, manifest, name, verify)[0]
 
 
 def read_labels(folder: str | Path, manifest: Mapping[str, Any], verify: bool | None = None) -> LabelSpace | None:
-    """The label space of a model folder, or None where it was saved without."""
-    if LABELS not in manifest["files"]:
-        return None
-    lines = checked_path(folder, manifest, LABELS, verify).read_bytes()
-    return parse_labels(lines, read_arrays(folder, manifest, LABEL_ARRAYS, verify))
+    """The label space of a model folder, checked, or None where it was saved without."""
+    with refusing_damage(folder):
+        if LABELS not in manifest["files"]:
+            return None
+        _, lines = _checked_content(folder, manifest, LABELS, verify)
+        return parse_labels(bytes(lines), read_arrays(folder, manifest, LABEL_ARRAYS, verify))
+
+
+def _checked_content(
+    folder: str | Path, manifest: Mapping[str, Any], name: str, verify: bool | None
+) -> tuple[Path, mmap.mmap | bytes]:
+    """Where a file of a model lies, and its content, memory-mapped; its size, and maybe checksum, are checked.
+
+    The map is private and copy-on-write: arrays look writable, so numba compiles one version of a kernel, not two.
+    """
+    with refusing_damage(folder):
+        path, expected = Path(folder) / name, manifest["files"].get(name)
+        if expected is None or not path.is_file():
+            raise ModelError(
+                f"the model must hold {name}, but {path} is missing; copy the whole folder, or train again"
+            )
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
+        if size != expected["bytes"]:
+            raise ModelError(
+                f"{path} must have {expected['bytes']} bytes, but has {size}: it is truncated or of another model; "
+                "copy the whole folder again, or train again"
+            )
+        if verify is None:
+            verify = size <= VERIFY_UP_TO
+        if verify and zlib.crc32(content) != expected["crc32"]:
+            raise ModelError(
+                f"{path} must match its checksum, but does not: it is damaged; copy it again, or train again"
+            )
+    return path, content
 
 
 def folder_bytes(folder: str | Path) -> int:

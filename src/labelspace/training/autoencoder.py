@@ -7,14 +7,16 @@ random, each weighted by the number of features that it stands for. In expectati
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from itertools import pairwise
+from typing import Annotated, Self
 
 import numpy as np
 
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows, sampled_squared_errors
 from labelspace.kernels.threads import run_blocks
-from labelspace.training.dense_layers import MLP, LayerSpecs, activate, activation_derivative, forward_flat
+from labelspace.state_constraints import array, must, plain
+from labelspace.training.dense_layers import LAYER_SPECS, MLP, LayerSpecs, activate, activation_derivative, forward_flat
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints
@@ -174,11 +176,23 @@ class SparseDecoder:
 class QuantizedEncoder:
     """A trained encoder for prediction: the features' embeddings in int8, and the layers that follow in one array."""
 
-    vectors: Int8s  # (n_features, width)
-    scales: Floats  # (n_features,)
-    bias: Floats  # (width,)
-    dense: Floats  # see ``flatten_layers``
-    specs: LayerSpecs
+    vectors: Annotated[Int8s, array("int8", "n_features", "width")]
+    scales: Annotated[Floats, array("float32", "n_features")]
+    bias: Annotated[Floats, array("float32", "width")]
+    dense: Annotated[Floats, array("float32", "n_dense")]  # see ``flatten_layers``
+    specs: Annotated[LayerSpecs, plain(LAYER_SPECS)]
+
+    def check_state(self) -> None:
+        """The layers are of the widths that their array has room for."""
+        widths = [width for width, _ in self.specs]
+        must(widths[0] == len(self.bias), "a first layer of the width of the embeddings")
+        n_dense = sum((inputs + 1) * units for inputs, units in pairwise(widths))
+        must(self.dense.size == n_dense, f"{n_dense} dense weights")
+
+    @property
+    def code_dim(self) -> int:
+        """The length of a code."""
+        return int(self.specs[-1][0])
 
     def __call__(self, X: Csr, start: int, stop: int) -> Floats:
         """The codes of the rows start..stop of X; a row's code does not depend on the other rows."""
@@ -189,7 +203,7 @@ class QuantizedEncoder:
 
     def rows(self, X: Csr) -> Floats:
         """The codes of all rows of X: (n, code)."""
-        out = np.empty((X.shape[0], self.specs[-1][0]), np.float32)
+        out = np.empty((X.shape[0], self.code_dim), np.float32)
 
         def encode(start: int, stop: int) -> None:
             out[start:stop] = self(X, start, stop)

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from labelspace.kernels.sparse_layers import dense_forward
+from labelspace.parameter_constraints import Constraint, integer
 from labelspace.training.losses import sigmoid
 from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats
@@ -87,6 +88,14 @@ class MLP:
 
 
 LayerSpecs = list[tuple[int, str]]  # width and activation of each layer
+LAYER_SPECS = Constraint(
+    "a list of the width and activation of each layer",
+    lambda value: (
+        isinstance(value, list) and len(value) > 0
+        and all(isinstance(spec, list | tuple) and len(spec) == 2 for spec in value)
+        and all(integer(1).holds(width) and activation in ACTIVATIONS for width, activation in value)
+    ),
+)  # fmt: skip
 
 
 def layer_specs(widths: Sequence[int], activation: str, last: str) -> LayerSpecs:

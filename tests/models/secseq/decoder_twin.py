@@ -5,7 +5,8 @@ import scipy.sparse as sp
 import torch
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder, DecoderConfig, EncoderStates
+from labelspace.models.secseq.config import DecoderConfig
+from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
 
 HIDDEN_DIM, DECODER_DIM = 6, 4
 

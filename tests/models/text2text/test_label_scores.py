@@ -5,11 +5,12 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
+from labelspace.models.text2text.config import T5Config  # noqa: E402
 from labelspace.models.text2text.constrained_decoding import TokenEmbeddings  # noqa: E402
 from labelspace.models.text2text.label_scores import make_path_consistent, predict_labels  # noqa: E402
 from labelspace.models.text2text.prompt import Prompt  # noqa: E402
 from labelspace.models.text2text.subwords import SubwordTokenizer  # noqa: E402
-from labelspace.models.text2text.t5 import T5, T5Config  # noqa: E402
+from labelspace.models.text2text.t5 import T5  # noqa: E402
 from tests.models.text2text.small_targets import LABELS, NAMES  # noqa: E402
 
 

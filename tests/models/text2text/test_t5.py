@@ -3,7 +3,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.text2text.t5 import T5, T5Config, transformers_name  # noqa: E402
+from labelspace.models.text2text.config import T5Config  # noqa: E402
+from labelspace.models.text2text.t5 import T5, transformers_name  # noqa: E402
 
 CONFIG = T5Config(16, n_heads=3, head_dim=4, hidden_dim=20, n_encoder_layers=2, n_decoder_layers=3)
 

@@ -8,12 +8,14 @@ The learned forest is a handful of arrays, saved like everything else; no tree i
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.gbdt import N_BINS, forest_scores, grow_tree
 from labelspace.kernels.threads import run_blocks
+from labelspace.state_constraints import array, ids, must
 from labelspace.training.losses import sigmoid
 from labelspace.types import Floats, Ints, Progress
 
@@ -26,12 +28,17 @@ NO_NODES, NO_VALUES = np.zeros(0, np.int32), np.zeros(0, np.float32)
 class Forest:
     """Boosted trees as arrays: node i splits ``column[i]`` at ``threshold[i]`` into left[i] and left[i] + 1."""
 
-    roots: Ints  # (n_trees,)
-    column: Ints  # (n_nodes,) -1 for a leaf
-    threshold: Floats
-    left: Ints
-    value: Floats  # of a leaf
-    base: Floats  # (1,) the log-odds that boosting starts with
+    roots: Annotated[Ints, ids("n_trees", below="n_nodes")]
+    column: Annotated[Ints, ids("n_nodes", below="n_columns", at_least=-1)]  # -1 for a leaf
+    threshold: Annotated[Floats, array("float32", "n_nodes", finite=False)]
+    left: Annotated[Ints, ids("n_nodes", below="n_nodes")]
+    value: Annotated[Floats, array("float32", "n_nodes")]  # of a leaf
+    base: Annotated[Floats, array("float32", 1)]  # the log-odds that boosting starts with
+
+    def check_state(self) -> None:
+        """A node comes before its children, so that a walk down ends."""
+        inner = np.flatnonzero(self.column >= 0)
+        must((self.left[inner] > inner).all() and (self.left[inner] + 1 < len(self.left)).all(), "nodes in order")
 
     def probabilities(self, F: Floats) -> Floats:
         """The probability of a yes for each row of F (n, columns)."""

@@ -19,9 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from labelspace.errors import ModelError
 from labelspace.estimator import learned, param
-from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, WORDS, View, Views
+from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend.folds import held_out_folds
@@ -39,7 +38,8 @@ from labelspace.models.blend.members import (
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create, method
-from labelspace.parameter_constraints import integer
+from labelspace.parameter_constraints import integer, list_of, text
+from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.types import Csr, Dataset, Floats, LabelSpace, Progress, TopK
 
 MAX_LEAVES = 16  # of a tree of the stacking model
@@ -69,10 +69,25 @@ class Blend(Model):
     boosting_rounds: int = param(150, integer(1), "Rounds of gradient boosting of the stacking model.")
     random_state: int = parameters.random_state()
 
-    members_: list[Model] = learned(method)
-    member_views_: list[str] = learned()  # the view of each member
-    log_counts_: Floats = learned()  # (n_labels,) log(1 + training documents)
-    forest_: Forest = learned(Forest)
+    members_: list[Model] = learned(parts(method, "n_members"))
+    member_views_: list[str] = learned(plain(list_of(text())))  # the view of each member
+    log_counts_: Floats = learned(array("float32", "n_labels"))  # log(1 + training documents)
+    forest_: Forest = learned(part(Forest, n_columns="n_columns"))
+
+    def sizes(self) -> dict[str, int]:
+        """Members, and the columns of the stacking table."""
+        n_members = len(self.member_views_)
+        return {"n_labels": self.n_labels_, "n_members": n_members, "n_columns": n_columns(n_members)}
+
+    def check_state(self) -> None:
+        """The members are of the same labels, and of the views that they will be given unchecked."""
+        for member, view in zip(self.members_, self.member_views_, strict=True):
+            must(view in VIEWS, f"a view {view}")
+            width = self._width(VIEWS[view])
+            must(member.n_labels_ == self.n_labels_, "members of the same labels")
+            must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
+            must(VIEWS[view].is_matrix == member.view.is_matrix, f"a member that reads {view}")
+            must(member.view.is_matrix or view == member.view.name, f"a member that reads {view}")
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views of all members (step 1)."""
@@ -169,11 +184,6 @@ class Blend(Model):
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores are probabilities already."""
         return top
-
-    def check_state(self) -> None:
-        """As many members as views."""
-        if len(self.members_) != len(self.member_views_):
-            raise ModelError(f"a blend must hold {len(self.member_views_)} members, but has others; train it again")
 
     def attach_labels(self, labels: LabelSpace | None) -> None:
         """Give the members their labels too."""

@@ -4,13 +4,15 @@ A document's feature embeddings are summed and go through an activation, with ``
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
+from labelspace.parameter_constraints import boolean
+from labelspace.state_constraints import array, must, plain
 from labelspace.training.dense_layers import MIN_NORM, DenseLayer, row_norms
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
@@ -91,12 +93,17 @@ class Encoder:
 class Int8Encoder(NamedTuple):
     """phi as it is stored: feature embeddings in 8 bits."""
 
-    feature_embeddings: Int8s  # (n_features, dim)
-    feature_scales: Floats  # (n_features,)
-    hidden_bias: Floats  # (dim,)
-    dense_weights: Floats  # (dim, dim), a row per input unit; (0, 0) without a dense layer
-    dense_bias: Floats  # (dim,), or (0,)
-    relu: bool
+    feature_embeddings: Annotated[Int8s, array("int8", "n_features", "dim")]
+    feature_scales: Annotated[Floats, array("float32", "n_features")]
+    hidden_bias: Annotated[Floats, array("float32", "dim")]
+    # (dim, dim), a row per input unit; empty without a dense layer.
+    dense_weights: Annotated[Floats, array("float32", "dense_dim", "dense_dim")]
+    dense_bias: Annotated[Floats, array("float32", "dense_dim")]
+    relu: Annotated[bool, plain(boolean())]
+
+    def check_state(self) -> None:
+        """A dense layer has as many units as the first layer."""
+        must(len(self.dense_bias) in (0, len(self.hidden_bias)), "a dense layer of the width of the embeddings")
 
     @classmethod
     def from_trained(cls, encoder: Encoder) -> Self:

@@ -48,6 +48,7 @@ from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.regularizers import regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
 from labelspace.parameter_constraints import boolean, integer, one_of, real
+from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import run_epochs
 from labelspace.training.losses import sigmoid
@@ -105,11 +106,17 @@ class Glas(Model):
     recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")
     random_state: int = parameters.random_state()
 
-    encoder_: Int8Encoder = learned(Int8Encoder)
-    scale_: float = learned()  # s
-    bias_scale_: float = learned()  # last coordinate of a query; that of a label is b / bias_scale_
-    background_: npt.NDArray[np.float16] = learned()  # (BACKGROUND_SIZE, dim) embeddings of training documents
-    index_: Index = learned(index_class)  # of (s v, b / bias_scale_)
+    encoder_: Int8Encoder = learned(part(Int8Encoder, n_features="n_features", dim="dim"))
+    scale_: float = learned(plain(real()))  # s
+    bias_scale_: float = learned(plain(real()))  # last coordinate of a query; that of a label is b / bias_scale_
+    # Embeddings of training documents.
+    background_: npt.NDArray[np.float16] = learned(array("float16", "n_background", "dim"))
+    index_: Index = learned(part(index_class))  # of (s v, b / bias_scale_)
+
+    def check_state(self) -> None:
+        """The index holds vectors of labels, with their biases."""
+        must(self.index_.dimension == len(self.encoder_.hidden_bias) + 1, "an index of the length of its embeddings")
+        must(int(self.index_.ids.max(initial=-1)) < self.n_labels_, f"an index of its {self.n_labels_} labels")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X, Y, held_out = context.early_stopping_split(normalize_rows(X), Y, self.patience, self.random_state)

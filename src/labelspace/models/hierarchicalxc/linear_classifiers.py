@@ -1,13 +1,14 @@
 """HierarchicalXC on features: linear classifiers of the nodes by dual coordinate descent, many nodes per pass."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import leaf_ranges, train_nodes
 from labelspace.labels.tree import TreeNodes
+from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs
 
@@ -19,10 +20,14 @@ TOLERANCE, MAX_PASSES = 0.1, 20
 class LinearClassifiers(NamedTuple):
     """Sparse weights of all nodes: feature f has ``values[starts[f] : starts[f + 1]]`` for the nodes at this slice."""
 
-    values: Floats
-    nodes: Ints
-    starts: Ints  # (n_features + 1,)
-    bias: Floats  # (n_nodes,)
+    values: Annotated[Floats, array("float32", "n_weights")]
+    nodes: Annotated[Ints, ids("n_weights", below="n_nodes", dtypes=IDS)]
+    starts: Annotated[Ints, offsets("n_features", into="n_weights")]
+    bias: Annotated[Floats, array("float32", "n_nodes")]
+
+    def check_state(self) -> None:
+        """The search relies on the order of a feature's nodes."""
+        must(are_sorted_spans(self.nodes, self.starts), "the nodes of each feature in order")
 
 
 def train_linear_classifiers(

@@ -28,7 +28,7 @@ reconstructs words is worse (docs/methods/hierarchicalxc.md).
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -46,7 +46,8 @@ from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_
 from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
 from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
 from labelspace.models.hierarchicalxc.node_targets import NodeTargets
-from labelspace.parameter_constraints import integer, layer_sizes, one_of, parse_layer_sizes, real
+from labelspace.parameter_constraints import integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
@@ -64,9 +65,9 @@ ROOT: Ints = np.zeros(1, np.int32)
 class CodeClassifiers(NamedTuple):
     """The node classifiers on codes, in 8 bits."""
 
-    weights: Int8s  # (n_nodes, code)
-    scales: Floats  # (n_nodes,)
-    bias: Floats  # (n_nodes,)
+    weights: Annotated[Int8s, array("int8", "n_nodes", "code")]
+    scales: Annotated[Floats, array("float32", "n_nodes")]
+    bias: Annotated[Floats, array("float32", "n_nodes")]
 
 
 class HierarchicalXC(Model):
@@ -109,11 +110,23 @@ class HierarchicalXC(Model):
     follow_threshold: float = param(0.0, real(at_least=0, below=1), "Minimum probability of a child that is followed.")
     random_state: int = parameters.random_state()
 
-    tree_: TreeNodes = learned(TreeNodes)  # over the labels with training documents
-    encoder_: QuantizedEncoder | None = learned(QuantizedEncoder)  # this and the next with ``input="code"``
-    code_classifiers_: CodeClassifiers | None = learned(CodeClassifiers)
-    linear_classifiers_: LinearClassifiers | None = learned(LinearClassifiers)  # with ``input="features"``
-    reconstruction_error_: float | None = learned()  # of a document, which has length 1; None without an autoencoder
+    # Over the labels with training documents.
+    tree_: TreeNodes = learned(part(TreeNodes, n_nodes="n_nodes", n_labels="n_labels"))
+    # This and the next with ``input="code"``, the one after them with ``input="features"``.
+    encoder_: QuantizedEncoder | None = learned(part(QuantizedEncoder, optional=True, n_features="n_features"))
+    code_classifiers_: CodeClassifiers | None = learned(part(CodeClassifiers, optional=True, n_nodes="n_nodes"))
+    linear_classifiers_: LinearClassifiers | None = learned(
+        part(LinearClassifiers, optional=True, n_nodes="n_nodes", n_features="n_features")
+    )
+    # Of a document, which has length 1; None without an autoencoder.
+    reconstruction_error_: float | None = learned(plain(optional(real())))
+
+    def check_state(self) -> None:
+        """There are classifiers of one kind, on codes of the encoder's length."""
+        codes = self.encoder_ is not None and self.code_classifiers_ is not None
+        must(codes != (self.linear_classifiers_ is not None), "classifiers of codes or of features")
+        if self.encoder_ is not None and self.code_classifiers_ is not None:
+            must(self.code_classifiers_.weights.shape[1] == self.encoder_.code_dim, "classifiers of its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X, seen = normalize_rows(X), seen_labels(Y)

@@ -37,6 +37,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.parameter_constraints import one_of, real
+from labelspace.state_constraints import array, part
 from labelspace.training.losses import sigmoid
 from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
 
@@ -88,9 +89,9 @@ class Lexical(Model):
     prior_strength: float = param(3.0, real(above=0), "Weight of the prior against a label's own counts, in documents.")
     stemming: str = param("english", one_of("english", "none"), "Stemming of words.")
 
-    phrases_: Phrases = learned(Phrases)
-    log_odds_: Floats = learned()  # (n_buckets,) of a bucket being right
-    shift_: Floats = learned()  # (n_labels, n_levels)
+    phrases_: Phrases = learned(part(Phrases, n_labels="n_labels"))
+    log_odds_: Floats = learned(array("float32", N_BUCKETS))  # of a bucket being right
+    shift_: Floats = learned(array("float32", "n_labels", N_LEVELS))
 
     @classmethod
     def from_labels(cls, labels: LabelSpace) -> Self:

@@ -51,7 +51,8 @@ from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
-from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, parse_layer_sizes, real
+from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
@@ -105,12 +106,18 @@ class NeuralXC(Model):
     n_negatives: int = parameters.n_negatives(2048)
     random_state: int = parameters.random_state()
 
-    encoder_: QuantizedEncoder = learned(QuantizedEncoder)  # phi_i, f and psi_o without its output layer
-    output_weights_: Int8s = learned()  # (units, n_labels)
-    output_scales_: Floats = learned()  # (n_labels,)
-    output_bias_: Floats = learned()  # (n_labels,)
-    seen_: npt.NDArray[np.bool_] = learned()  # (n_labels,) whether a label has a training document
-    reconstruction_error_: float | None = learned()  # of a document, which has length 1; None with alpha at 0
+    # phi_i, f and psi_o without its output layer.
+    encoder_: QuantizedEncoder = learned(part(QuantizedEncoder, n_features="n_features"))
+    output_weights_: Int8s = learned(array("int8", "units", "n_labels"))
+    output_scales_: Floats = learned(array("float32", "n_labels"))
+    output_bias_: Floats = learned(array("float32", "n_labels"))
+    seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label has a training document
+    # Of a document, which has length 1; None with alpha at 0.
+    reconstruction_error_: float | None = learned(plain(optional(real())))
+
+    def check_state(self) -> None:
+        """The output layer reads what the encoder gives."""
+        must(len(self.output_weights_) == self.encoder_.code_dim, "an output layer on its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)

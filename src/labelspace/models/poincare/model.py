@@ -53,7 +53,8 @@ from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBal
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
-from labelspace.parameter_constraints import Constraint, integer, one_of, real
+from labelspace.parameter_constraints import Constraint, anything, integer, mapping, one_of, real
+from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.early_stopping import VALIDATION_K
 from labelspace.types import Csr, Floats, Progress, TopK
 
@@ -110,13 +111,21 @@ class Poincare(Model):
     )
     random_state: int = parameters.random_state()
 
-    theta_: Int8s = learned()  # (n_estimators, n_features, embedding_dim)
-    theta_scales_: Floats = learned()  # (n_estimators, n_features)
-    document_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner; ids are rows of Y_
-    label_indexes_: list[index.PointIndex] = learned(index.PointIndex)  # per learner: labels with a training document
-    Y_: Csr = learned()  # (n_documents, n_labels)
-    vote_weights_: VoteWeights = learned(VoteWeights)
-    report_: dict[str, Any] = learned()
+    theta_: Int8s = learned(array("int8", "n_learners", "n_features", "dim"))
+    theta_scales_: Floats = learned(array("float32", "n_learners", "n_features"))
+    document_indexes_: list[index.PointIndex] = learned(parts(index.PointIndex, "n_learners"))  # ids are rows of Y_
+    label_indexes_: list[index.PointIndex] = learned(parts(index.PointIndex, "n_learners"))  # labels seen in training
+    Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
+    vote_weights_: VoteWeights = learned(part(VoteWeights))
+    report_: dict[str, Any] = learned(plain(mapping(anything())))
+
+    def check_state(self) -> None:
+        """The indexes hold points of the documents and of the labels."""
+        must(len(self.theta_) > 0, "learners")
+        for points, n in ((self.document_indexes_, self.Y_.shape[0]), (self.label_indexes_, self.n_labels_)):
+            for at in points:
+                must(at.geometry == self.geometry and at.dimension == self.theta_.shape[2], "indexes of its points")
+                must(len(at) > 0 and int(at.ids.max()) < n, f"indexes of ids below {n}")
 
     @property
     def manifold(self) -> Manifold:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
 from labelspace.labels.voting import count_votes, total_dcg
+from labelspace.parameter_constraints import integer, real
+from labelspace.state_constraints import plain
 from labelspace.types import Csr, Floats, Progress, TopK
 
 if TYPE_CHECKING:
@@ -24,9 +26,9 @@ MIN_SUM = np.float32(1e-30)  # avoids a division by 0
 class VoteWeights(NamedTuple):
     """How many documents vote, and the weights of votes."""
 
-    n_neighbors: int
-    sharpness: float
-    label_weight: float
+    n_neighbors: Annotated[int, plain(integer(1))]
+    sharpness: Annotated[float, plain(real(at_least=0))]
+    label_weight: Annotated[float, plain(real(at_least=0))]
 
 
 Neighbors = tuple[TopK, TopK]

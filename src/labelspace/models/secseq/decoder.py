@@ -13,7 +13,6 @@ With encoder ``bag``, a is one vector, whatever h is. With ``gru`` and ``convolu
 hidden states, weighted by the attention of h to them.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -22,22 +21,8 @@ from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from labelspace.models.secseq.config import KERNEL_SIZE, DecoderConfig
 from labelspace.types import Floats, Ints
-
-KERNEL_SIZE = 5  # words per window of the convolution
-
-
-@dataclass(frozen=True)
-class DecoderConfig:
-    """What the number of weights depends on; the number of labels is not part of it."""
-
-    encoder: str  # "bag", "gru" or "convolution"
-    word_dim: int  # of the embedding of a word or feature
-    hidden_dim: int  # of a and of the encoder's hidden states
-    decoder_dim: int  # of h and p
-    code_size: int  # values per digit
-    code_length: int  # digits per code
-    sequences: bool  # several codes and an end token, which is one more value of the first digit
 
 
 class EncoderStates(NamedTuple):
@@ -65,7 +50,7 @@ class CodeDecoder(nn.Module):
         self.digit_embeddings = nn.Embedding(config.code_length * config.code_size, decoder_dim)
         if config.sequences:
             self.code_gru = nn.GRU(decoder_dim, decoder_dim, batch_first=True)
-        sizes = [config.code_size + (config.sequences and d == 0) for d in range(config.code_length)]
+        sizes = config.output_sizes
         self.gates = nn.ModuleList(_two_layers(decoder_dim, hidden_dim) for _ in sizes)
         self.outputs = nn.ModuleList(nn.Linear(hidden_dim, size) for size in sizes)
         self.priors = nn.ModuleList(_two_layers(decoder_dim, size, bias=False) for size in sizes)

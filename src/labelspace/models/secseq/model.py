@@ -41,12 +41,13 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels
-from labelspace.parameter_constraints import Constraint, integer, one_of
+from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, real
+from labelspace.state_constraints import array, must, plain
 from labelspace.types import Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch
     from labelspace.labels.tree import TreeNodes
-    from labelspace.models.secseq.decoder import DecoderConfig
+    from labelspace.models.secseq.config import DecoderConfig
     from labelspace.models.secseq.decoding import LabelDecoder
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
@@ -76,19 +77,36 @@ class SequenceModel(Model):
     patience: int | None = parameters.patience()
     decoding: str = param("beam", one_of("beam", "sampling"), "Beam search, or sampling.")
     beam_size: int = parameters.beam_size(32)
-    n_samples: int = param(100, integer(1), "Samples per document with sampling.")
+    n_samples: int = param(100, integer(1, at_most=10_000), "Samples per document with sampling.")
     random_state: int = parameters.random_state()
 
-    embeddings_: Int8s = learned()  # (n_estimators, n_features or n_tokens, hidden_dim or word_dim)
-    embedding_scales_: Floats = learned()  # (n_estimators, n_features or n_tokens)
-    weights_: Floats = learned()  # (n_estimators, n_weights)
-    digits_: npt.NDArray[np.int32] = learned()  # (n_estimators, n_labels, code_length)
-    label_shares_: Floats = learned()  # (n_estimators, n_labels) of the documents with a label's code
-    validation_scores_: list[list[float]] = learned()  # R-precision after each epoch of each tree, with patience
+    # Of features or tokens; the dimension is hidden_dim or word_dim.
+    embeddings_: Int8s = learned(array("int8", "n_trees", "n_features", "word_dim"))
+    embedding_scales_: Floats = learned(array("float32", "n_trees", "n_features"))
+    weights_: Floats = learned(array("float32", "n_trees", "n_weights"))
+    digits_: npt.NDArray[np.int32] = learned(
+        array("int32", "n_trees", "n_labels", "code_length", at_least=0, below="code_size")
+    )
+    # Of the documents with a label's code.
+    label_shares_: Floats = learned(array("float32", "n_trees", "n_labels", at_least=0))
+    # R-precision after each epoch of each tree, with patience.
+    validation_scores_: list[list[float]] = learned(plain(list_of(list_of(real()))))
 
     n_estimators: int
     code_size: int
     code_length: int
+
+    def sizes(self) -> dict[str, int]:
+        """The shape of a code, and what the network of a code tree takes."""
+        config = self.decoder_config(self._code_size)
+        code = {"code_size": config.code_size, "code_length": config.code_length}
+        n_features = self._width(WORDS if self.encoder == "bag" else SEQUENCES)
+        network = {"n_features": n_features, "word_dim": config.word_dim, "n_weights": config.n_weights}
+        return {"n_labels": self.n_labels_, **code, **network}
+
+    def check_state(self) -> None:
+        """There must be a tree."""
+        must(len(self.weights_) > 0, "code trees")
 
     def check_params(self) -> None:
         """Check every parameter, and that torch is installed, before data are read."""
@@ -140,15 +158,14 @@ class SequenceModel(Model):
         from labelspace.models.secseq.decoder import decoder_from_weights
         from labelspace.models.secseq.decoding import LabelDecoder
 
-        config, trees = self.decoder_config(self._code_size), map(CodeTree.from_codes, self.label_codes())
+        config = self.decoder_config(self._code_size)
+        trees = map(CodeTree.from_codes, self.label_codes())
         decoders = [decoder_from_weights(config, weights) for weights in self.weights_]
         arrays = (self.label_shares_, self.embeddings_, self.embedding_scales_)
         return [LabelDecoder(*parts) for parts in zip(decoders, trees, *arrays, strict=True)]
 
     def decoder_config(self, code_size: int) -> DecoderConfig:
         """The sizes of the network of a code tree."""
-        from labelspace.models.secseq.decoder import DecoderConfig
-
         word_dim, sequences = self.hidden_dim if self.encoder == "bag" else self.word_dim, self.target == "sequence"
         sizes = (word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length)
         return DecoderConfig(self.encoder, *sizes, sequences)

@@ -40,9 +40,11 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.models.text2text.config import T5_CONFIG, T5Config
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
-from labelspace.parameter_constraints import Constraint, integer, real
+from labelspace.parameter_constraints import Constraint, integer, list_of, real
+from labelspace.state_constraints import array, must, part, plain
 from labelspace.types import Csr, LabelSpace, TopK
 
 if TYPE_CHECKING:
@@ -97,16 +99,26 @@ class Text2Text(Model):
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
     clip_norm: float = parameters.clip_norm(1.0)
     patience: int | None = parameters.patience()
-    beam_size: int = param(16, integer(1), "Beam size of constrained decoding.")
+    beam_size: int = param(16, integer(1, at_most=1000), "Beam size of constrained decoding.")
     random_state: int = parameters.random_state()
 
-    t5_config_: dict[str, Any] = learned()  # the fields of T5Config
-    weights_: Halves = learned()  # (n_weights,)
-    token_embeddings_: Halves = learned()  # (n_tokens, embedding_dim)
-    output_embeddings_: Halves = learned()  # (n_tokens, embedding_dim); (0, 0) where tied to the token embeddings
-    tokenizer_: npt.NDArray[np.uint8] = learned()  # JSON
-    targets_: Targets = learned(Targets)
-    validation_scores_: list[float] = learned()  # R-precision after each epoch, with ``patience``
+    t5_config_: dict[str, Any] = learned(plain(T5_CONFIG))  # the fields of T5Config
+    weights_: Halves = learned(array("float16", "n_weights"))
+    token_embeddings_: Halves = learned(array("float16", "n_tokens", "embedding_dim"))
+    # (n_tokens, embedding_dim); (0, 0) where tied to the token embeddings.
+    output_embeddings_: Halves = learned(array("float16", "n_outputs", "output_dim"))
+    tokenizer_: npt.NDArray[np.uint8] = learned(array("uint8", "n_bytes"))  # JSON
+    targets_: Targets = learned(part(Targets, n_labels="n_labels"))
+    validation_scores_: list[float] = learned(plain(list_of(real())))  # R-precision after each epoch, with ``patience``
+
+    def sizes(self) -> dict[str, int]:
+        """What the network takes."""
+        config = T5Config(**self.t5_config_)
+        return {**super().sizes(), "embedding_dim": config.embedding_dim, "n_weights": config.n_weights}
+
+    def check_state(self) -> None:
+        """Output embeddings are of the same tokens, where there are any."""
+        must(self.output_embeddings_.shape in ((0, 0), self.token_embeddings_.shape), "as many output embeddings")
 
     def check_params(self) -> None:
         """Check the parameters and that the packages are installed, before any data is read."""
@@ -143,7 +155,7 @@ class Text2Text(Model):
         return load_t5(self.pretrained)
 
     def _random_network(self, texts: Sequence[str]) -> tuple[SubwordTokenizer, Network]:
-        from labelspace.models.text2text.t5 import T5, T5Config
+        from labelspace.models.text2text.t5 import T5
         from labelspace.models.text2text.training import Network
 
         tokenizer, rng = SubwordTokenizer.train(texts, self.vocab_size), np.random.default_rng(self.random_state)
@@ -190,7 +202,7 @@ class Text2Text(Model):
         import torch
 
         from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
-        from labelspace.models.text2text.t5 import T5, T5Config
+        from labelspace.models.text2text.t5 import T5
 
         tables = [table for table in (self.token_embeddings_, self.output_embeddings_) if table.size]
         embeddings = TokenEmbeddings.of_all_tokens([torch.from_numpy(table.astype(np.float32)) for table in tables])

@@ -11,8 +11,9 @@ import transformers
 from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
 
 from labelspace.errors import ParameterError
+from labelspace.models.text2text.config import T5Config
 from labelspace.models.text2text.subwords import SubwordTokenizer
-from labelspace.models.text2text.t5 import END, START, T5, T5Config, transformers_name
+from labelspace.models.text2text.t5 import END, START, T5, transformers_name
 from labelspace.models.text2text.training import Network
 
 

@@ -6,7 +6,6 @@ once. ``transformers_name`` maps our names of weights to those of that package, 
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -16,24 +15,10 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, relu
 from torch.nn.utils import vector_to_parameters
 
+from labelspace.models.text2text.config import T5Config
+
 START, END, UNKNOWN = 0, 1, 2  # tokens that every T5 has: start of decoding (and padding), end of sequence, unknown
 KeysValues = tuple[Tensor, Tensor]  # keys and values of attention, each (n, n_heads, length, head_dim)
-
-
-@dataclass(frozen=True)
-class T5Config:
-    """The architecture."""
-
-    embedding_dim: int
-    n_heads: int
-    head_dim: int
-    hidden_dim: int  # of feed-forward layers
-    n_encoder_layers: int
-    n_decoder_layers: int
-    gated: bool = False  # T5 1.1 and later: gated gelu instead of relu
-    scaled_output: bool = True  # decoder outputs are multiplied by embedding_dim^-0.5
-    n_distance_buckets: int = 32  # of relative positions
-    max_distance: int = 128
 
 
 class Dropout:

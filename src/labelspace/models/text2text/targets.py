@@ -7,11 +7,13 @@ paths that training rows take through them; any other column is a group by itsel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from labelspace.state_constraints import array, must, offsets, sparse
 from labelspace.types import Csr, Floats, Hierarchy, Ints, LabelSpace, Longs
 
 MAX_COLUMNS = 32  # of a table
@@ -22,10 +24,16 @@ MISSING = "NA"
 class Targets:
     """All targets of the training documents, by column group."""
 
-    label_ids: Ints  # (n_targets, longest) the labels of each target; n_labels + i for NA in column i; -1 for padding
-    group_starts: Longs  # (n_groups + 1,) group i has the targets group_starts[i] to group_starts[i + 1] - 1
-    label_shares: Csr  # (n_targets, n_labels) share of a target's documents that carry each label
-    counts: Floats  # (n_targets,) documents of each target
+    # The labels of each target; n_labels + i for NA in column i; -1 for padding.
+    label_ids: Annotated[Ints, array("int32", "n_targets", "longest", at_least=-1, below=f"n_labels + {MAX_COLUMNS}")]
+    group_starts: Annotated[Longs, offsets("n_groups", into="n_targets")]  # where the targets of each group begin
+    label_shares: Annotated[Csr, sparse("float32", "n_targets", "n_labels")]  # of a target's documents with the label
+    counts: Annotated[Floats, array("float32", "n_targets")]  # documents of each target
+
+    def check_state(self) -> None:
+        """Every group has targets, and every target a label."""
+        must(self.n_groups > 0 and (np.diff(self.group_starts) > 0).all(), "targets in each group")
+        must(self.label_ids.shape[1] > 0 and (self.label_ids[:, 0] >= 0).all(), "a label in each target")
 
     @property
     def n_groups(self) -> int:

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ModelError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
@@ -51,11 +51,12 @@ from labelspace.models.treespace.layout import LevelLayout, level_dims
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.training import TrainingSet
 from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
-from labelspace.parameter_constraints import integer, one_of, real
+from labelspace.parameter_constraints import boolean, integer, one_of, real
+from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Csr, Floats, Ints, LabelSpace, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (10, 15)  # bounds of the number of epochs that is chosen
@@ -107,12 +108,30 @@ class Treespace(Model):
     beam_size: int = parameters.beam_size(20)
     random_state: int = parameters.random_state()
 
-    tree_: TreeNodes = learned(TreeNodes)
-    level_dims_: Ints = learned()  # (levels,)
-    is_closed_: bool = learned()  # whether documents carry the ancestors of their labels: then every node is a label
-    uses_given_hierarchy_: bool = learned()
-    estimators_: list[QuantizedLevelNet] = learned(QuantizedLevelNet)
-    label_counts_: Ints = learned()  # (n_labels,) training documents of each label
+    tree_: TreeNodes = learned(part(TreeNodes, n_nodes="n_nodes", n_labels="n_labels"))
+    level_dims_: Ints = learned(array("int32", "levels", at_least=1))
+    # Whether documents carry the ancestors of their labels: then every node is a label.
+    is_closed_: bool = learned(plain(boolean()))
+    uses_given_hierarchy_: bool = learned(plain(boolean()))
+    estimators_: list[QuantizedLevelNet] = learned(
+        parts(QuantizedLevelNet, "n_learners", n_features="n_features", n_nodes="n_nodes")
+    )
+    label_counts_: Ints = learned(array("int32", "n_labels", at_least=0))  # training documents of each label
+
+    def check_state(self) -> None:
+        """There is a dimension per level, and room for the embedding of each node."""
+        must(len(self.level_dims_) == max(self.tree_.height, 1), "a dimension per level of the tree")
+        must(len(self.estimators_) > 0, "learners")
+        document_dim, node_dims = int(self.level_dims_.sum(dtype=np.int64)), int(self._layout.width.sum(dtype=np.int64))
+        for net in self.estimators_:
+            must(net.level_maps.shape[1] == document_dim, f"document vectors of length {document_dim}")
+            must(net.node_embeddings.size == node_dims, f"node embeddings of {node_dims} numbers")
+
+    def attach_labels(self, labels: LabelSpace | None) -> None:
+        """With documents that carry the ancestors of their labels, answers need the hierarchy."""
+        super().attach_labels(labels)
+        if self.is_closed_ and (labels is None or labels.hierarchy is None):
+            raise ModelError("the saved treespace must have the hierarchy of its labels, but has none; train it again")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)

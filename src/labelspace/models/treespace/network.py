@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
 from labelspace.models.treespace.projections import INIT_STD, Projections
+from labelspace.state_constraints import array
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints, Longs
@@ -121,13 +122,13 @@ class LevelNet:
 class QuantizedLevelNet:
     """A trained network: features and nodes in 8 bits."""
 
-    feature_embeddings: Int8s  # (n_features, hidden)
-    feature_scales: Floats  # (n_features,)
-    hidden_bias: Floats  # (hidden,)
-    level_maps: Floats  # (hidden, sum of the levels' widths)
-    node_embeddings: Int8s  # (sum of the nodes' widths,)
-    node_scales: Floats  # (n_nodes,)
-    node_bias: Floats  # (n_nodes,)
+    feature_embeddings: Annotated[Int8s, array("int8", "n_features", "hidden")]
+    feature_scales: Annotated[Floats, array("float32", "n_features")]
+    hidden_bias: Annotated[Floats, array("float32", "hidden")]
+    level_maps: Annotated[Floats, array("float32", "hidden", "document_dim")]  # sum of the levels' widths
+    node_embeddings: Annotated[Int8s, array("int8", "node_dims")]  # sum of the nodes' widths
+    node_scales: Annotated[Floats, array("float32", "n_nodes")]
+    node_bias: Annotated[Floats, array("float32", "n_nodes")]
 
     @classmethod
     def from_net(cls, net: LevelNet) -> Self:

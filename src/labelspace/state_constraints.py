@@ -1,0 +1,265 @@
+"""What each part of a saved state must satisfy before it is used: kind, dtype, shape, range, order, finiteness.
+
+A model folder may come from a stranger, and kernels index memory with the numbers in it. So every learned attribute is
+declared with one of these constraints, and ``labelspace.store`` checks them all when it loads.
+
+Shapes and bounds are sizes: a number, a name, or a name plus a number, as ``"n_features + 1"``. A name stands for one
+number within a state: what ``Stateful.sizes`` says, or the length of the first array that has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.parameter_constraints import Constraint
+
+Array: TypeAlias = npt.NDArray[Any]
+Size = int | str
+Kind = type | Callable[[str], type]
+"""A class, or a function that gives the class for the name that a part was saved under."""
+BLOCK_BYTES = 2**20  # an array is checked in blocks that stay in the cache
+IDS = "uint16 int32"  # ids in 16 bits where they suffice
+OFFSETS = "int32 int64"
+
+
+class StateError(Exception):
+    """A state that breaks a constraint: the message follows its name, as in "must be ..., but ..."."""
+
+
+def must(condition: bool | np.bool_, rule: str) -> None:
+    """Raise a ``StateError`` unless a condition on a loaded state holds; ``rule`` says what must be."""
+    if not condition:
+        raise StateError(f"must have {rule}, but has not")
+
+
+class Sizes:
+    """The named sizes of a state, or of a part of it, which has names of its own for some sizes of the state."""
+
+    def __init__(self, outer: Sizes | None = None, shared: Mapping[str, str] | None = None) -> None:
+        self._known: dict[str, int] = {}
+        self._outer, self._shared = outer, shared or {}
+
+    def set(self, known: Mapping[str, int]) -> None:
+        """Say what some names stand for."""
+        self._known |= known
+
+    def get(self, size: Size) -> int | None:
+        """The number that a size stands for; None where its name is not known yet."""
+        if isinstance(size, int):
+            return size
+        name, _, added = size.partition(" + ")
+        if name in self._shared and self._outer is not None:
+            known = self._outer.get(self._shared[name])
+        else:
+            known = self._known.get(name)
+        return None if known is None else known + int(added or 0)
+
+    def bind(self, size: Size, length: int) -> bool:
+        """Whether a length is this size; a name that is not known yet stands for it from now on."""
+        known = self.get(size)
+        if known is not None:
+            return known == length
+        name, _, added = str(size).partition(" + ")
+        if name in self._shared and self._outer is not None:
+            return self._outer.bind(self._shared[name], length - int(added or 0))
+        self._known[name] = length - int(added or 0)
+        return self._known[name] >= 0
+
+    def number(self, size: Size) -> int:
+        """The number that a size stands for."""
+        known = self.get(size)
+        if known is None:
+            raise StateError(f"must have a size {size!r}, but nothing says it")
+        return known
+
+
+@dataclass(frozen=True)
+class ArrayConstraint:
+    """An array of one of some dtypes, with a shape, and for integers a range; floats are finite unless said."""
+
+    dtypes: tuple[str, ...]
+    shape: tuple[Size, ...]
+    at_least: Size | None = None
+    below: Size | None = None
+    finite: bool = True
+    optional: bool = False  # None in place of the array
+
+    def bind(self, array: Array, sizes: Sizes) -> None:
+        """Check dtype and shape."""
+        if array.dtype.name not in self.dtypes:
+            raise StateError(f"must be of dtype {' or '.join(self.dtypes)}, but is {array.dtype.name}")
+        agree = array.ndim == len(self.shape) and all(map(sizes.bind, self.shape, array.shape))
+        if not agree:
+            wanted = ((size, sizes.get(size)) for size in self.shape)
+            expected = ", ".join(str(size if length is None else length) for size, length in wanted)
+            raise StateError(f"must have shape ({expected}), but has {array.shape}")
+
+    def check(self, array: Array, sizes: Sizes) -> None:
+        """Check every number."""
+        if array.dtype.kind == "f":
+            if self.finite and not all(map(_is_finite, blocks(array))):
+                raise StateError("must hold finite numbers, but holds others")
+        elif array.dtype.kind == "b":  # any other byte is neither true nor false, and kernels would disagree
+            _check_range(array.view(np.uint8), None, 2)
+        low = None if self.at_least is None else sizes.number(self.at_least)
+        high = None if self.below is None else sizes.number(self.below)
+        if low is not None or high is not None:
+            _check_range(array, low, high)
+
+
+@dataclass(frozen=True)
+class OffsetsConstraint:
+    """Where each of n spans begins in an array, and where the last one ends: 0, ..., the length of that array."""
+
+    n: Size
+    into: Size
+
+    def bind(self, array: Array, sizes: Sizes) -> None:
+        """Check dtype and length."""
+        more = f"{self.n} + 1" if isinstance(self.n, str) else self.n + 1
+        ArrayConstraint(tuple(OFFSETS.split()), (more,)).bind(array, sizes)
+
+    def check(self, array: Array, sizes: Sizes) -> None:
+        """Check that they begin at 0, never fall, and end at the length."""
+        end = sizes.number(self.into)
+        if array[0] != 0 or array[-1] != end or not is_sorted(array):
+            raise StateError(f"must rise from 0 to {self.into}={end}, but does not")
+
+
+@dataclass(frozen=True)
+class SparseConstraint:
+    """A csr or csc matrix; the indices of a row (or column) are in range, in any order."""
+
+    dtype: str
+    rows: Size
+    columns: Size
+    layout: str = "csr"
+
+
+@dataclass(frozen=True)
+class PlainConstraint:
+    """A plain value of ``model.json``."""
+
+    constraint: Constraint
+
+
+@dataclass(frozen=True)
+class PartConstraint:
+    """A part with fields or a state of its own, or a list or dict of them."""
+
+    kind: Kind
+    count: str | None = None  # the size that is the length of a list; NAMED for a dict
+    optional: bool = False
+    shared: Mapping[str, str] = field(default_factory=dict)  # the part's names of sizes of the whole
+
+
+@dataclass(frozen=True)
+class ArraysConstraint:
+    """A dict of arrays, each of which may be left out."""
+
+    arrays: Mapping[str, ArrayConstraint]
+
+
+StateConstraint = (
+    ArrayConstraint | OffsetsConstraint | SparseConstraint | PlainConstraint | PartConstraint | ArraysConstraint
+)
+NAMED = "named"
+
+
+def array(
+    dtypes: str,
+    *shape: Size,
+    at_least: Size | None = None,
+    below: Size | None = None,
+    finite: bool = True,
+    optional: bool = False,
+) -> ArrayConstraint:
+    """An array of one of the dtypes, which are separated by spaces."""
+    return ArrayConstraint(tuple(dtypes.split()), shape, at_least, below, finite, optional)
+
+
+def ids(n: Size, below: Size, at_least: Size = 0, dtypes: str = "int32") -> ArrayConstraint:
+    """Numbers that index something of the size ``below``; with ``at_least`` -1, that is none."""
+    return ArrayConstraint(tuple(dtypes.split()), (n,), at_least, below)
+
+
+def offsets(n: Size, into: Size) -> OffsetsConstraint:
+    """Where each of n spans begins in an array of length ``into``, and at last that length."""
+    return OffsetsConstraint(n, into)
+
+
+def sparse(dtype: str, rows: Size, columns: Size, layout: str = "csr") -> SparseConstraint:
+    """A sparse matrix."""
+    return SparseConstraint(dtype, rows, columns, layout)
+
+
+def plain(constraint: Constraint) -> PlainConstraint:
+    """A plain value that satisfies the constraint of a parameter."""
+    return PlainConstraint(constraint)
+
+
+def arrays(**constraints: ArrayConstraint) -> ArraysConstraint:
+    """Some of these arrays, by name."""
+    return ArraysConstraint(constraints)
+
+
+def part(kind: Kind, optional: bool = False, **shared: str) -> PartConstraint:
+    """A part; ``shared`` are sizes of the whole, by the names that the part has for them."""
+    return PartConstraint(kind, None, optional, shared)
+
+
+def parts(kind: Kind, count: str, **shared: str) -> PartConstraint:
+    """A list of so many parts."""
+    return PartConstraint(kind, count, shared=shared)
+
+
+def named_parts(kind: Kind, **shared: str) -> PartConstraint:
+    """A dict of parts by name."""
+    return PartConstraint(kind, NAMED, shared=shared)
+
+
+def blocks(array: Array, overlap: int = 0) -> Iterator[Array]:
+    """The numbers of an array in blocks, the first ``overlap`` of a block being the last of the block before."""
+    flat = array.reshape(-1)
+    step = max(1, BLOCK_BYTES // array.itemsize)
+    for start in range(0, flat.size, step):
+        yield flat[max(0, start - overlap) : start + step]
+
+
+def is_sorted(array: Array) -> bool:
+    """Whether no number is below the one before."""
+    return all(bool((block[1:] >= block[:-1]).all()) for block in blocks(array, overlap=1))
+
+
+def are_sorted_spans(array: Array, starts: Array) -> bool:
+    """Whether numbers rise within each span, which begin at ``starts`` (checked offsets); no number occurs twice."""
+    begin = 0
+    for block in blocks(array, overlap=1):
+        falls = np.flatnonzero(block[1:] <= block[:-1]) + 1 + begin  # where a span must begin
+        if not (starts[np.searchsorted(starts, falls)] == falls).all():
+            return False
+        begin += len(block) - 1
+    return True
+
+
+def _is_finite(block: Array) -> bool:
+    if block.dtype == np.float16:  # it has no fast sum
+        return int((block.view(np.uint16) & 0x7C00).max()) < 0x7C00
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(block.sum()):
+            return True
+    return bool(np.isfinite(block).all())  # a sum of finite numbers may overflow
+
+
+def _check_range(array: Array, low: int | None, high: int | None) -> None:
+    for block in blocks(array):
+        smallest, largest = block.min(), block.max()
+        if low is not None and smallest < low:
+            raise StateError(f"must be at least {low}, but one is {smallest}")
+        if high is not None and largest >= high:
+            raise StateError(f"must be below {high}, but one is {largest}")
