@@ -112,6 +112,11 @@ class Approximate(Index):
         def search_block(start: int, stop: int) -> None:
             with _one_thread():
                 scores, numbers = self._faiss.search(queries[start:stop], k, params=params)
+            if numbers.size and numbers.max() >= len(self.ids_):  # from the faiss file, which we do not check
+                raise ModelError(
+                    f"the saved faiss index must hold {len(self.ids_)} vectors, but found number {numbers.max()}; "
+                    "copy the whole folder again, or train again"
+                )
             labels = np.where(numbers >= 0, self.ids_[numbers], -1)
             scores[numbers < 0] = -np.inf
             order = np.lexsort([labels, -scores])  # faiss does not order ties

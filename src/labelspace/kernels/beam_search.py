@@ -7,6 +7,8 @@ from labelspace.kernels.sparse_layers import Table
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
+MAX_INSERTION_SORT = 512  # numbers
+
 
 @njit(cache=True, nogil=True)
 def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
@@ -255,7 +257,11 @@ def average_trees(leaf_labels: Ints, leaf_scores: Floats, n_leaves: Longs, out_s
         for i in range(n_leaves[tree]):
             labels[pos], scores[pos] = leaf_labels[tree, i], np.exp(leaf_scores[tree, i]) / np.float32(n_trees)
             pos += 1
-    sort_by_node(labels, scores, n_total)
+    if n_total <= MAX_INSERTION_SORT:
+        sort_by_node(labels, scores, n_total)
+    else:  # in the same order, since both are stable
+        order = np.argsort(labels, kind="mergesort")
+        labels, scores = labels[order], scores[order]
     i = 0
     while i < n_total:
         label, score = labels[i], scores[i]

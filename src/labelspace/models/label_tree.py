@@ -241,11 +241,12 @@ class LabelTree(Model):
     def _predict(self, X: Csr, k: int) -> TopK:
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
         out = TopK.empty(X.shape[0], k)
+        beam_size = min(self.beam_size, len(self.label_))
 
         def search(start: int, stop: int) -> None:
             beam_search(
                 values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                self.first_child_, self.last_child_, self.label_, self.roots_, self.beam_size, self._link, -np.inf,
+                self.first_child_, self.last_child_, self.label_, self.roots_, beam_size, self._link, -np.inf,
                 out.labels, out.scores,
             )  # fmt: skip  # step 5
 

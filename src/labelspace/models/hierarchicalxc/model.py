@@ -202,20 +202,21 @@ class HierarchicalXC(Model):
         out = TopK.empty(X.shape[0], k)
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
+        beam_size = min(self.beam_size, len(self.tree_))
         tree = (self.tree_.first_child, self.tree_.last_child, self.tree_.label)
         linear, encoder, classifiers = self.linear_classifiers_, self.encoder_, self.code_classifiers_
 
         def search(start: int, stop: int) -> None:
             if linear is not None:
                 beam_search(
-                    X.data, X.indices, X.indptr, start, stop, *linear, *tree, ROOT, self.beam_size, LOGISTIC, min_log,
+                    X.data, X.indices, X.indptr, start, stop, *linear, *tree, ROOT, beam_size, LOGISTIC, min_log,
                     out.labels, out.scores,
                 )  # fmt: skip
             else:
                 assert encoder is not None
                 assert classifiers is not None
                 dense_beam_search(
-                    encoder(X, start, stop), *classifiers, *tree, self.beam_size, LOGISTIC, min_log,
+                    encoder(X, start, stop), *classifiers, *tree, beam_size, LOGISTIC, min_log,
                     out.labels[start:stop], out.scores[start:stop],
                 )  # fmt: skip
 

@@ -65,7 +65,7 @@ class PrefixTable(NamedTuple):
     def beam_search(self, contexts: Floats, softmax: bool, beam_size: int, k: int) -> TopK:
         """The k best labels for context vectors (n, hidden_dim)."""
         top = TopK.empty(len(contexts), k)
-        search_codes(contexts, *self, softmax, beam_size, top.labels, top.scores)
+        search_codes(contexts, *self, softmax, min(beam_size, len(self.label)), top.labels, top.scores)
         return top
 
     def sample(self, contexts: Floats, softmax: bool, n_samples: int, k: int, seed: int) -> TopK:

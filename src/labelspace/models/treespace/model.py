@@ -215,7 +215,7 @@ class Treespace(Model):
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
         shape = (len(self.estimators_), X.shape[0], depth)
         labels, scores = np.full(shape, -1, np.int32), np.full(shape, -np.inf, np.float32)
-        ball = self.space == "poincare"
+        ball, beam_size = self.space == "poincare", min(self.beam_size, len(self.tree_))
 
         def search(start: int, stop: int) -> None:
             for at, net in enumerate(self.estimators_):
@@ -223,7 +223,7 @@ class Treespace(Model):
                 level_beam_search(
                     documents, norms, net.node_embeddings, net.node_scales, node_norms[at], net.node_bias, *layout.tree,
                     self.tree_.label, layout.level, layout.offset, layout.width, layout.document_offset, ball,
-                    self.beam_size, labels[at, start:stop], scores[at, start:stop],
+                    beam_size, labels[at, start:stop], scores[at, start:stop],
                 )  # fmt: skip
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
