@@ -1,0 +1,85 @@
+"""Tiny fitted models of every method and setting, saved as folders: what the model mutators begin with."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from labelspace.data.synthetic import planted
+from labelspace.index.exact import Exact
+from labelspace.models.registry import METHODS, method
+from labelspace.tagger import Tagger
+from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
+from tests.models.variants import OTHERS, SMALL
+
+NEED = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
+READS_TEXT = ("blend", "lexical", "secseq", "text2text")  # in some setting, so features will not do
+QUICK = {
+    "embedding_dim": 16, "hidden_dim": 8, "decoder_dim": 8, "word_dim": 8, "input_layers": 8, "output_layers": 8,
+    "epochs": 1, "boosting_rounds": 5, "n_folds": 1, "root_dim": 4, "code_size": 4, "vocab_size": 60,
+    "max_length": 32, "n_samples": 8, "beam_size": 4, "branching_factor": 4, "n_heads": 2,
+}  # fmt: skip
+"""What a setting is made smaller by: the shape of the files matters, not what was learned."""
+
+Fitted = Callable[[], Tagger]
+
+
+def makers() -> Iterator[tuple[str, Callable[[Path], None]]]:
+    """The name of each model, which starts with that of its method, and who makes its folder."""
+    for name, fitted in _models():
+        yield name, lambda folder, fitted=fitted: fitted().save(folder)
+
+
+def _models() -> Iterator[tuple[str, Fitted]]:
+    for name in METHODS:
+        if not find_spec(NEED.get(name, "numpy")):
+            continue
+        for number, params in enumerate([SMALL.get(name, {}), *OTHERS.get(name, [])]):
+            ready_made = number % 2 == 1 and name not in READS_TEXT
+            yield f"{name}-{number}", _fitted(name, params, ready_made)
+    for kind in ("ivf", "hnsw"):
+        yield f"glas-{kind}", _fitted("glas", {"index": kind, "recall_target": 0.01, "patience": 1})
+    for storage in ("int8", "int8+float32"):
+        yield f"glas-{storage}", _stored(storage)
+    yield "neighbors-table", _table
+    yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
+    yield "one_vs_rest-hashing", _fitted("one_vs_rest", {}, features="hashing", feature_params={"bits": 8})
+
+
+def documents() -> Dataset:
+    """A few documents with texts, features, names, synonyms and a hierarchy."""
+    drawn = planted(n=60, d=80, l=12, branching=3, texts=True, seed=3)
+    names, edges = [f"label {i} w{i}" for i in range(12)], drawn.labels.hierarchy.edges
+    synonyms = [[f"alias {i}", f"w{2 * i}"] if i % 3 else [] for i in range(12)]
+    return replace(drawn, labels=LabelSpace(names, synonyms, hierarchy=Hierarchy.from_edges(edges, 12)))
+
+
+def _fitted(name: str, params: dict, ready_made: bool = False, **options: Any) -> Fitted:
+    def fit() -> Tagger:
+        quick = {key: value for key, value in QUICK.items() if key in method(name).params}
+        quick |= {key: value for key, value in params.items() if key not in QUICK or isinstance(value, str)}
+        given = documents() if ready_made else replace(documents(), X=None)
+        return Tagger(name, **options, **quick).fit_dataset(given)
+
+    return fit
+
+
+def _stored(storage: str) -> Fitted:
+    """With an index of another storage, as is chosen for more labels."""
+
+    def fit() -> Tagger:
+        tagger = _fitted("glas", {})()
+        index = tagger.model.index_
+        tagger.model.index_ = Exact(index.arrays_["vectors"], index.ids, storage)
+        return tagger
+
+    return fit
+
+
+def _table() -> Tagger:
+    """From a table, so that there are columns."""
+    given = documents()
+    columns = Columns(("title", "price"), (("brand",), ("L0", "L1")))
+    names = [f"{('brand', 'L0', 'L1')[i % 3]}: {i}" for i in range(12)]
+    return Tagger("neighbors").fit_dataset(replace(given, X=None, labels=LabelSpace(names), columns=columns))

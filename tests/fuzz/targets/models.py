@@ -1,0 +1,100 @@
+"""Load a model folder, ask it everything that a user may, and save it again."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import labelspace
+from labelspace.cli.predict import as_objects
+from labelspace.data.records import Record
+from labelspace.labels.codes import code_summary
+from labelspace.models.capabilities import AddsLabels, Calibrated, HasLabelCodes, HasLabelPoints, HasLabelTree
+from labelspace.report.codes import codes_json, codes_text
+from labelspace.report.map import map_page, map_summary
+from labelspace.report.tree import forest, tree_summary
+from labelspace.tagger import Tagger
+from labelspace.types import TopK
+from tests.fuzz.bases.models import documents
+from tests.fuzz.targets.outcome import Attempts, BadAnswerError
+
+TEXTS = ["", "w1 w2 w3 label 3 w3", "nothing known é\u2028\0", " ".join(f"w{i % 90}" for i in range(300))]
+ROWS = [Record("0", None, "", line=1), Record("1", None, "0:1 5:2.5 79:1", line=2)]
+_given = documents()
+
+
+def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
+    """The outcome of one case."""
+    attempts = Attempts()
+    attempts(labelspace.load, folder)
+    tagger = attempts(labelspace.load, folder, verify=False)
+    attempts.answers = 0
+    if tagger is None:
+        return attempts.outcome
+    ask(tagger, attempts)
+    show(tagger, attempts)
+    if isinstance(tagger.model, AddsLabels):
+        attempts(tagger.add_label, "one more", documents_of(tagger))
+        attempts(tagger.remove_label, "one more")
+        attempts(tagger.predict_topk, documents_of(tagger), 3)
+    answered = attempts.outcome
+    attempts(tagger.save, out)
+    return answered
+
+
+def ask(tagger: Tagger, attempts: Attempts) -> None:
+    """Predict in every way."""
+    inputs = documents_of(tagger)
+    for k in (1, 5, 1000):
+        check_answer(tagger, attempts(tagger.predict_topk, inputs, k), k)
+    check_answer(tagger, attempts(tagger.predict_topk, inputs, 3, consistent=True), 3)
+    if isinstance(tagger.model, Calibrated):
+        check_answer(tagger, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
+        attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
+    if tagger.ready_made:
+        attempts(lambda: list(tagger.tag_stream(ROWS, 3)))
+    elif tagger.columns_ is not None:
+        attempts(tagger.tag, dict.fromkeys(tagger.columns_.inputs, "w1"))
+
+
+def documents_of(tagger: Tagger):  # noqa: ANN201 - texts or a matrix
+    """A few odd documents, as the tagger takes them."""
+    return _given.X[[0, 1, 2, 3]] if tagger.ready_made else TEXTS
+
+
+def check_answer(tagger: Tagger, top: TopK | None, k: int) -> None:
+    """Refuse an answer that is of the wrong shape, names no label, or would be printed as no JSON."""
+    if top is None:
+        return
+    n = len(documents_of(tagger)) if not tagger.ready_made else 4
+    if top.labels.shape != (n, k) or top.scores.shape != (n, k):
+        raise BadAnswerError(f"the answer must have shape {(n, k)}, but has {top.labels.shape} and {top.scores.shape}")
+    if not ((top.labels >= -1) & (top.labels < len(tagger.labels_))).all():
+        raise BadAnswerError(f"labels must be -1 to {len(tagger.labels_) - 1}, but are {np.unique(top.labels)[:9]}")
+    for tags in tagger.named(top):
+        if not all(isinstance(name, str) for name, _ in tags):
+            raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
+        json.loads(json.dumps(as_objects(tags), ensure_ascii=False), parse_constant=_refuse_constant)
+
+
+def _refuse_constant(constant: str) -> None:
+    raise BadAnswerError(f"a score must be valid JSON, but is {constant}")
+
+
+def show(tagger: Tagger, attempts: Attempts) -> None:
+    """What the commands tree, codes and map show, and what the labels say."""
+    model, labels = tagger.model, tagger.labels_
+    attempts(lambda: (list(labels.names), labels.texts(), labels.index, labels.are_paths))
+    attempts(model.report)
+    if isinstance(model, HasLabelTree) and (trees := attempts(model.label_trees)) is not None:
+        attempts(lambda: [tree_summary(tree) for tree in trees])
+        for form in ("text", "newick", "json"):
+            attempts(forest, trees, labels, form, 3, [""] * len(trees))
+    if isinstance(model, HasLabelCodes):
+        for codes in attempts(model.label_codes) or ():
+            attempts(code_summary, codes)
+            attempts(codes_text, codes, labels)
+            attempts(codes_json, codes, labels)
+    if isinstance(model, HasLabelPoints) and (points := attempts(model.label_points)) is not None:
+        attempts(map_page, points, labels, "labels")
+        attempts(map_summary, points, labels)
