@@ -35,9 +35,7 @@ class TreeNodes:
 
     def check_state(self) -> None:
         """All nodes are in one tree."""
-        check_forest(self.first_child, self.last_child)
-        n_children = int((self.last_child - self.first_child).sum(dtype=np.int64))
-        must(n_children == len(self) - 1, "one tree of all nodes")
+        check_forest(self.first_child, self.last_child, np.zeros(1, np.int32))
 
     def __len__(self) -> int:
         return len(self.label)
@@ -79,13 +77,21 @@ class TreeNodes:
         return is_degenerate(self.n_labels, self.height)
 
 
-def check_forest(first_child: Ints, last_child: Ints) -> None:
-    """Refuse saved nodes that are not trees: the children of a node come after it and after those of earlier nodes."""
+def check_forest(first_child: Ints, last_child: Ints, roots: Ints) -> None:
+    """Refuse saved nodes that are not trees, one after the other.
+
+    A tree begins with its root. The children of a node come after it, and after those of earlier nodes.
+    """
+    n_trees, n_nodes = len(roots), len(first_child)
+    must(n_trees > 0 and roots[0] == 0 and (roots[1:] > roots[:-1]).all(), "trees that begin with their roots")
     parents = np.flatnonzero(last_child != first_child)
     first, last = first_child[parents], last_child[parents]
-    must((first < last).all() and (last <= len(first_child)).all(), "nodes with children from first to last")
+    must((first < last).all(), "nodes with children from first to last")
     must((first > parents).all(), "children with larger numbers than their parents")
     must((first[1:] >= last[:-1]).all(), "children of one parent each, in the order of the parents")
+    ends = np.append(roots[1:], n_nodes)[np.searchsorted(roots, parents, side="right") - 1]  # of the parent's tree
+    must((last <= ends).all(), "children in the tree of their parents")
+    must(int((last - first).sum(dtype=np.int64)) == n_nodes - n_trees, "nodes that have a parent, but for the roots")
 
 
 def balance(n_labels: int, height: int) -> float:

@@ -104,7 +104,7 @@ class LabelTree(Model):
 
     def check_state(self) -> None:
         """The children form trees, and the search relies on the order of a feature's nodes."""
-        check_forest(self.first_child_, self.last_child_)
+        check_forest(self.first_child_, self.last_child_, self.roots_)
         must(are_sorted_spans(self.nodes_, self.starts_), "the nodes of each feature in order")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:

@@ -46,10 +46,10 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     """Predict in every way."""
     inputs = documents_of(tagger)
     for k in (1, 5, 1000):
-        check_answer(tagger, attempts(tagger.predict_topk, inputs, k), k)
-    check_answer(tagger, attempts(tagger.predict_topk, inputs, 3, consistent=True), 3)
+        check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, k), k)
+    check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, consistent=True), 3)
     if isinstance(tagger.model, Calibrated):
-        check_answer(tagger, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
+        check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
     if tagger.ready_made:
         attempts(lambda: list(tagger.tag_stream(ROWS, 3)))
@@ -62,7 +62,7 @@ def documents_of(tagger: Tagger):  # noqa: ANN201 - texts or a matrix
     return _given.X[[0, 1, 2, 3]] if tagger.ready_made else TEXTS
 
 
-def check_answer(tagger: Tagger, top: TopK | None, k: int) -> None:
+def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -> None:
     """Refuse an answer that is of the wrong shape, names no label, or would be printed as no JSON."""
     if top is None:
         return
@@ -71,7 +71,7 @@ def check_answer(tagger: Tagger, top: TopK | None, k: int) -> None:
         raise BadAnswerError(f"the answer must have shape {(n, k)}, but has {top.labels.shape} and {top.scores.shape}")
     if not ((top.labels >= -1) & (top.labels < len(tagger.labels_))).all():
         raise BadAnswerError(f"labels must be -1 to {len(tagger.labels_) - 1}, but are {np.unique(top.labels)[:9]}")
-    for tags in tagger.named(top):
+    for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
         json.loads(json.dumps(as_objects(tags), ensure_ascii=False), parse_constant=_refuse_constant)

@@ -39,6 +39,7 @@ from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_s
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.models.secseq.config import DecoderConfig
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, real
@@ -47,7 +48,6 @@ from labelspace.types import Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch
     from labelspace.labels.tree import TreeNodes
-    from labelspace.models.secseq.config import DecoderConfig
     from labelspace.models.secseq.decoding import LabelDecoder
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
