@@ -141,6 +141,10 @@ def test_a_warning_is_one_line(run, monkeypatch):
     assert (err.count("\n"), control_characters(err)) == (2, [])
 
 
+def no_thread(thread):
+    raise RuntimeError("can't start new thread")
+
+
 def test_limits_that_libraries_do_not_survive_are_one_line(run, monkeypatch):
     monkeypatch.setattr(limits, "memory_limit", lambda: 7 * 10**8)
     code, _, err = run("methods")
@@ -151,13 +155,9 @@ def test_limits_that_libraries_do_not_survive_are_one_line(run, monkeypatch):
     )
     monkeypatch.setattr(limits, "memory_limit", lambda: None)
     monkeypatch.setattr(limits, "extra_threads", lambda: 3)
-    monkeypatch.setattr("threading.Thread.start", lambda thread: 1 / 0 if thread.daemon is None else _no_thread())
+    monkeypatch.setattr("threading.Thread.start", no_thread)
     code, _, err = run("methods")
     assert (code, "must be able to start 3 threads, but is not; raise the limit" in err) == (1, True)
-
-
-def _no_thread():
-    raise RuntimeError("can't start new thread")
 
 
 def test_threads_are_counted_by_the_settings(monkeypatch):

@@ -1,10 +1,9 @@
 """The command line: parses options, calls the library and prints."""
 
-import os
 import sys
 import traceback
 
-from labelspace.cli.exit_codes import DEBUG, INTERRUPTED, fail, failure
+from labelspace.cli.exit_codes import INTERRUPTED, fail, failure, is_debugging
 from labelspace.cli.streams import discard_unwritable, prepare_streams
 
 
@@ -19,7 +18,7 @@ def main() -> None:
             raise KeyboardInterrupt
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        if os.environ.get(DEBUG):
+        if is_debugging():
             traceback.print_exc()
         discard_unwritable()
         message, code = failure(error)

@@ -1,6 +1,7 @@
 """Failed commands: one line on stderr, and an exit code."""
 
 import errno
+import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
@@ -15,6 +16,11 @@ OUT_OF_MEMORY = (
     "the data must fit into memory, but it ran out; use fewer features (--set features.max_features=100000), "
     "or a smaller model"
 )
+
+
+def is_debugging() -> bool:
+    """Whether tracebacks are asked for."""
+    return os.environ.get(DEBUG) == "1"
 
 
 def fail(message: str, code: int) -> NoReturn:

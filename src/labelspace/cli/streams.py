@@ -6,7 +6,7 @@ import signal
 import sys
 import warnings
 
-from labelspace.cli.exit_codes import DEBUG, fail, print_error
+from labelspace.cli.exit_codes import fail, is_debugging, print_error
 
 
 def prepare_streams() -> None:
@@ -25,7 +25,7 @@ def prepare_streams() -> None:
         fail("stdout must be open, but is closed; write it to a file, or to /dev/null", 1)
     if hasattr(signal, "SIGPIPE"):  # end quietly where the output pipe is closed, as with `| head`
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    if not os.environ.get(DEBUG):
+    if not is_debugging():
         warnings.showwarning = lambda message, *where, **options: print_error(f"warning: {message}")
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 VARIABLE = "NUMBA_CACHE_DIR"
@@ -50,7 +51,8 @@ def private_folder(path: str) -> str | None:
     try:
         for folder in reversed((target, *target.parents)):
             if not os.path.lexists(folder):
-                folder.mkdir(mode=0o700)
+                with suppress(FileExistsError):  # by another process that starts at the same time
+                    folder.mkdir(mode=0o700)
             if folder != target and _can_be_swapped(os.lstat(folder)):
                 return None
         found = os.lstat(target)
