@@ -115,6 +115,18 @@ def test_every_error_is_one_line(run, monkeypatch, error, line, code):
     assert not control_characters(err)
 
 
+@pytest.mark.parametrize("error", [KeyError("weights"), IndexError("9"), TypeError("str"), RuntimeError("shape")])
+def test_a_strange_model_is_one_line(run, files, monkeypatch, error):
+    def broken(*args, **options):
+        raise error
+
+    monkeypatch.setattr(Tagger, "predict_topk", broken)
+    code, out, err = run("predict", "model", "common")
+    assert_one_line(code, err)
+    assert (code, out) == (2, "")
+    assert f"model cannot be used ({type(error).__name__}: " in err
+
+
 def test_the_traceback_is_shown_on_request(run, monkeypatch):
     monkeypatch.setattr("labelspace.models.registry.method", lambda name: 1 / 0)
     monkeypatch.setenv("LABELSPACE_DEBUG", "1")

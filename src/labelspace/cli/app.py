@@ -6,6 +6,7 @@ import typer
 
 from labelspace.cli import compare, data, demo, evaluate, inspect, predict, train
 from labelspace.cli.limits import check_limits
+from labelspace.cli.strange_models import of_model
 
 app = typer.Typer(
     name="labelspace",
@@ -40,12 +41,12 @@ def options(
 
 
 app.command()(train.train)
-app.command()(evaluate.evaluate)
-app.command()(predict.predict)
+app.command()(of_model(evaluate.evaluate))
+app.command()(of_model(predict.predict))
 app.command()(compare.compare)
-app.command("map")(inspect.draw_map)
-app.command("tree")(inspect.show_tree)
-app.command("codes")(inspect.show_codes)
+app.command("map")(of_model(inspect.draw_map))
+app.command("tree")(of_model(inspect.show_tree))
+app.command("codes")(of_model(inspect.show_codes))
 app.command()(inspect.methods)
 app.command()(demo.demo)
 data_app.command()(data.stats)

@@ -37,6 +37,12 @@ def print_error(message: str) -> None:
 
 def failure(error: BaseException) -> tuple[str, int]:
     """The line and the exit code of an error; the line is empty where there is nothing to say."""
+    report = f"please report it, with what {DEBUG}=1 in the environment prints"
+    return foreseen(error) or (f"internal error: {described(error)}; {report}", 1)
+
+
+def foreseen(error: BaseException) -> tuple[str, int] | None:
+    """The line and the exit code of an error of the input or of the machine; None for any other."""
     if isinstance(error, LabelspaceError):
         return str(error), 2
     if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
@@ -53,10 +59,12 @@ def failure(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ImportError) or "shared object" in str(error):
         needed = "the installed packages must load, but one does not"
         return f"{needed} ({_reason(_first_cause(error))}); free some memory, or install labelspace again", 1
-    if isinstance(error, OSError):
-        return _failed_file(error)
-    what = f"{type(error).__name__}: {_reason(error)}"
-    return f"internal error: {what}; please report it, with what {DEBUG}=1 in the environment prints", 1
+    return _failed_file(error) if isinstance(error, OSError) else None
+
+
+def described(error: BaseException) -> str:
+    """Type and message of an error."""
+    return f"{type(error).__name__}: {_reason(error)}"
 
 
 def _usage(error: object) -> tuple[str, int]:
