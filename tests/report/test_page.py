@@ -53,6 +53,16 @@ def test_the_page_is_well_formed_and_draws_every_method():
     assert "http" not in page.replace("http-equiv", ""), "opens offline"
 
 
+def test_names_and_errors_are_text_and_no_markup():
+    evil = "</td><script>alert('1')</script>\"><img src=x onerror=alert(1)>"
+    rows = [{**GOOD, "method": evil}, {"method": evil, "error": evil}]
+    page = comparison_page({**SIZES, "data": evil, "test": evil, "rows": rows})
+    seen = outline(page)
+    assert "script" not in seen
+    assert "img" not in seen
+    assert "&lt;script&gt;" in page
+
+
 def test_the_best_of_each_column_is_marked():
     page = comparison_page({**SIZES, "rows": [GOOD, POOR]})
     assert "<td class=best>90.00</td>" in page

@@ -1,5 +1,6 @@
 import io
 import sys
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
@@ -88,15 +89,22 @@ def test_quiet_is_quiet(clock, lines):
     assert lines() == []
 
 
-def test_a_bar_shows_the_rate_within_80_columns(clock, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
+
+def as_terminal(monkeypatch):
+    """Make stderr a terminal; pytest sets its own after the fixtures."""
     file = Terminal()
     monkeypatch.setattr(sys, "stderr", file)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
+    return file
+
+
+def test_a_bar_shows_the_rate_within_80_columns(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
     with StepProgress() as report:
         for done in (0, 4_000_000, 0, 2_000_000):  # the step jumps back
             report("tokens", done, 4_000_000)
@@ -104,5 +112,24 @@ def test_a_bar_shows_the_rate_within_80_columns(clock, monkeypatch):
         (task,) = report._bars.tasks
         assert (task.completed, task.finished) == (2_000_000, False)
         report._bars.refresh()
-    assert "2000000/4000000" in file.getvalue()
-    assert "50,000 per second" in file.getvalue()
+    assert "2000000/4000000" in terminal.getvalue()
+    assert "50,000 per second" in terminal.getvalue()
+
+
+def test_an_interrupted_bar_gives_the_cursor_back(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
+    with suppress(KeyboardInterrupt), StepProgress() as report:
+        report("tokens", 1, 10)
+        raise KeyboardInterrupt
+    shown = terminal.getvalue()
+    assert "\x1b[?25l" in shown, "a bar hides it"
+    assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
+
+
+def test_the_name_of_a_step_is_plain_text(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
+    with StepProgress() as report:
+        report("\x1b[2J[red]no\n", 1, 10)
+        report._bars.refresh()
+    assert "\\x1b[2J[red]no\\n" in terminal.getvalue()
+    assert "\x1b[2J" not in terminal.getvalue()

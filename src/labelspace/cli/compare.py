@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, Ks, OutputColumns, Seed, Set, source_name
-from labelspace.cli.console import console, print_json, progress
+from labelspace.cli.console import console, print_json, print_line, progress
 
 
 def compare(
@@ -48,7 +48,7 @@ def compare(
     else:
         console().print(compare_table(results))
         for row in failed:
-            print(f"{row['method']} failed: {row['error']}")
-        print(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
+            print_line(f"{row['method']} failed: {row['error']}")
+        print_line(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
     if len(failed) == len(results["rows"]):
         raise typer.Exit(2)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING
+
+from labelspace.report.terminal import json_text, printable
 
 if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from rich.console import Console
@@ -12,9 +13,15 @@ if TYPE_CHECKING:  # heavy imports are delayed, so that --help stays fast
     from labelspace.report.progress import StepProgress
 
 
+def print_line(text: str) -> None:
+    """Print one line on stdout; control characters in names are escaped."""
+    print(printable(text))
+
+
 def print_json(value: object) -> None:
-    """Print one JSON object on stdout."""
-    print(json.dumps(value, ensure_ascii=False))
+    """Print one JSON object on stdout, on one line."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+    print(json_text(value, ensure_ascii=not is_unicode))
 
 
 def console() -> Console:

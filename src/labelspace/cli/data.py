@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns
-from labelspace.cli.console import console, print_json
+from labelspace.cli.console import console, print_json, print_line
 
 
 def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = None, as_json: Json = False) -> None:
@@ -47,4 +47,4 @@ def convert(
     from labelspace.features import Tfidf
 
     for path, written in conversion.convert(source, target, Tfidf(), to, parse_columns(inputs, outputs)).items():
-        print(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")
+        print_line(f"{path}: {len(written):,} documents, {len(written.labels):,} labels")

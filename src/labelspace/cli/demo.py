@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from labelspace.cli.arguments import Seed
-from labelspace.cli.console import console, progress
+from labelspace.cli.console import console, print_line, progress
 
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
@@ -39,7 +39,7 @@ def demo(
     with progress() as report, experiment.timed() as taken:
         tagger = recipe.tagger().fit_dataset(train_set, progress=report)
     tagger.save(out)
-    print(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
+    print_line(f"   {taken.wall:.1f} s ({taken.cpu:.1f} CPU s); saved to {out} ({experiment.megabytes(out):.1f} MB)")
     print("3. evaluation on wordings that were held out")
     figures = {**experiment.evaluate(tagger, test_set), "model_mb": experiment.megabytes(out)}
     console().print(figures_report(figures))
@@ -50,6 +50,6 @@ def demo(
     by_path = os.sep in sys.argv[0] and not sys.argv[0].endswith("__main__.py")
     command = os.path.relpath(sys.argv[0]) if by_path else "labelspace"
     print("Next, try:")
-    print(f'  {command} predict {out} "fracture of the left thumb"')
-    print(f"  {command} methods")
-    print(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")
+    print_line(f'  {command} predict {out} "fracture of the left thumb"')
+    print_line(f"  {command} methods")
+    print_line(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")

@@ -1,22 +1,98 @@
 """Failed commands: one line on stderr, and an exit code."""
 
+import errno
+import os
 import sys
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import NoReturn
 
-import typer
+from labelspace.errors import LabelspaceError
+from labelspace.report.terminal import printable
 
 INTERRUPTED = 130  # the exit code after Ctrl-C
-UsageError: Any = typer.BadParameter.__mro__[1]
-"""The exception of the option parser; typer has its own copy of click, so take it from a public class of typer."""
+DEBUG = "LABELSPACE_DEBUG"
+MAX_REASON = 300  # characters; libraries explain at length
+OUT_OF_MEMORY = (
+    "the data must fit into memory, but it ran out; use fewer features (--set features.max_features=100000), "
+    "or a smaller model"
+)
 
 
-def usage_line(error: Any) -> str:  # noqa: ANN401 - the option parser's own type
-    """An error of the option parser as one line with a remedy."""
-    command = error.ctx.command_path if error.ctx is not None else "labelspace"
-    return f"{error.format_message().rstrip('.')}; see: {command} --help"
+def is_debugging() -> bool:
+    """Whether tracebacks are asked for."""
+    return os.environ.get(DEBUG) == "1"
 
 
 def fail(message: str, code: int) -> NoReturn:
     """Exit with one line on stderr."""
-    print("error: " + " ".join(message.split()), file=sys.stderr)
+    print_error(f"error: {message}")
     sys.exit(code)
+
+
+def print_error(message: str) -> None:
+    """Print one line on stderr, if that can be written."""
+    with suppress(OSError):
+        print(printable(" ".join(message.split())), file=sys.stderr, flush=True)
+
+
+def failure(error: BaseException) -> tuple[str, int]:
+    """The line and the exit code of an error; the line is empty where there is nothing to say."""
+    report = f"please report it, with what {DEBUG}=1 in the environment prints"
+    return foreseen(error) or (f"internal error: {described(error)}; {report}", 1)
+
+
+def foreseen(error: BaseException) -> tuple[str, int] | None:
+    """The line and the exit code of an error of the input or of the machine; None for any other."""
+    if isinstance(error, LabelspaceError):
+        return str(error), 2
+    if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
+        return _usage(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted; no model was saved", INTERRUPTED
+    if isinstance(error, MemoryError):
+        return OUT_OF_MEMORY, 1
+    if isinstance(error, RecursionError):
+        levels = f"less than {sys.getrecursionlimit():,} levels"
+        return f"what is read must be nested {levels} deep, but is nested deeper; check the file", 2
+    if isinstance(error, UnicodeError):
+        return f"text must be valid Unicode, but is not ({_reason(error)}); replace the invalid characters", 2
+    if isinstance(error, ImportError) or "shared object" in str(error):
+        needed = "the installed packages must load, but one does not"
+        return f"{needed} ({_reason(_first_cause(error))}); free some memory, or install labelspace again", 1
+    return _failed_file(error) if isinstance(error, OSError) else None
+
+
+def described(error: BaseException) -> str:
+    """Type and message of an error."""
+    return f"{type(error).__name__}: {_reason(error)}"
+
+
+def _usage(error: object) -> tuple[str, int]:
+    message = error.format_message()  # type: ignore[attr-defined]
+    if not message:  # no command was given, and the help was printed
+        return "", 0
+    context = getattr(error, "ctx", None)
+    command = "labelspace" if context is None else context.command_path
+    return f"{message.rstrip('.')}; see: {command} --help", 2
+
+
+def _failed_file(error: OSError) -> tuple[str, int]:
+    if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+        return "", 1
+    if error.errno == errno.ENOMEM:
+        return OUT_OF_MEMORY, 1
+    reason = error.strerror or _reason(error)
+    if error.filename is None:
+        return f"files and the output must be readable and writable, but one is not ({reason}); check the disk", 1
+    return f"files must be readable and folders writable, but {error.filename} is not ({reason}); check it", 2
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _reason(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"

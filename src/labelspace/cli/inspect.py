@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from labelspace.cli.arguments import Json, ModelPath
-from labelspace.cli.console import console, print_json
+from labelspace.cli.console import console, print_json, print_line
+from labelspace.report.terminal import printable
 
 
 def draw_map(
@@ -30,7 +31,7 @@ def draw_map(
         print_json(summary)
         return
     correlation = "undefined" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
-    print(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")
+    print_line(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")
 
 
 def show_tree(
@@ -64,7 +65,7 @@ def show_tree(
         print_json({"trees": summaries})
     elif out is not None:
         for line in headings:
-            print(f"{out}: {line}")
+            print(f"{printable(str(out))}: {line}")
     else:
         print(forest(trees, labels, form, depth, headings).removesuffix("\n"))
 
@@ -112,7 +113,7 @@ def show_codes(
         print_json({"codes": [{**summaries[i], **listed[i]} for i in selected]})
     elif out is not None:
         for line in headings.values():
-            print(f"{out}: {line}")
+            print(f"{printable(str(out))}: {line}")
     else:
         print("\n\n".join(f"{headings[i]}\n{codes_text(sets[i], labels, digits, limit)}" for i in selected))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -64,8 +62,7 @@ def predict_stream(tagger: Tagger, file: str, k: int, min_probability: float | N
 
     records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
     for record, tags in tagger.tag_stream(records, k, min_probability, consistent, file):
-        sys.stdout.write(json.dumps({"id": record.id, "labels": as_objects(tags)}, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+        print_json({"id": record.id, "labels": as_objects(tags)})
 
 
 def as_objects(tags: Tags) -> list[dict[str, Any]]:

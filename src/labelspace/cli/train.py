@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
-from labelspace.cli.console import print_json, progress
+from labelspace.cli.console import print_json, print_line, progress
 
 
 def train(
@@ -68,4 +68,4 @@ def train(
             shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
-    print(f"saved: {out} ({size:.1f} MB)")
+    print_line(f"saved: {out} ({size:.1f} MB)")

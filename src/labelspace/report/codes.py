@@ -7,7 +7,8 @@ import numpy as np
 
 from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.report.tree import counted, printable, shortened
+from labelspace.report.terminal import printable
+from labelspace.report.tree import counted, shortened
 from labelspace.types import LabelSpace
 
 MAX_NAMES = 5  # labels shown of a code that several share

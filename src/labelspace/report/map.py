@@ -4,7 +4,6 @@ The folder ``disk`` has the page, its style and its scripts, which are joined. L
 the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the boundary.
 """
 
-import json
 from html import escape
 from importlib.resources import files
 from math import isnan
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.labels.rank_correlation import spearman
+from labelspace.report.terminal import json_text
 from labelspace.types import Bools, Doubles, LabelSpace
 
 # In order of dependence.
@@ -39,7 +39,7 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
         "summary": escape(_summary(labels, drawn, table.shape[1])),
         "correlation": escape(_correlation_text(norm_against_frequency(table, labels))),
         # Safe in a script element: only ``<`` could end it.
-        "data": json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": json_text(data, separators=(",", ":")).replace("<", "\\u003c"),
         "style": _part("page.css"),
         "script": "\n".join(_part(f"{name}.js") for name in SCRIPTS),
     }

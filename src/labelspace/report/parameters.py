@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from labelspace.estimator import Estimator
 from labelspace.models.base import Model
 from labelspace.models.registry import method
-from labelspace.report.tables import plain_table
+from labelspace.report.tables import add_row, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,7 +31,7 @@ def parameters_table(estimator: type[Estimator]) -> Table:
     """Name, default, constraint and meaning of every parameter."""
     table = plain_table("parameter", "default", "must be", "meaning", left=4)
     for key, p in estimator.params.items():
-        table.add_row(key, shown(p.default), p.constraint.text, p.meaning)
+        add_row(table, key, shown(p.default), p.constraint.text, p.meaning)
     return table
 
 

@@ -5,6 +5,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Self
 
+from labelspace.report.terminal import printable
+
 LINE_INTERVAL = 10.0  # seconds between two lines of a step where there is no terminal
 BAR_WIDTH = 24  # characters; with the text beside it, it fits into 80 columns
 
@@ -48,8 +50,8 @@ class StepProgress:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (
-                TextColumn("{task.description}"), BarColumn(BAR_WIDTH), MofNCompleteColumn(), TimeElapsedColumn(),
-                TextColumn("{task.fields[rate]}"),
+                TextColumn("{task.description}", markup=False), BarColumn(BAR_WIDTH), MofNCompleteColumn(),
+                TimeElapsedColumn(), TextColumn("{task.fields[rate]}"),
             )  # fmt: skip
             self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
             self._bars.start()
@@ -63,7 +65,7 @@ class StepProgress:
         """Show the progress of a step."""
         if self.quiet:
             return
-        now = time.monotonic()
+        step, now = printable(step), time.monotonic()
         state = self._states.get(step)
         restarts = state is None or done < state.done or total != state.total
         if state is None or restarts:

@@ -5,10 +5,10 @@ from typing import Any
 
 from rich import box
 from rich.console import Group
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from labelspace.report.terminal import printable
 from labelspace.types import Dataset, LabelSpace
 
 COSTS = {
@@ -24,20 +24,30 @@ def plain_table(*columns: str, left: int = 1) -> Table:
     """An empty table; the first ``left`` columns are aligned left, the others right."""
     table = Table(box=box.SIMPLE_HEAD)
     for index, column in enumerate(columns):
-        table.add_column(column, justify="left" if index < left else "right", overflow="fold")
+        table.add_column(plain(column), justify="left" if index < left else "right", overflow="fold")
     return table
+
+
+def plain(text: str, style: str = "") -> Text:
+    """A cell or a line with this text, of which rich and the terminal obey nothing."""
+    return Text.assemble((printable(text), style))
+
+
+def add_row(table: Table, *cells: str) -> None:
+    """Add a row of plain cells."""
+    table.add_row(*map(plain, cells))
 
 
 def titled(title: str, table: Table) -> Group:
     """The table below a title, which rich would wrap to the width of the table."""
-    return Group(Text(title, style="bold"), table)
+    return Group(plain(title, "bold"), table)
 
 
 def methods_table(methods: Mapping[str, Any], default: str) -> Table:
     """Name, paper and when to choose it, of every method."""
     table = plain_table("method", "what it is", "choose it when", left=3)
     for name, cls in methods.items():
-        table.add_row(f"{name} (default)" if name == default else name, escape(cls.title), escape(cls.choose_when))
+        add_row(table, f"{name} (default)" if name == default else name, cls.title, cls.choose_when)
     return table
 
 
@@ -47,7 +57,7 @@ def figures_table(figures: Mapping[str, Any]) -> Group:
     ks = sorted({k for _, k in cells}, key=int)
     table = plain_table("%", *(f"@{k}" for k in ks))
     for metric in dict.fromkeys(name for name, _ in cells):
-        table.add_row(metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
+        add_row(table, metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
     skipped = figures["n_without_labels"]
     left_out = f", {skipped:,} without labels left out" if skipped else ""
     return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
@@ -71,7 +81,7 @@ def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: M
     table = plain_table("", *columns.values())
     for group, values in groups.items():
         undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
-        table.add_row(group, *("" if column in undefined else _cell(values[column]) for column in columns))
+        add_row(table, group, *("" if column in undefined else _cell(values[column]) for column in columns))
     return titled(title, table)
 
 
@@ -111,11 +121,10 @@ def compare_table(results: Mapping[str, Any]) -> Group:
         best[key] = max(values) if "@" in key else min(values)
     for row in rows:
         if "error" in row:
-            table.add_row(row["method"], "[red]failed, see below[/red]")
+            table.add_row(plain(row["method"]), plain("failed, see below", "red"))
             continue
-        cells = [_cell(row[key]) for key in columns]
-        marked = [f"[bold]{c}[/bold]" if row[k] == best[k] else c for k, c in zip(columns, cells, strict=True)]
-        table.add_row(row["method"], *marked)
+        cells = (plain(_cell(row[key]), "bold" if row[key] == best[key] else "") for key in columns)
+        table.add_row(plain(row["method"]), *cells)
     sizes = f"{results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
     return titled(f"{results['data']}: {sizes}", table)
 
@@ -136,9 +145,9 @@ def tags_table(
     table = plain_table("label", *(["synonym"] if with_synonyms else []), "score", left=1 + with_synonyms)
     for label, score, synonym in zip(labels, scores, synonyms, strict=True):
         if label >= 0:
-            table.add_row(escape(space.names[label]), *([escape(synonym)] if with_synonyms else []), f"{score:.3f}")
+            add_row(table, space.names[label], *([synonym] if with_synonyms else []), f"{score:.3f}")
     if not table.rows:
-        table.add_row(f"(none: {no_tags})")
+        add_row(table, f"(none: {no_tags})")
     return titled(_short(text, 100), table)
 
 
@@ -153,7 +162,7 @@ def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
     parts = list(stats["parts"])
     table = plain_table("", *parts)
     for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
-        table.add_row(key.replace(" a ", " per "), *(_cell(stats["parts"][part].get(key, "")) for part in parts))
+        add_row(table, key.replace(" a ", " per "), *(_cell(stats["parts"][part].get(key, "")) for part in parts))
     return titled(name, table)
 
 

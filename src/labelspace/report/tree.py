@@ -3,8 +3,6 @@
 Nothing here is recursive: a degenerate tree may be as deep as it has labels.
 """
 
-import json
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from labelspace.labels.tree import TreeNodes
+from labelspace.report.terminal import json_text, printable
 from labelspace.types import LabelSpace
 
 MAX_CHILDREN = 20  # drawn per node
@@ -21,7 +20,6 @@ MAX_NAME_LENGTH = 80
 INDENT = {"": "", "├─ ": "│  ", "└─ ": "   "}  # indentation below each kind of branch
 FOLDED = "⋯  "  # replaces indentation beyond MAX_INDENT
 NEWICK_SYNTAX = set("()[]':;,_\"")  # an unquoted underscore would be read as a blank
-JOINERS = "\u200c\u200d"  # zero-width, but part of the spelling in some scripts
 
 
 def tree_summary(nodes: TreeNodes) -> dict[str, Any]:
@@ -64,7 +62,7 @@ def heading(summary: Mapping[str, Any], index: int, n_trees: int, remedy: str) -
 def forest(trees: Sequence[TreeNodes], labels: LabelSpace, form: str, depth: int, heads: Sequence[str]) -> str:
     """Several trees in one file: text with headings, newick with one line per tree, or a JSON list."""
     if form == "json":
-        return json.dumps([tree_json(nodes, labels) for nodes in trees], ensure_ascii=False) + "\n"
+        return json_text([tree_json(nodes, labels) for nodes in trees]) + "\n"
     if form == "newick":
         return "".join(tree_newick(nodes, labels) + "\n" for nodes in trees)
     return "\n".join(f"{head}\n{tree_text(nodes, labels, depth)}\n" for head, nodes in zip(heads, trees, strict=True))
@@ -154,17 +152,6 @@ def most_frequent(nodes: TreeNodes, labels: LabelSpace, n: int) -> list[list[int
     return frequent
 
 
-def printable(name: str) -> str:
-    r"""The name on one line: control characters are escaped.
-
-    >>> print(printable("two\nlines"))
-    two\nlines
-    """
-    if name.isprintable():
-        return name
-    return "".join(c if _is_plain(c) else c.encode("unicode_escape").decode() for c in name)
-
-
 def shortened(name: str) -> str:
     """The name, cut at ``MAX_NAME_LENGTH``."""
     return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"
@@ -231,7 +218,3 @@ class _TreeDrawing:
 def _quoted(name: str) -> str:
     bare = name and not NEWICK_SYNTAX.intersection(name) and not any(c.isspace() for c in name)
     return name if bare else "'" + name.replace("'", "''") + "'"
-
-
-def _is_plain(char: str) -> bool:
-    return char.isprintable() or char in JOINERS or unicodedata.category(char) == "Zs"

@@ -1,0 +1,53 @@
+"""The commands, in the order in which ``--help`` lists them."""
+
+from typing import Annotated
+
+import typer
+
+from labelspace.cli import compare, data, demo, evaluate, inspect, predict, train
+from labelspace.cli.limits import check_limits
+from labelspace.cli.strange_models import of_model
+
+app = typer.Typer(
+    name="labelspace",
+    help="Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU.",
+    epilog="In the environment, LABELSPACE_THREADS=N limits the threads, and LABELSPACE_DEBUG=1 shows tracebacks.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+data_app = typer.Typer(name="data", help="Show statistics of data sets, and convert them.", no_args_is_help=True)
+app.add_typer(data_app)
+
+
+def show_version(requested: bool) -> None:
+    """Print the version and exit."""
+    if requested:
+        from labelspace.version import __version__
+
+        print(f"labelspace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU."""
+    check_limits()
+
+
+app.command()(train.train)
+app.command()(of_model(evaluate.evaluate))
+app.command()(of_model(predict.predict))
+app.command()(compare.compare)
+app.command("map")(of_model(inspect.draw_map))
+app.command("tree")(of_model(inspect.show_tree))
+app.command("codes")(of_model(inspect.show_codes))
+app.command()(inspect.methods)
+app.command()(demo.demo)
+data_app.command()(data.stats)
+data_app.command()(data.convert)

@@ -1,0 +1,115 @@
+"""A folder for compiled kernels that no other user can write to.
+
+numba reads its cache with pickle, so whoever writes a file there runs code in this process.
+"""
+
+import atexit
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+VARIABLE = "NUMBA_CACHE_DIR"
+NAME = "labelspace-kernels"
+OPEN = stat.S_IWGRP | stat.S_IWOTH  # others than the owner may write
+
+
+def set_cache_folder(package: Path) -> None:
+    """Let numba cache the kernels of ``package`` in a private folder.
+
+    The folder is ``NUMBA_CACHE_DIR``, or beside the sources, or in the user's cache, or one for temporary files: the
+    first that is writable for this user and for no other.
+    """
+    if not hasattr(os, "geteuid"):  # Windows: folders of a user are private
+        return
+    given = sys.modules["numba"].config.CACHE_DIR if "numba" in sys.modules else os.environ.get(VARIABLE)
+    if given:
+        folder = private_folder(given)
+        if folder is None:
+            warnings.warn(
+                f"{VARIABLE} must be a folder that only its owner can write to, below folders that no other user can "
+                f"rename, but {given!r} is not; kernels are compiled into another folder (chmod 700, or choose one)",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    elif beside_sources_is_safe(package) and is_writable(package / "__pycache__"):
+        return  # numba's own choice
+    else:
+        folder = None
+    _use(folder or next(filter(None, map(private_folder, _user_folders())), None) or _fresh_folder())
+
+
+def private_folder(path: str) -> str | None:
+    """The real path of the folder, made where it is missing; None where another user could put a file there."""
+    above, name = os.path.split(os.path.abspath(path))
+    target = Path(os.path.realpath(above), name)  # without links that could be changed later
+    try:
+        for folder in reversed((target, *target.parents)):
+            if not os.path.lexists(folder):
+                with suppress(FileExistsError):  # by another process that starts at the same time
+                    folder.mkdir(mode=0o700)
+            if folder != target and _can_be_swapped(os.lstat(folder)):
+                return None
+        found = os.lstat(target)
+    except OSError:
+        return None
+    is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & OPEN
+    return str(target) if is_private and is_writable(target) else None
+
+
+def beside_sources_is_safe(package: Path) -> bool:
+    """Whether only those who can change the sources can write to their ``__pycache__``."""
+    try:
+        sources, cache = os.lstat(package), os.lstat(package / "__pycache__")
+    except OSError:
+        return True  # it is missing, and made by this user
+    if not stat.S_ISDIR(cache.st_mode) or cache.st_uid not in (os.geteuid(), sources.st_uid, 0):
+        return False
+    same_group = cache.st_gid == sources.st_gid
+    also_open = sources.st_mode & (OPEN if same_group else stat.S_IWOTH) if not sources.st_mode & stat.S_ISVTX else 0
+    return not cache.st_mode & OPEN & ~also_open
+
+
+def is_writable(folder: str | Path) -> bool:
+    """Whether a file can be written to the folder, which is made where it is missing; numba decides by the same."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+def _can_be_swapped(parent: os.stat_result) -> bool:
+    """Whether another user can rename the folders in it; in a sticky one, such as /tmp, only owners can."""
+    is_sticky = parent.st_mode & stat.S_ISVTX
+    return parent.st_uid not in (os.geteuid(), 0) or bool(parent.st_mode & OPEN and not is_sticky)
+
+
+def _user_folders() -> Iterator[str]:
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if os.path.isabs(cache):
+        yield os.path.join(cache, NAME)
+    yield os.path.join(tempfile.gettempdir(), f"{NAME}-{os.geteuid()}")
+
+
+def _fresh_folder() -> str:
+    folder, owner = os.path.realpath(tempfile.mkdtemp(prefix=f"{NAME}-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # not in a forked process
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+def _use(folder: str) -> None:
+    os.environ[VARIABLE] = folder
+    if "numba" in sys.modules:  # numba has read its settings already
+        sys.modules["numba"].config.CACHE_DIR = folder
