@@ -16,7 +16,7 @@ from labelspace import store
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
-from labelspace.data.texts import check_texts, dataset_from_names
+from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
 from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features
@@ -83,8 +83,8 @@ class Tagger:
         for view in self.views(any_document):
             view.create().check_params()
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
-        """Learn from texts and, for each, the names of its labels."""
+    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]], progress: Progress | None = None) -> Self:
+        """Learn from texts and, for each, the names of its labels: lists, or columns such as ``df["title"]``."""
         return self.fit_dataset(dataset_from_names(texts, labels), progress=progress)
 
     def fit_dataset(
@@ -212,6 +212,8 @@ class Tagger:
         >>> [name for name, _ in tagger.tag("a rye bread", k=2, consistent=True)]
         ['food', 'food > bread']
         """
+        if not isinstance(text, (str, Mapping)):
+            raise DataError(f"text must be one text, but is of type {type(text).__name__}; use tag_batch for several")
         return self.tag_batch([text], k, min_probability, consistent)[0]
 
     def tag_batch(
@@ -322,7 +324,12 @@ class Tagger:
         is_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
         if sp.issparse(inputs) or isinstance(inputs, Views) or (isinstance(inputs, np.ndarray) and not is_texts):
             return inputs
-        texts = check_texts(row_texts(inputs, self.columns_))
+        if is_frame(inputs) and self.columns_ is not None:
+            inputs = frame_rows(inputs)
+        elif is_frame(inputs) and self.ready_made:
+            return np.asarray(inputs)
+        listed = to_list(inputs, "texts must be a sequence of texts", "use tag(text), or give [text]")
+        texts = check_texts(row_texts(listed, self.columns_))
         if self.features_ is None:
             raise DataError(
                 f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
