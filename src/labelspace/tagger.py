@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
@@ -21,13 +22,14 @@ from labelspace.errors import DataError, LabelspaceError, ModelError, NotFittedE
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
+from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
 from labelspace.models.base import Model
 from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
-from labelspace.models.checks import Inputs, check_k
+from labelspace.models.checks import Inputs, check_inputs, check_k
 from labelspace.models.registry import DEFAULT, create, load_model
-from labelspace.types import Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
 
 Tags = list[tuple[str, float]]
 Text = str | Mapping[str, Any]
@@ -36,6 +38,7 @@ Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
+DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -57,6 +60,7 @@ class Tagger:
     features_: ViewTransformer | None  # None once fitted on ready-made features
     labels_: LabelSpace
     columns_: Columns | None = None  # of the table that it learned from
+    documents_: DocumentSketch | None = None  # of the training documents; None where there were none
 
     def __init__(
         self,
@@ -115,6 +119,7 @@ class Tagger:
             label_features=self._label_features(train.labels), checkpoint=checkpoint,
         )  # fmt: skip
         self.labels_ = train.labels.counted(train.Y)
+        self.documents_ = DocumentSketch.of(self.inputs_of(train))
         return self
 
     def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
@@ -142,7 +147,7 @@ class Tagger:
         """
         require(self.model, ZeroShot).fit_labels(labels)
         self.features_ = _raw_text()
-        self.labels_, self.columns_ = self.model.labels_ or labels, None
+        self.labels_, self.columns_, self.documents_ = self.model.labels_ or labels, None, None
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:
@@ -272,6 +277,26 @@ class Tagger:
             return documents.inputs
         return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
+    def reads(self, inputs: Inputs | Sequence[Text]) -> Bools:
+        """Whether the tagger reads anything in each document: a word or a feature that it knows. Shape (n,).
+
+        Where it does not, and reads no names of labels either, the tags do not depend on the document.
+
+        >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
+        >>> tagger.reads(["a fish", "", "unheard of"]).tolist()
+        [True, False, False]
+        """
+        self._check_fitted()
+        views = check_inputs(self._inputs(inputs))
+        read = np.zeros(views.n, bool)
+        for name in views.tables:
+            table = views[name]
+            if sp.issparse(table):
+                read |= table.getnnz(axis=1) > 0
+            elif isinstance(table, np.ndarray):  # token ids, or vectors
+                read |= (table > UNKNOWN if table.dtype.kind == "i" else table != 0).any(axis=1)
+        return read
+
     def save(self, folder: str | Path) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
         self._check_fitted()
@@ -281,6 +306,8 @@ class Tagger:
         parts: dict[str, Stateful] = {"model": self.model}
         if self.features_ is not None:
             parts["features"] = self.features_
+        if self.documents_ is not None:
+            parts[DOCUMENTS] = self.documents_
         store.save(folder, about, parts, self.labels_)
 
     @classmethod
@@ -317,6 +344,8 @@ class Tagger:
             tagger.features_ = store.load_part(folder, manifest, "features", ViewTransformer, verify)
         elif list(model.widths_) == [TEXT.name]:  # saved without a tagger, by a model that reads texts itself
             tagger.features_ = _raw_text()
+        if DOCUMENTS in manifest:
+            tagger.documents_ = store.load_part(folder, manifest, DOCUMENTS, DocumentSketch, verify)
         return tagger
 
     def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:

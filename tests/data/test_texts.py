@@ -71,7 +71,7 @@ def test_columns_of_arrow():
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ("one text", r"is one str; give \[text\]"),
+        ("one text", r"is one str; give a list of texts: \[text\]"),
         (b"bytes", "is one bytes"),
         ({"title": "a"}, "is one dict"),
         (None, "is one NoneType"),

@@ -60,7 +60,7 @@ def to_list(given: Any, what: str, one: str) -> Sequence[Any]:  # noqa: ANN401 -
 
 def check_texts(texts: Iterable[str]) -> Sequence[str]:
     """The texts as a list; anything but texts is an error that names its row."""
-    listed = to_list(texts, "texts must be a sequence of texts", "give [text]")
+    listed = to_list(texts, "texts must be a sequence of texts", "give a list of texts: [text]")
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise DataError(

@@ -10,6 +10,7 @@ import numpy as np
 
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
+WARM_UP_ROWS = 64  # documents predicted before prediction is timed
 
 
 @dataclass
@@ -29,6 +30,12 @@ def timed() -> Iterator[Seconds]:
         yield taken
     finally:
         taken.wall, taken.cpu = time.perf_counter() - wall, time.process_time() - cpu
+
+
+def warm_up(predict: Callable[[Any], object], inputs: Any) -> None:  # noqa: ANN401 - texts or rows of features
+    """Predict a few documents, and one alone: a first prediction also compiles kernels and reads the model's files."""
+    for n in (WARM_UP_ROWS, 1):
+        predict(inputs[:n])
 
 
 def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dict[str, float]:  # noqa: ANN401 - texts or rows of features

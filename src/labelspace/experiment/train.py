@@ -31,6 +31,10 @@ class Recipe:
         params = {**({"random_state": self.seed} if seeded else {}), **self.params}
         return Tagger(create(self.method, **params), self.features, self.feature_params)
 
+    def check(self) -> None:
+        """Refuse an unknown method and unknown or invalid settings."""
+        self.tagger().check_params()
+
 
 def train(source: Source, recipe: Recipe, progress: Progress | None = None, checkpoint: Path | None = None) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
@@ -38,8 +42,8 @@ def train(source: Source, recipe: Recipe, progress: Progress | None = None, chec
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
     that is interrupted leaves what it needs to resume.
     """
+    recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
-    tagger.check_params()  # before the data are read: a typo should not cost minutes
     if checkpoint is not None:
         require(tagger.model, Checkpoints)
     if source.labels_only:

@@ -1,0 +1,60 @@
+"""Notes on stderr: what a user should know and would not see in the output."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from labelspace.types import Columns
+
+SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
+
+
+def note(message: str) -> None:
+    """Print one line on stderr."""
+    print(f"note: {message}", file=sys.stderr)
+
+
+def note_label_files(path: Path, columns: Columns | None = None) -> None:
+    """Say which label files are read with a data file, and which in its folder are not; a table has none."""
+    from labelspace.data.labels import label_files, own_file, unread_label_files
+
+    if columns is not None:
+        return
+    if files := label_files(path):
+        note(f"labels of {path.name} are those of {' and '.join(map(str, files))}")
+    for file in unread_label_files(path):
+        note(f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}")
+
+
+def note_figures(figures: Mapping[str, Any]) -> None:
+    """Say what figures of an evaluation do not mean."""
+    seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
+    if seen is not None and seen >= SEEN:
+        note(
+            f"about {seen:.0f} % of these documents were in the training data; "
+            "the figures say how well the model remembers, not how well it tags"
+        )
+    if unknown:
+        note(f"{unknown:,} of the {figures['n_labels']:,} labels are unknown to the model, and count as missed")
+
+
+def model_at(out: Path) -> str | None:
+    """What is known of the model in a folder, which a new one would replace; None where there is none."""
+    from labelspace import store
+    from labelspace.errors import ModelError
+
+    manifest = out / "model.json"
+    if not manifest.is_file():
+        return None
+    saved = f"saved {datetime.fromtimestamp(manifest.stat().st_mtime):%Y-%m-%d %H:%M}"
+    try:
+        about = store.read_manifest(out)
+        return f"{about['method']}, {about['model']['state']['n_labels_']['value']:,} labels, {saved}"
+    except (ModelError, LookupError, TypeError, ValueError):
+        return f"not readable, {saved}"
