@@ -286,6 +286,18 @@ def test_train_says_which_labels_are_read_and_which_model_is_replaced(run, texts
     assert "replace" not in run("train", texts, "--method", "popular", "--out", "new")[2]
 
 
+def test_train_says_what_the_documents_lack(run):
+    rows = ["bake bread,a", "grill fish,", ",b", 'bake fish,"a, b"', 'grill bread,"a, b"']
+    Path("few.csv").write_text("\n".join(["text,labels", *rows]) + "\n")
+    _, out, err = run("train", "few.csv", "--method", "neighbors", "--out", "m")
+    assert [line for line in err.splitlines() if line.startswith("note: ")] == [
+        "note: 1 of 5 training documents have no label",
+        "note: 1 of 5 training documents are empty",
+        "note: 1 of 3 labels contain ',', such as 'a, b'; each is one label: in CSV, labels are separated by |",
+    ]
+    assert run("train", "few.csv", "--method", "neighbors", "--out", "m", "--json")[2] == ""
+
+
 def test_evaluate_on_the_training_documents_says_so(run, texts, model):
     code, _, err = run("evaluate", model, texts / "train.jsonl.gz")
     assert code == 0
@@ -294,7 +306,7 @@ def test_evaluate_on_the_training_documents_says_so(run, texts, model):
     assert "training data" not in run("evaluate", model, texts)[2]
     Path("other.csv").write_text("text,labels\nw1 w2,unheard|label 1\n")
     assert (
-        "note: 1 of the 41 labels are unknown to the model, and count as missed"
+        "note: 1 labels of these documents are unknown to the model, and count as missed"
         in run("evaluate", model, "other.csv")[2]
     )
 
@@ -317,7 +329,7 @@ def test_predict_says_where_the_model_reads_nothing(run, data, model, features):
     Path("in.txt").write_text(f"{known}\n\n{known}\n")
     _, out, err = run("predict", model, "--input", "in.txt")
     assert ["note" in json.loads(line) for line in out.splitlines()] == [False, True, False]
-    assert err == "note: 1 of 3 documents: each is empty; their labels do not depend on them\n"
+    assert err == "note: 1 of 3 documents are empty; their labels do not depend on them\n"
     assert run("train", features, "--method", "one_vs_rest", "--out", "m")[0] == 0
     Path("rows.txt").write_text("2 600 40\n0 1:1\n0 \n")
     _, out, err = run("predict", "m", "--input", "rows.txt")

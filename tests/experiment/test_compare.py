@@ -1,12 +1,14 @@
 import csv
 import json
 
+import numba
 import pytest
 
 from labelspace import Tagger
 from labelspace.data.source import Source, open_source, read_dataset
 from labelspace.errors import ModelError, ParameterError
 from labelspace.experiment import Recipe, compare, evaluate, train
+from labelspace.experiment.timing import timed
 from labelspace.features import Tfidf
 
 
@@ -81,3 +83,15 @@ def test_compare_makes_each_view_once_whoever_asks_for_it(folder, tmp_path, monk
     rows = compare(open_source(folder), recipes, tmp_path / "out")["rows"]
     assert fitted == ["Tfidf(ngrams=1)"]
     assert rows[0]["features_seconds"] == rows[2]["features_seconds"] > 0
+
+
+def test_compiling_is_measured():
+    @numba.njit
+    def kernel(x):
+        return x + 1
+
+    with timed() as first:
+        kernel(1)
+    with timed() as second:
+        kernel(2)
+    assert first.wall >= first.compiling > 0 == second.compiling

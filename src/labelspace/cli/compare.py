@@ -28,8 +28,7 @@ def compare(
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
 
-    Prediction is timed after a warm-up; the training time of the first methods
-    includes compiling kernels where they have not been used on this machine.
+    Prediction is timed after a warm-up.
     """
     from labelspace import experiment
     from labelspace.cli.options import compared_recipes, parse_ks
@@ -59,6 +58,9 @@ def compare(
     else:
         console().print(compare_table(results))
         note_figures(next((row for row in results["rows"] if "error" not in row), {}))
+        compiled = [row["method"] for row in results["rows"] if row.get("compile_seconds")]
+        if compiled:
+            note(f"the training time of {', '.join(compiled)} includes compiling kernels, once on a machine; run again")
         for row in failed:
             print(f"{row['method']} failed: {row['error']}")
         print(f"saved to {out}: results.json, results.csv, report.html (plots), models/")

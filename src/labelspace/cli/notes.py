@@ -10,9 +10,10 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from collections.abc import Mapping
     from pathlib import Path
 
-    from labelspace.types import Columns
+    from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
+JOINED = 0.3  # of the label names with a comma: they may be lists of names
 
 
 def note(message: str) -> None:
@@ -32,6 +33,23 @@ def note_label_files(path: Path, columns: Columns | None = None) -> None:
         note(f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}")
 
 
+def note_documents(documents: Dataset) -> None:
+    """Say what training documents lack, and where names of labels look like lists of names."""
+    n, without = len(documents), int((documents.Y.getnnz(axis=1) == 0).sum())
+    if without:
+        note(f"{without:,} of {n:,} training documents have no label")
+    empty = sum(not text.strip() for text in documents.texts or ())
+    if empty:
+        note(f"{empty:,} of {n:,} training documents are empty")
+    for separator in (",", ";") if documents.columns is None else ():
+        joined = [name for name in documents.labels.names if separator in name]
+        if joined and len(joined) >= JOINED * len(documents.labels):
+            note(
+                f"{len(joined):,} of {len(documents.labels):,} labels contain {separator!r}, such as {joined[0]!r}; "
+                "each is one label: in CSV, labels are separated by |"
+            )
+
+
 def note_figures(figures: Mapping[str, Any]) -> None:
     """Say what figures of an evaluation do not mean."""
     seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
@@ -41,7 +59,7 @@ def note_figures(figures: Mapping[str, Any]) -> None:
             "the figures say how well the model remembers, not how well it tags"
         )
     if unknown:
-        note(f"{unknown:,} of the {figures['n_labels']:,} labels are unknown to the model, and count as missed")
+        note(f"{unknown:,} labels of these documents are unknown to the model, and count as missed")
 
 
 def model_at(out: Path) -> str | None:

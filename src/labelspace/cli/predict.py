@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help st
 
 EMPTY = "is empty"
 UNKNOWN = "has no word that the model knows"
+PLURAL = {EMPTY: "are empty", UNKNOWN: "have no word that the model knows"}
 
 
 def predict(
@@ -62,10 +63,10 @@ def predict(
         print_json({"results": [{"text": text, **answer(tags, problem)} for text, tags, problem in rows]})
         return
     for number, (text, problem) in enumerate(zip(texts, problems, strict=True), 1):
-        if problem is not None:
-            note(f"text {number} {problem}; its labels do not depend on it")
-        elif os.path.isfile(text):
+        if os.path.isfile(text):
             note(f"text {number} is the name of a file, and was tagged as a text; to tag the file: --input {text}")
+        elif problem is not None:
+            note(f"text {number} {problem}; its labels do not depend on it")
     reason = {}
     if min_probability is not None:
         reason["no_tags"] = f"no label has a probability of at least {min_probability:g}"
@@ -88,7 +89,7 @@ def predict_stream(
         n += 1
     sys.stdout.flush()
     for problem, count in problems.items() if not quiet else ():
-        note(f"{count:,} of {n:,} documents: each {problem}; their labels do not depend on them")
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels do not depend on them")
 
 
 class Unread:

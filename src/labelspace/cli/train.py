@@ -7,7 +7,7 @@ import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, progress
-from labelspace.cli.notes import model_at, note, note_label_files
+from labelspace.cli.notes import model_at, note, note_documents, note_label_files
 
 
 def train(
@@ -53,7 +53,7 @@ def train(
         if replaced is not None:
             note(f"replaces the model at {out} ({replaced})")
     with progress(quiet=as_json) as report, experiment.timed() as taken:
-        tagger = experiment.train(source, recipe, report, checkpoint)
+        tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
     tagger.save(out)
     size = experiment.megabytes(out)
     summary: dict[str, Any] = {

@@ -112,6 +112,7 @@ def _attempt(
         folder = model_folder(out, recipe)
         tagger.save(folder)
         row |= {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
+        row |= {"compile_seconds": round(taken.compiling, 3)}
         row |= {"features_seconds": round(made, 3), "model_mb": megabytes(folder), "model": str(folder)}
     except (LabelspaceError, MemoryError, ArithmeticError) as error:
         row["error"] = str(error) or type(error).__name__

@@ -1,6 +1,6 @@
 """Train: from a data source and a recipe to a fitted tagger. Fitting never sees the test documents."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,11 +36,17 @@ class Recipe:
         self.tagger().check_params()
 
 
-def train(source: Source, recipe: Recipe, progress: Progress | None = None, checkpoint: Path | None = None) -> Tagger:
+def train(
+    source: Source,
+    recipe: Recipe,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+    inspect: Callable[[Dataset], None] | None = None,
+) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
 
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
-    that is interrupted leaves what it needs to resume.
+    that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents.
     """
     recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
@@ -49,6 +55,8 @@ def train(source: Source, recipe: Recipe, progress: Progress | None = None, chec
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents = labeled(source)
+    if inspect is not None:
+        inspect(documents)
     return tagger.fit_dataset(documents, lambda: source.dev(documents.labels), progress, checkpoint)
 
 
