@@ -44,6 +44,14 @@ def test_a_full_sketch_estimates_the_share(monkeypatch):
     assert sketch.share(mixed) == pytest.approx(0.2, abs=0.05)
 
 
+def test_a_damaged_sketch_is_refused():
+    sketch = DocumentSketch.of(["a"])
+    sketch.check_state()
+    sketch.hashes_ = np.zeros(3)
+    with pytest.raises(ValueError, match="no hashes"):
+        sketch.check_state()
+
+
 def test_duplicates_take_one_place(monkeypatch):
     monkeypatch.setattr(document_sketch, "SIZE", 2)
     sketch = DocumentSketch.of(["a", "b"] * 10)

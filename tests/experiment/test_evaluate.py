@@ -111,7 +111,8 @@ def test_documents_seen_in_training_are_counted(data, tmp_path, ready_made):
     assert evaluate(tagger, test_set)["seen_in_training"] == 0
     assert evaluate(tagger, train_set.rows(range(600, 700)))["seen_in_training"] == 100
     tagger.documents_ = None  # a model of an earlier version
-    assert evaluate(tagger, train_set)["seen_in_training"] is None
+    tagger.save(tmp_path / "m")
+    assert evaluate(Tagger.load(tmp_path / "m"), train_set)["seen_in_training"] is None
 
 
 def test_labels_that_the_model_does_not_know_are_counted(data):

@@ -38,6 +38,12 @@ class DocumentSketch(Stateful):
         sketch.hashes_, sketch.complete_ = hashes[:SIZE], len(hashes) <= SIZE
         return sketch
 
+    def check_state(self) -> None:
+        """Refuse hashes that are none."""
+        hashes = self.hashes_
+        if hashes.ndim != 1 or hashes.dtype != np.uint64 or not (self.complete_ or len(hashes)):
+            raise ValueError("the sketch of the documents has no hashes")
+
     def share(self, documents: Any) -> float | None:  # noqa: ANN401 - texts, or a matrix of features
         """The share of these documents that is among those of the sketch; None where there is nothing to tell from."""
         hashes = document_hashes(documents)
