@@ -232,7 +232,7 @@ def test_path_names_are_a_hierarchy_and_others_are_none():
         "food > bread > rye",
     ]
     flat = Tagger("neighbors").fit(texts, [["rye"], ["rye"], ["fish"], ["fish"]])
-    with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv beside"):
+    with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv into"):
         flat.tag("rye bread", consistent=True)
 
 
@@ -279,6 +279,10 @@ def test_what_is_no_sequence_of_texts_is_refused_and_columns_are_understood(tmp_
                 one.predict_topk(given)
         with pytest.raises(DataError, match="text must be one text, but is of type list; use tag_batch"):
             one.tag(["fish"])
+        with pytest.raises(DataError, match="records must be of class Record"):
+            list(one.tag_stream(["fish"]))
+    with pytest.raises(DataError, match=r"labels must be a LabelSpace, but are list; write LabelSpace\(names\)"):
+        Tagger("lexical").fit_labels(["bread"])
     with pytest.raises(DataError, match="row 0 has 'baking'"):
         Tagger("neighbors").fit(["a", "b"], ["baking", "fish"])
 

@@ -145,6 +145,8 @@ class Tagger:
         >>> Tagger("lexical").fit_labels(LabelSpace(["sourdough", "fish"])).tag("A sourdough starter")[0][0]
         'sourdough'
         """
+        if not isinstance(labels, LabelSpace):
+            raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
         require(self.model, ZeroShot).fit_labels(labels)
         self.features_ = _raw_text()
         self.labels_, self.columns_, self.documents_ = self.model.labels_ or labels, None, None
@@ -244,6 +246,8 @@ class Tagger:
         self._check_fitted()
         stream = iter(records)
         while batch := list(islice(stream, STREAM_BATCH)):
+            if not all(isinstance(record, Record) for record in batch):
+                raise DataError("records must be of class Record, but some are not; write Record(id, text)")
             if self.ready_made:
                 rows = [_field(record, record.features, "features", source) for record in batch]
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
@@ -368,7 +372,7 @@ class Tagger:
 
     def _hierarchy(self) -> Hierarchy:
         if self.labels_.hierarchy is None:
-            remedy = "put a hierarchy.tsv beside the data, or name labels as paths ('a > b')"
+            remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
             if self.columns_ is not None:
                 remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
             raise ParameterError(

@@ -27,7 +27,7 @@ def note_label_files(path: Path, columns: Columns | None = None) -> None:
 
     if columns is not None:
         return
-    if files := label_files(path):
+    if files := [file for file in label_files(path) if file != path]:
         note(f"labels of {path.name} are those of {' and '.join(map(str, files))}")
     for file in unread_label_files(path):
         note(f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}")

@@ -1,6 +1,6 @@
 """Which share of some documents was in the training data: a bottom-k sketch of document hashes, of fixed size."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any, Self
 
@@ -54,12 +54,12 @@ class DocumentSketch(Stateful):
 
 def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features
     """The hash of every document that is not empty."""
-    contents = _texts(documents) if isinstance(documents, Sequence) else _rows(sp.csr_matrix(documents))
+    contents = _rows(sp.csr_matrix(documents)) if getattr(documents, "ndim", 1) == 2 else _texts(documents)
     digests = (blake2b(content, digest_size=_BYTES, person=_PERSON).digest() for content in contents)
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
-def _texts(texts: Sequence[str]) -> Iterable[bytes]:
+def _texts(texts: Iterable[str]) -> Iterable[bytes]:
     return (stripped.encode("utf-8", "surrogatepass") for text in texts if (stripped := text.strip()))
 
 

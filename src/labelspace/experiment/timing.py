@@ -10,7 +10,7 @@ import numpy as np
 
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
-WARM_UP_ROWS = 64  # documents predicted before prediction is timed
+WARM_UP_ROWS = 32  # documents predicted before prediction is timed
 
 
 @dataclass
