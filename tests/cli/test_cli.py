@@ -267,6 +267,7 @@ def test_convert_says_what_it_read_and_wrote(run):
     Path("n.labels.jsonl").unlink()
     code, out, err = run("data", "convert", "n.jsonl", "out.csv")
     assert out == "out.csv (replaced): 2 documents, 2 labels\n"
+    assert "are those of" not in run("data", "convert", "out.csv", "out.txt")[2]  # its label file was not there then
     assert err == "note: labels.jsonl is not read with n.jsonl; if it belongs to it, name it n.labels.jsonl\n"
 
 

@@ -7,7 +7,7 @@ import typer
 
 from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns
 from labelspace.cli.console import console, print_json
-from labelspace.cli.notes import note_label_files
+from labelspace.cli.notes import note, note_label_files, on_label_files
 
 
 def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = None, as_json: Json = False) -> None:
@@ -54,8 +54,10 @@ def convert(
     from labelspace.features import Tfidf
 
     columns, existed = parse_columns(inputs, outputs), target.is_file()
+    read = on_label_files(open_source(source, columns).train_path, columns)
     converted = conversion.convert(source, target, Tfidf(), to, columns)
-    note_label_files(open_source(source, columns).train_path, columns)
+    for line in read:
+        note(line)
     for path, written in converted.items():
         replaced = " (replaced)" if existed else ""
         print(f"{path}{replaced}: {len(written):,} documents, {len(written.labels):,} labels")

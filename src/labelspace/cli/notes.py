@@ -22,15 +22,23 @@ def note(message: str) -> None:
 
 
 def note_label_files(path: Path, columns: Columns | None = None) -> None:
-    """Say which label files are read with a data file, and which in its folder are not; a table has none."""
+    """Say which label files are read with a data file, and which in its folder are not."""
+    for line in on_label_files(path, columns):
+        note(line)
+
+
+def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
+    """What ``note_label_files`` says; of a table nothing, which has no label files."""
     from labelspace.data.labels import label_files, own_file, unread_label_files
 
     if columns is not None:
-        return
-    if files := [file for file in label_files(path) if file != path]:
-        note(f"labels of {path.name} are those of {' and '.join(map(str, files))}")
-    for file in unread_label_files(path):
-        note(f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}")
+        return []
+    files = [file for file in label_files(path) if file != path]
+    read = [f"labels of {path.name} are those of {' and '.join(map(str, files))}"] if files else []
+    return read + [
+        f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}"
+        for file in unread_label_files(path)
+    ]
 
 
 def note_documents(documents: Dataset) -> None:
