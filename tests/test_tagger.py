@@ -7,13 +7,15 @@ import scipy.sparse as sp
 import labelspace
 from labelspace import Tagger
 from labelspace.data.records import Record
+from labelspace.data.texts import dataset_from_names
 from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.hierarchy import include_ancestors
 from labelspace.metrics import consistent_at_k
 from labelspace.models.registry import METHODS, create, method
-from labelspace.types import Dataset, Hierarchy, LabelSpace
+from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
 from tests.checks import same_topk
+from tests.data.frames import Column, Frame
 
 TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "apple and car"]
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
@@ -145,7 +147,7 @@ def test_bad_input_is_one_clear_line(tmp_path):
         Tagger().fit(["a b", "c d"], [["x"], "fruit"])
     with pytest.raises(DataError, match="row 1 is of type NoneType"):
         Tagger().fit(["a b", None], [["x"], ["y"]])
-    with pytest.raises(DataError, match="are one str; give a list of texts"):
+    with pytest.raises(DataError, match=r"is one str; use tag\(text\), or give"):
         Tagger(features=Tfidf(min_df=1)).fit(TEXTS, NAMES).tag_batch("one text")
 
 
@@ -230,7 +232,7 @@ def test_path_names_are_a_hierarchy_and_others_are_none():
         "food > bread > rye",
     ]
     flat = Tagger("neighbors").fit(texts, [["rye"], ["rye"], ["fish"], ["fish"]])
-    with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv beside"):
+    with pytest.raises(ParameterError, match=r"need a hierarchy of the labels, but .* put a hierarchy.tsv into"):
         flat.tag("rye bread", consistent=True)
 
 
@@ -258,3 +260,52 @@ def test_labels_that_come_and_go_keep_the_hierarchy(tmp_path):
     listed = [name for name, _ in loaded.tag("smoked", 6, consistent=True)]
     assert "food > fish" not in listed
     assert listed.index("food") < listed.index("food > fish > smoked")
+
+
+def test_what_is_no_sequence_of_texts_is_refused_and_columns_are_understood(tmp_path):
+    texts = ["bake bread", "grill fish"] * 3
+    tagger = Tagger("neighbors").fit(Column(texts), Column([["baking"], ["fish"]] * 3))
+    assert tagger.tag_batch(Column(["fish", "bread"]), k=1) == tagger.tag_batch(iter(["fish", "bread"]), k=1)
+    tagger.save(tmp_path / "m")
+    for one in (tagger, labelspace.load(tmp_path / "m")):
+        for given, message in (
+            ("text", r"but is one str; use tag\(text\), or give \[text\]"),
+            (Frame(title=["fish"], price=[1]), r"is a Frame with columns; give one column: df\['title'\]"),
+            ({"title": "fish"}, "is one dict"),
+        ):
+            with pytest.raises(DataError, match=message):
+                one.tag_batch(given)
+            with pytest.raises(DataError, match=message):
+                one.predict_topk(given)
+        with pytest.raises(DataError, match="text must be one text, but is of type list; use tag_batch"):
+            one.tag(["fish"])
+        with pytest.raises(DataError, match="records must be of class Record"):
+            list(one.tag_stream(["fish"]))
+    with pytest.raises(DataError, match=r"labels must be a LabelSpace, but are list; write LabelSpace\(names\)"):
+        Tagger("lexical").fit_labels(["bread"])
+    with pytest.raises(DataError, match="row 0 has 'baking'"):
+        Tagger("neighbors").fit(["a", "b"], ["baking", "fish"])
+
+
+def test_frames_are_rows_for_a_tagger_of_tables_and_features_for_one_of_features(data):
+    columns = Columns(("title",), (("kind",),))
+    table = replace(
+        dataset_from_names(["title: bread", "title: fish"] * 3, [["kind: a"], ["kind: b"]] * 3), columns=columns
+    )
+    tagger = Tagger("neighbors").fit_dataset(table)
+    rows = Frame(title=["fish", "bread"], price=[1, 2])
+    assert [tags[0][0] for tags in tagger.tag_batch(rows, k=1)] == ["kind: b", "kind: a"]
+    with pytest.raises(DataError, match=r"is one str; use tag\(text\)"):
+        tagger.tag_batch("fish")
+    ready = Tagger("one_vs_rest").fit_dataset(data[0])
+    dense = data[1].X[:3].toarray()
+    frame = pytest.importorskip("pyarrow").table({str(n): dense[:, n] for n in range(dense.shape[1])})
+    assert ready.tag_batch(frame) == ready.tag_batch(dense)
+
+
+def test_models_take_columns_of_texts():
+    Y, labels = np.eye(2), LabelSpace(["fish", "bread"])
+    model = create("lexical").fit(Column(["a fish", "rye bread"]), Y, labels=labels)
+    assert model.predict_topk(iter(["bread"]), 1).labels.tolist() == [[1]]
+    with pytest.raises(DataError, match="is one str"):
+        create("lexical").fit("text", Y, labels=labels)

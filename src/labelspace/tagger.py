@@ -13,21 +13,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
-from labelspace.data.texts import check_texts, dataset_from_names
+from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
 from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
+from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
 from labelspace.models.base import Model
 from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
-from labelspace.models.checks import Inputs, check_k
+from labelspace.models.checks import Inputs, check_inputs, check_k
 from labelspace.models.registry import DEFAULT, create, load_model
-from labelspace.types import Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
 
 Tags = list[tuple[str, float]]
 Text = str | Mapping[str, Any]
@@ -36,6 +38,7 @@ Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
+DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -57,6 +60,7 @@ class Tagger:
     features_: ViewTransformer | None  # None once fitted on ready-made features
     labels_: LabelSpace
     columns_: Columns | None = None  # of the table that it learned from
+    documents_: DocumentSketch | None = None  # of the training documents; None where there were none
 
     def __init__(
         self,
@@ -83,8 +87,8 @@ class Tagger:
         for view in self.views(any_document):
             view.create().check_params()
 
-    def fit(self, texts: Sequence[str], labels: Sequence[Sequence[str]], progress: Progress | None = None) -> Self:
-        """Learn from texts and, for each, the names of its labels."""
+    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]], progress: Progress | None = None) -> Self:
+        """Learn from texts and, for each, the names of its labels: lists, or columns such as ``df["title"]``."""
         return self.fit_dataset(dataset_from_names(texts, labels), progress=progress)
 
     def fit_dataset(
@@ -115,6 +119,7 @@ class Tagger:
             label_features=self._label_features(train.labels), checkpoint=checkpoint,
         )  # fmt: skip
         self.labels_ = train.labels.counted(train.Y)
+        self.documents_ = DocumentSketch.of(self.inputs_of(train))
         return self
 
     def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
@@ -140,9 +145,11 @@ class Tagger:
         >>> Tagger("lexical").fit_labels(LabelSpace(["sourdough", "fish"])).tag("A sourdough starter")[0][0]
         'sourdough'
         """
+        if not isinstance(labels, LabelSpace):
+            raise DataError(f"labels must be a LabelSpace, but are {type(labels).__name__}; write LabelSpace(names)")
         require(self.model, ZeroShot).fit_labels(labels)
         self.features_ = _raw_text()
-        self.labels_, self.columns_ = self.model.labels_ or labels, None
+        self.labels_, self.columns_, self.documents_ = self.model.labels_ or labels, None, None
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:
@@ -212,6 +219,8 @@ class Tagger:
         >>> [name for name, _ in tagger.tag("a rye bread", k=2, consistent=True)]
         ['food', 'food > bread']
         """
+        if not isinstance(text, (str, Mapping)):
+            raise DataError(f"text must be one text, but is of type {type(text).__name__}; use tag_batch for several")
         return self.tag_batch([text], k, min_probability, consistent)[0]
 
     def tag_batch(
@@ -237,6 +246,8 @@ class Tagger:
         self._check_fitted()
         stream = iter(records)
         while batch := list(islice(stream, STREAM_BATCH)):
+            if not all(isinstance(record, Record) for record in batch):
+                raise DataError("records must be of class Record, but some are not; write Record(id, text)")
             if self.ready_made:
                 rows = [_field(record, record.features, "features", source) for record in batch]
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
@@ -270,6 +281,26 @@ class Tagger:
             return documents.inputs
         return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
+    def reads(self, inputs: Inputs | Sequence[Text]) -> Bools:
+        """Whether the tagger reads anything in each document: a word or a feature that it knows. Shape (n,).
+
+        Where it does not, and reads no names of labels either, the tags do not depend on the document.
+
+        >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
+        >>> tagger.reads(["a fish", "", "unheard of"]).tolist()
+        [True, False, False]
+        """
+        self._check_fitted()
+        views = check_inputs(self._inputs(inputs))
+        read = np.zeros(views.n, bool)
+        for name in views.tables:
+            table = views[name]
+            if sp.issparse(table):
+                read |= table.getnnz(axis=1) > 0
+            elif isinstance(table, np.ndarray):  # token ids, or vectors
+                read |= (table > UNKNOWN if table.dtype.kind == "i" else table != 0).any(axis=1)
+        return read
+
     def save(self, folder: str | Path) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
         self._check_fitted()
@@ -279,6 +310,8 @@ class Tagger:
         parts: dict[str, Stateful] = {"model": self.model}
         if self.features_ is not None:
             parts["features"] = self.features_
+        if self.documents_ is not None:
+            parts[DOCUMENTS] = self.documents_
         store.save(folder, about, parts, self.labels_)
 
     @classmethod
@@ -309,6 +342,8 @@ class Tagger:
             tagger.features_ = store.load_part(folder, manifest, "features", ViewTransformer, verify)
         elif list(model.widths_) == [TEXT.name]:  # saved without a tagger, by a model that reads texts itself
             tagger.features_ = _raw_text()
+        if DOCUMENTS in manifest:
+            tagger.documents_ = store.load_part(folder, manifest, DOCUMENTS, DocumentSketch, verify)
         return tagger
 
     def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:
@@ -316,7 +351,12 @@ class Tagger:
         is_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
         if sp.issparse(inputs) or isinstance(inputs, Views) or (isinstance(inputs, np.ndarray) and not is_texts):
             return inputs
-        texts = check_texts(row_texts(inputs, self.columns_))
+        if is_frame(inputs) and self.columns_ is not None:
+            inputs = frame_rows(inputs)
+        elif is_frame(inputs) and self.ready_made:
+            return np.asarray(inputs)
+        listed = to_list(inputs, "texts must be a sequence of texts", "use tag(text), or give [text]")
+        texts = check_texts(row_texts(listed, self.columns_))
         if self.features_ is None:
             raise DataError(
                 f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
@@ -326,7 +366,7 @@ class Tagger:
 
     def _hierarchy(self) -> Hierarchy:
         if self.labels_.hierarchy is None:
-            remedy = "put a hierarchy.tsv beside the data, or name labels as paths ('a > b')"
+            remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
             if self.columns_ is not None:
                 remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
             raise ParameterError(

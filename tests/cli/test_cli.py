@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -206,13 +207,26 @@ def test_ready_made_features_go_all_the_way(run, features):
 
 
 def test_compare_prints_a_table_and_survives_a_failure(run, texts):
-    code, out, _ = run("compare", texts, "--methods", "popular,one_vs_rest,neighbors", "--set", "one_vs_rest.C=-1")
+    (texts / "hierarchy.tsv").unlink()
+    tree = ("--set", "label_tree.tree=hierarchy")
+    code, out, err = run("compare", texts, "--methods", "popular,label_tree,neighbors", *tree)
     assert code == 0
-    assert "one_vs_rest failed: C of one_vs_rest must be above 0, but is -1" in out
+    assert "label_tree failed: tree='hierarchy' needs a hierarchy" in out
+    assert "replaces" not in err
     rows = json.loads(Path("runs/texts-compare/results.json").read_text())["rows"]
-    assert [row["method"] for row in rows] == ["popular", "one_vs_rest", "neighbors"]
+    assert [row["method"] for row in rows] == ["popular", "label_tree", "neighbors"]
     assert run("predict", "runs/texts-compare/models/neighbors", "w1 w2")[0] == 0
-    assert run("compare", texts, "--methods", "nonsense", "--json")[0] == 2
+    assert "note: replaces the comparison at runs/texts-compare" in run("compare", texts, "--methods", "popular")[2]
+
+
+@pytest.mark.parametrize(
+    ("methods", "setting"), [("popular,nonsense", "popular.x=1"), ("one_vs_rest", "one_vs_rest.C=0")]
+)
+def test_compare_refuses_before_it_starts(run, texts, methods, setting):
+    code, out, err = run("compare", texts, "--methods", methods, "--set", setting)
+    assert (code, out) == (2, "")
+    one_line(err)
+    assert not Path("runs").exists()
 
 
 def test_compare_at_another_k(run, texts):
@@ -240,16 +254,96 @@ def test_features_of_a_test_file_may_be_narrower(run, data):
     assert json.loads(run("evaluate", "m", "narrow", "--json")[1])["n"] == 3
 
 
-def test_convert_keeps_the_labels_of_the_target_folder(run, tmp_path):
-    for folder, names in (("src", "ba"), ("dst", "ac")):
-        Path(folder).mkdir()
-        rows = [{"label": name, **({"alt": ["feline"]} if name == "a" else {})} for name in names]
-        Path(folder, "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    Path("src/n.jsonl").write_text('{"text": "x", "labels": [0]}\n{"text": "y", "labels": [1]}\n')
-    assert run("data", "convert", "src/n.jsonl", "dst/n.csv")[0] == 0
-    kept = [json.loads(line) for line in Path("dst/labels.jsonl").read_text().splitlines()]
-    assert kept == [{"label": "a", "alt": ["feline"]}, {"label": "c"}, {"label": "b"}]
-    assert Path("dst/n.csv").read_text().split()[1:] == ["0,x,b", "1,y,a"]
+def test_convert_says_what_it_read_and_wrote(run):
+    Path("n.jsonl").write_text('{"text": "x", "labels": [0]}\n{"text": "y", "labels": [1]}\n')
+    Path("n.labels.jsonl").write_text('{"label": "b"}\n{"label": "a", "alt": ["feline"]}\n')
+    Path("labels.jsonl").write_text('{"label": "of another file"}\n')
+    code, out, err = run("data", "convert", "n.jsonl", "out.csv")
+    assert code == 0
+    assert out == "out.csv: 2 documents, 2 labels\nout.labels.jsonl: label names\n"
+    assert err == "note: labels of n.jsonl are those of n.labels.jsonl\n"
+    assert Path("out.csv").read_text().split()[1:] == ["0,x,b", "1,y,a"]
+    assert Path("out.labels.jsonl").read_text() == Path("n.labels.jsonl").read_text()
+    Path("n.labels.jsonl").unlink()
+    code, out, err = run("data", "convert", "n.jsonl", "out.csv")
+    assert out == "out.csv (replaced): 2 documents, 2 labels\n"
+    assert "are those of" not in run("data", "convert", "out.csv", "out.txt")[2]  # its label file was not there then
+    assert err == "note: labels.jsonl is not read with n.jsonl; if it belongs to it, name it n.labels.jsonl\n"
+
+
+def test_train_says_which_labels_are_read_and_which_model_is_replaced(run, texts, model):
+    _, _, err = run("train", "texts", "--method", "popular", "--out", model)
+    lines = [line for line in err.splitlines() if line.startswith("note: ")]
+    assert lines[0] == "note: labels of train.jsonl.gz are those of texts/labels.jsonl and texts/hierarchy.tsv"
+    assert re.fullmatch(r"note: replaces the model at model \(one_vs_rest, 40 labels, saved 20\d\d-.*\)", lines[1])
+    _, out, err = run("train", texts, "--method", "popular", "--out", model, "--json")
+    assert err == ""
+    assert json.loads(out)["replaced"].startswith("popular, 40 labels, saved ")
+    Path(model, "model.json").write_text('{"format": 1}')
+    assert (
+        "note: replaces the model at model (not readable, saved "
+        in run("train", texts, "--out", model, "--method", "popular")[2]
+    )  # noqa: E501
+    assert "replace" not in run("train", texts, "--method", "popular", "--out", "new")[2]
+
+
+def test_train_says_what_the_documents_lack(run):
+    rows = ["bake bread,a", "grill fish,", ",b", 'bake fish,"a, b"', 'grill bread,"a, b"']
+    Path("few.csv").write_text("\n".join(["text,labels", *rows]) + "\n")
+    _, out, err = run("train", "few.csv", "--method", "neighbors", "--out", "m")
+    assert [line for line in err.splitlines() if line.startswith("note: ")] == [
+        "note: 1 of 5 training documents have no label",
+        "note: 1 of 5 training documents are empty",
+        "note: 1 of 3 labels contain ',', such as 'a, b'; each is one label: in CSV, labels are separated by |",
+    ]
+    assert run("train", "few.csv", "--method", "neighbors", "--out", "m", "--json")[2] == ""
+
+
+def test_evaluate_on_the_training_documents_says_so(run, texts, model):
+    code, _, err = run("evaluate", model, texts / "train.jsonl.gz")
+    assert code == 0
+    assert "note: about 100 % of these documents were in the training data; the figures say how well" in err
+    assert json.loads(run("evaluate", model, texts / "train.jsonl.gz", "--json")[1])["seen_in_training"] == 100
+    assert "training data" not in run("evaluate", model, texts)[2]
+    Path("other.csv").write_text("text,labels\nw1 w2,unheard|label 1\n")
+    assert (
+        "note: 1 labels of these documents are unknown to the model, and count as missed"
+        in run("evaluate", model, "other.csv")[2]
+    )
+
+
+def test_predict_says_where_the_model_reads_nothing(run, data, model, features):
+    known = data[1].texts[0]
+    code, out, err = run("predict", model, known, " ", "zzz yyy")
+    assert code == 0
+    assert err.splitlines() == [
+        "note: text 2 is empty; its labels do not depend on it",
+        "note: text 3 has no word that the model knows; its labels do not depend on it",
+    ]
+    _, out, err = run("predict", model, known, "", "zzz", "--json")
+    assert [row.get("note") for row in json.loads(out)["results"]] == [
+        None,
+        "is empty",
+        "has no word that the model knows",
+    ]
+    assert err == ""
+    Path("in.txt").write_text(f"{known}\n\n{known}\n")
+    _, out, err = run("predict", model, "--input", "in.txt")
+    assert ["note" in json.loads(line) for line in out.splitlines()] == [False, True, False]
+    assert err == "note: 1 of 3 documents are empty; their labels do not depend on them\n"
+    assert run("train", features, "--method", "one_vs_rest", "--out", "m")[0] == 0
+    Path("rows.txt").write_text("2 600 40\n0 1:1\n0 \n")
+    _, out, err = run("predict", "m", "--input", "rows.txt")
+    assert ["note" in json.loads(line) for line in out.splitlines()] == [False, True]
+
+
+def test_predict_of_a_file_name_points_to_input(run, data, model):
+    Path(data[1].texts[0].split()[0]).write_text("a file")
+    assert (
+        "is the name of a file, and was tagged as a text; to tag the file: --input"
+        in run("predict", model, data[1].texts[0].split()[0])[2]
+    )  # noqa: E501
+    assert run("predict", model, "long " * 5000)[0] == 0
 
 
 def test_the_version_is_shown(run):
@@ -358,7 +452,10 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
         (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),
         (("compare", "texts", "--methods", ","), "must name at least one method"),
-        (("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"), "folders writable, but bad.jsonl is not"),
+        (
+            ("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"),
+            "--out must lie in a folder that can be written",
+        ),
         (("data", "convert", "texts/train.jsonl.gz", "x.xml"), "must end with .txt"),
         (("wibble",), "No such command 'wibble'"),
     ],

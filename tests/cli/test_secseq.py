@@ -77,7 +77,9 @@ def test_an_interrupted_training_resumes_and_shows_from_where(run, texts, monkey
 
 
 def one_line(err):
-    (line,) = [line for line in err.splitlines() if not line.startswith(("features: ", "codes: ", "tokens: "))]
+    (line,) = [
+        line for line in err.splitlines() if not line.startswith(("note: ", "features: ", "codes: ", "tokens: "))
+    ]
     assert line.startswith("error: ")
     return line
 

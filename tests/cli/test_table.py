@@ -175,7 +175,7 @@ def test_data_stats_and_convert(run, tmp_path, model):
     assert first["id"] == "p0"
     assert first["text"].startswith("title: ")
     assert {label.split(": ")[0] for label in first["labels"]} == {"L0_category", "L1_category"}  # the brand is NA
-    assert "L1_category: Tea\tL0_category: Drinks\n" in (tmp_path / "usual" / "hierarchy.tsv").read_text()
+    assert "L1_category: Tea\tL0_category: Drinks\n" in (tmp_path / "usual" / "train.hierarchy.tsv").read_text()
     # The usual format gives the same figures to a model that learned from a table.
     figures = [json.loads(run("evaluate", model, data, "--json")[1]) for data in ("products.csv", "usual/train.jsonl")]
     assert figures[0]["P@3"] == figures[1]["P@3"] > 80

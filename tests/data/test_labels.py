@@ -2,8 +2,15 @@
 
 import pytest
 
-from labelspace.data.labels import read_hierarchy, read_labels, write_hierarchy, write_labels
-from labelspace.data.source import read_dataset
+from labelspace.data.labels import (
+    label_files,
+    read_hierarchy,
+    read_labels,
+    unread_label_files,
+    write_hierarchy,
+    write_labels,
+)
+from labelspace.data.source import open_source, read_dataset
 from labelspace.errors import DataError
 from labelspace.types import Hierarchy, LabelSpace
 
@@ -114,7 +121,7 @@ def test_ids_alone_are_numbered(tmp_path):
 
 
 def test_labels_beside_come_first_and_new_names_after(tmp_path):
-    (tmp_path / "labels.jsonl").write_text('{"label": "z", "alt": ["last"]}\n{"label": "a"}\n')
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "z", "alt": ["last"]}\n{"label": "a"}\n')
     dataset = read_dataset(data_file(tmp_path, '["m", "a"]', '[0, "z", "b"]'))
     assert list(dataset.labels.names) == ["z", "a", "b", "m"]
     assert list(dataset.labels.synonyms) == [["last"], [], [], []]
@@ -123,7 +130,7 @@ def test_labels_beside_come_first_and_new_names_after(tmp_path):
 
 
 def test_ids_go_through_the_names_of_their_own_file(tmp_path):
-    (tmp_path / "labels.jsonl").write_text('{"label": "a"}\n{"label": "z"}\n{"label": "unused"}\n')
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "a"}\n{"label": "z"}\n{"label": "unused"}\n')
     dataset = read_dataset(data_file(tmp_path, "[0]", "[1]"), labels=LabelSpace(["z", "a"]))
     assert list(dataset.labels.names) == ["z", "a"]
     assert dataset.Y.toarray().tolist() == [[0, 1], [1, 0]]
@@ -138,13 +145,13 @@ def test_given_labels_keep_their_ids(tmp_path):
 
 
 def test_a_hierarchy_beside_is_read_unless_one_is_given(tmp_path):
-    (tmp_path / "hierarchy.tsv").write_text("a\troot\n")
+    (tmp_path / "a.hierarchy.tsv").write_text("a\troot\n")
     path = data_file(tmp_path, '["a"]', '["b"]')
     dataset = read_dataset(path)
     assert list(dataset.labels.names) == ["a", "b", "root"]
     assert dataset.labels.hierarchy.edges.tolist() == [[0, 2]]
     assert dataset.Y.shape == (2, 3)
-    (tmp_path / "hierarchy.tsv").write_text("rubbish")
+    (tmp_path / "a.hierarchy.tsv").write_text("rubbish")
     again = read_dataset(path, labels=dataset.labels)
     assert again.labels is dataset.labels
 
@@ -159,12 +166,12 @@ def test_names_that_are_paths_give_a_hierarchy_unless_a_file_does(tmp_path):
     other.mkdir()
     unseen = read_dataset(data_file(other, '["a > b > new"]', '["a > d"]'), labels=dataset.labels)
     assert unseen.labels.hierarchy.edges.tolist() == [[0, 2], [1, 3], [2, 3], [4, 2]]  # below "a > b"
-    (tmp_path / "hierarchy.tsv").write_text("a > d\troot\n")
+    (tmp_path / "a.hierarchy.tsv").write_text("a > d\troot\n")
     assert list(read_dataset(path).labels.names) == ["a > b > c", "a > d", "root"]
 
 
 def test_feature_files_have_paths_too(tmp_path):
-    (tmp_path / "labels.jsonl").write_text('{"label": "a > b"}\n{"label": "a > c"}\n')
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "a > b"}\n{"label": "a > c"}\n')
     (tmp_path / "a.txt").write_text("2 3 2\n0 0:1\n1 2:1\n")
     dataset = read_dataset(tmp_path / "a.txt")
     assert dataset.labels.hierarchy.edges.tolist() == [[0, 2], [1, 2]]
@@ -182,7 +189,7 @@ def test_feature_files_have_paths_too(tmp_path):
         (
             ["[1]", '["a"]'],
             None,
-            r"a\.jsonl:2: expected all labels to be ids, as in other lines, but one is the name 'a'; add a labels",
+            r"a\.jsonl:2: expected all labels to be ids, .*, but one is the name 'a'; name them in .*a.labels.jsonl",
         ),
         (
             ["[1]", "[1000000000]"],
@@ -194,3 +201,33 @@ def test_feature_files_have_paths_too(tmp_path):
 def test_ids_that_lead_nowhere(tmp_path, labels, given, message):
     with pytest.raises(DataError, match=message):
         read_dataset(data_file(tmp_path, *labels), labels=given)
+
+
+def test_a_file_reads_its_own_label_files_and_a_split_those_of_its_folder(tmp_path):
+    (tmp_path / "labels.jsonl").write_text('{"label": "z"}\n{"label": "a"}\n')
+    (tmp_path / "hierarchy.tsv").write_text("a\tz\n")
+    path = data_file(tmp_path, '["a"]')
+    assert list(read_dataset(path).labels.names) == ["a"]
+    assert (label_files(path), [file.name for file in unread_label_files(path)]) == (
+        [],
+        ["labels.jsonl", "hierarchy.tsv"],
+    )
+    for name in ("train.jsonl", "dev.jsonl", "test.jsonl"):
+        path.rename(tmp_path / name)
+        path = tmp_path / name
+        dataset = read_dataset(path)
+        assert list(dataset.labels.names) == ["z", "a"]
+        assert dataset.labels.hierarchy.edges.tolist() == [[1, 0]]
+        assert unread_label_files(path) == []
+    (tmp_path / "test.labels.jsonl").write_text('{"label": "own"}\n')
+    assert list(read_dataset(path).labels.names) == ["own", "a", "z"]
+    assert [file.name for file in label_files(path)] == ["test.labels.jsonl", "hierarchy.tsv"]
+
+
+def test_a_file_of_labels_is_one_by_its_name(tmp_path):
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "cat"}\n')
+    (tmp_path / "a.hierarchy.tsv").write_text("cat\tpet\n")
+    (tmp_path / "hierarchy.tsv").write_text("rubbish")
+    source = open_source(tmp_path / "a.labels.jsonl")
+    assert source.labels_only
+    assert list(source.labels().names) == ["cat", "pet"]

@@ -78,8 +78,8 @@ def test_features_and_numbered_labels(tmp_path, features, first, second):
 def test_texts_and_features_together_with_label_files(tmp_path, ending):
     dataset = planted(n=60, d=80, l=12, texts=True, seed=2)
     write_dataset(dataset, tmp_path / f"a{ending}")
-    write_labels(tmp_path / "labels.jsonl", dataset.labels)
-    write_hierarchy(tmp_path / "hierarchy.tsv", dataset.labels)
+    write_labels(tmp_path / "a.labels.jsonl", dataset.labels)
+    write_hierarchy(tmp_path / "a.hierarchy.tsv", dataset.labels)
     back = read_dataset(tmp_path / f"a{ending}", None)
     assert back.X.shape[1] <= dataset.X.shape[1]
     back.X.resize(dataset.X.shape)

@@ -1,8 +1,15 @@
 import numpy as np
 import pytest
 
-from labelspace.data.texts import check_texts, check_training_texts, dataset_from_names, without_lone_surrogates
+from labelspace.data.texts import (
+    check_texts,
+    check_training_texts,
+    dataset_from_names,
+    frame_rows,
+    without_lone_surrogates,
+)
 from labelspace.errors import DataError
+from tests.data.frames import Column, Frame
 
 
 def test_texts_and_names_become_a_data_set():
@@ -17,17 +24,81 @@ def test_texts_and_names_become_a_data_set():
 
 def test_what_is_no_text_or_name_is_refused():
     assert check_texts(np.array(["a", "b"])) == ["a", "b"]
-    with pytest.raises(DataError, match="are one str; give a list of texts"):
-        check_texts("one text")
     with pytest.raises(DataError, match="the one of row 1 is of type NoneType"):
         check_texts(["a", None])
     with pytest.raises(DataError, match="at least one text, but there are 0"):
         check_training_texts([])
     with pytest.raises(DataError, match="1 for 2 texts"):
         dataset_from_names(["a", "b"], [["x"]])
-    with pytest.raises(DataError, match=r"row 0 has 'x'; write \['name'\]"):
-        dataset_from_names(["a"], ["x"])
 
 
 def test_half_characters_are_replaced():
     assert without_lone_surrogates("a\ud800b") == "a?b"
+
+
+def test_whatever_holds_texts_in_order_is_understood():
+    for texts in (
+        ("a", "b"),
+        (text for text in "ab"),
+        Column(["a", "b"]),
+        np.array(["a", "b"], object),
+        iter(["a", "b"]),
+    ):
+        assert list(check_texts(texts)) == ["a", "b"]
+    data = dataset_from_names(Column(["a", "b"]), Column([["x"], ["x", "y"]]))
+    assert data.Y.toarray().tolist() == [[1, 0], [1, 1]]
+    assert len(dataset_from_names(iter("ab"), (names for names in [["x"], {"y"}]))) == 2
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_columns_of_packages(package):
+    frame = pytest.importorskip(package).DataFrame({"title": ["a", "b"], "tags": [["x"], ["y"]]})
+    assert dataset_from_names(frame["title"], frame["tags"]).labels.names == ["x", "y"]
+    assert frame_rows(frame[["title"]]) == [{"title": "a"}, {"title": "b"}]
+    with pytest.raises(DataError, match=r"is a DataFrame with columns; give one column: df\['title'\]"):
+        check_texts(frame)
+
+
+def test_columns_of_arrow():
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"title": ["a", "b"], "tags": [["x"], ["y"]]})
+    assert dataset_from_names(table["title"], table["tags"].combine_chunks()).labels.names == ["x", "y"]
+    assert frame_rows(table.select(["title"])) == [{"title": "a"}, {"title": "b"}]
+    with pytest.raises(DataError, match=r"is a Table with columns; give one column: df\['title'\]"):
+        check_texts(table)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("one text", r"is one str; give a list of texts: \[text\]"),
+        (b"bytes", "is one bytes"),
+        ({"title": "a"}, "is one dict"),
+        (None, "is one NoneType"),
+        (7, "is one int"),
+        ({"a", "b"}, "is a set, which has no order; give a list"),
+        (Frame(title=["a"], price=[1]), r"is a Frame with columns; give one column: df\['title'\]"),
+        (np.array([["a"], ["b"]]), r"is an array of shape \(2, 1\); give one column"),
+    ],
+)
+def test_what_is_no_sequence_is_refused_in_one_line(given, problem):
+    with pytest.raises(DataError, match=f"^texts must be a sequence of texts, but {problem}"):
+        check_texts(given)
+    with pytest.raises(DataError, match="^labels must be a sequence of lists of names, but"):
+        dataset_from_names(["a"], given)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("ab", r"row 1 has 'ab'; write \['name'\]"),
+        ({"x": 0.5}, "row 1 has {'x': 0.5}; write"),
+        ([""], r"row 1 has \[''\]"),
+        (None, "row 1 has None"),
+        (np.zeros((9, 9)), r"row 1 has array\(\[\[0"),
+    ],
+)
+def test_the_labels_of_a_text_are_a_list_of_names(names, message):
+    with pytest.raises(DataError, match=message) as error:
+        dataset_from_names(["a", "b"], [["x"], names])
+    assert "\n" not in str(error.value)

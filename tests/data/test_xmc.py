@@ -122,8 +122,8 @@ def test_a_gzip_file_cut_short(tmp_path):
 
 def test_labels_beside_give_the_names(tmp_path):
     path = written(tmp_path, "1 3 2\n1 0:1\n")
-    (tmp_path / "labels.jsonl").write_text('{"label": "cat"}\n{"label": "dog"}\n{"label": "pet"}\n')
-    (tmp_path / "hierarchy.tsv").write_text("cat\tpet\ndog\tpet\npet\tanimal\n")
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "cat"}\n{"label": "dog"}\n{"label": "pet"}\n')
+    (tmp_path / "a.hierarchy.tsv").write_text("cat\tpet\ndog\tpet\npet\tanimal\n")
     dataset = read_dataset(path)
     assert list(dataset.labels.names) == ["cat", "dog", "pet", "animal"]
     assert dataset.Y.toarray().tolist() == [[0, 1, 0, 0]]
@@ -132,8 +132,8 @@ def test_labels_beside_give_the_names(tmp_path):
 
 def test_too_few_labels_beside(tmp_path):
     path = written(tmp_path, "1 3 2\n1 0:1\n")
-    (tmp_path / "labels.jsonl").write_text('{"label": "cat"}\n')
-    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and labels.jsonl has 1; give the label"):
+    (tmp_path / "a.labels.jsonl").write_text('{"label": "cat"}\n')
+    with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and its labels file has 1; give the label"):
         read_dataset(path)
 
 

@@ -1,9 +1,14 @@
 import csv
 import json
 
+import numba
+import pytest
+
 from labelspace import Tagger
 from labelspace.data.source import Source, open_source, read_dataset
+from labelspace.errors import ModelError, ParameterError
 from labelspace.experiment import Recipe, compare, evaluate, train
+from labelspace.experiment.timing import timed
 from labelspace.features import Tfidf
 
 
@@ -17,17 +22,44 @@ def test_compare_fits_everything_before_it_reads_the_test_file(folder, tmp_path,
 
 
 def test_compare_reports_a_failure_and_goes_on(folder, tmp_path):
-    recipes = [Recipe("one_vs_rest", {"C": -1}), Recipe("nonsense"), Recipe("neighbors")]
+    recipes = [Recipe("label_tree", {"tree": "hierarchy"}), Recipe("neighbors")]  # the data have no hierarchy
     results = compare(open_source(folder), recipes, tmp_path / "out")
-    bad, unknown, good = results["rows"]
-    assert "C of one_vs_rest must be above 0" in bad["error"]
-    assert "no method 'nonsense'" in unknown["error"]
+    bad, good = results["rows"]
+    assert "needs a hierarchy of the labels" in bad["error"]
     assert good["P@1"] > 80
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
     rows = list(csv.DictReader((tmp_path / "out" / "results.csv").read_text().splitlines()))
-    assert [row["method"] for row in rows] == ["one_vs_rest", "nonsense", "neighbors"]
-    assert float(rows[2]["P@1"]) == good["P@1"]
+    assert [row["method"] for row in rows] == ["label_tree", "neighbors"]
+    assert float(rows[1]["P@1"]) == good["P@1"]
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["models", "results.csv", "results.json"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        (Recipe("nonsense"), "no method 'nonsense'"),
+        (Recipe("one_vs_rest", {"C": -1}), "C of one_vs_rest must be above 0"),
+        (Recipe("one_vs_rest", {"D": 1}), "one_vs_rest has no parameter 'D'"),
+        (Recipe("blend", {"members": "neighbors,nonsense"}), "members of blend must be"),
+        (Recipe("neighbors", {}, "tfidf", {"ngrams": 9}), "ngrams of tfidf must be"),
+    ],
+)
+def test_compare_refuses_what_is_wrong_before_it_reads_anything(folder, tmp_path, monkeypatch, recipe, message):
+    monkeypatch.setattr(Source, "train", lambda *_: pytest.fail("data were read"))
+    with pytest.raises(ParameterError, match=message):
+        compare(open_source(folder), [Recipe("popular"), recipe], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_compare_refuses_a_rank_without_labels_and_foreign_folders_before_it_trains(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(Tagger, "fit_dataset", lambda *_, **__: pytest.fail("training began"))
+    with pytest.raises(ParameterError, match="at most the number of labels, but is 101 and there are 40"):
+        compare(open_source(folder), [Recipe("popular")], tmp_path / "out", ks=(1, 101))
+    foreign = tmp_path / "out" / "models" / "popular"
+    foreign.mkdir(parents=True)
+    (foreign / "letter.txt").write_text("dear")
+    with pytest.raises(ModelError, match="holds other files"):
+        compare(open_source(folder), [Recipe("popular")], tmp_path / "out")
 
 
 def test_compare_gives_the_figures_of_train_and_evaluate(folder, tmp_path):
@@ -51,3 +83,15 @@ def test_compare_makes_each_view_once_whoever_asks_for_it(folder, tmp_path, monk
     rows = compare(open_source(folder), recipes, tmp_path / "out")["rows"]
     assert fitted == ["Tfidf(ngrams=1)"]
     assert rows[0]["features_seconds"] == rows[2]["features_seconds"] > 0
+
+
+def test_compiling_is_measured():
+    @numba.njit
+    def kernel(x):
+        return x + 1
+
+    with timed() as first:
+        kernel(1)
+    with timed() as second:
+        kernel(2)
+    assert first.wall >= first.compiling > 0 == second.compiling

@@ -1,5 +1,7 @@
 import json
+from contextlib import nullcontext
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -8,9 +10,11 @@ import scipy.sparse as sp
 from labelspace import Tagger, metrics
 from labelspace.data.source import open_source, read_dataset
 from labelspace.errors import DataError, ParameterError
-from labelspace.experiment import Recipe, evaluate, train
+from labelspace.experiment import Recipe, evaluate, timing, train
 from labelspace.experiment.timing import latency
 from labelspace.types import Dataset, Hierarchy
+
+evaluate_module = import_module("labelspace.experiment.evaluate")  # the name is the function's in the package
 
 
 def test_the_figures_are_those_of_the_metrics(folder, data):
@@ -82,3 +86,39 @@ def test_latency_times_single_rows(data):
     assert set(shapes) == {(1, 600)}
     assert len(shapes) == len(data[1])
     assert np.isfinite(list(figures.values())).all()
+
+
+def test_prediction_is_timed_after_a_warm_up(folder, monkeypatch):
+    tagger = train(open_source(folder), Recipe("popular"))
+    calls, predict = [], Tagger.predict_topk
+    monkeypatch.setattr(timing, "timed", lambda: (calls.append("timed"), nullcontext(timing.Seconds()))[1])
+    monkeypatch.setattr(evaluate_module, "timed", timing.timed)
+    monkeypatch.setattr(
+        Tagger, "predict_topk", lambda self, X, *a, **k: (calls.append(len(X)), predict(self, X, *a, **k))[1]
+    )
+    evaluate(tagger, read_dataset(folder / "test.jsonl", tagger.labels_))
+    assert calls[:4] == [timing.WARM_UP_ROWS, 1, "timed", 200]
+
+
+@pytest.mark.parametrize("ready_made", [False, True])
+def test_documents_seen_in_training_are_counted(data, tmp_path, ready_made):
+    train_set, test_set = data
+    if not ready_made:
+        train_set, test_set = (replace(part, X=None) for part in data)
+    Tagger("popular").fit_dataset(train_set).save(tmp_path / "m")
+    tagger = Tagger.load(tmp_path / "m")
+    assert evaluate(tagger, train_set)["seen_in_training"] == 100
+    assert evaluate(tagger, test_set)["seen_in_training"] == 0
+    assert evaluate(tagger, train_set.rows(range(600, 700)))["seen_in_training"] == 100
+    tagger.documents_ = None  # a model of an earlier version
+    tagger.save(tmp_path / "m")
+    assert evaluate(Tagger.load(tmp_path / "m"), train_set)["seen_in_training"] is None
+
+
+def test_labels_that_the_model_does_not_know_are_counted(data):
+    train_set, test_set = data
+    tagger = Tagger("popular").fit_dataset(train_set)
+    assert evaluate(tagger, test_set)["n_unknown_labels"] == 0
+    Y = sp.hstack([test_set.Y, np.ones((len(test_set), 2))], format="csr", dtype=np.float32)
+    wider = replace(test_set, Y=Y, labels=replace(test_set.labels, hierarchy=None).extended(["x", "y"]))
+    assert evaluate(tagger, wider)["n_unknown_labels"] == 2

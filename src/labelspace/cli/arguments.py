@@ -18,7 +18,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Set a parameter of the method, or of the features: features.KEY=VALUE. Repeatable.",
+        help="Set a parameter of the method, or of the features: features.KEY=VALUE. Repeatable; the last KEY counts.",
     ),
 ]
 InputColumns = Annotated[

@@ -9,6 +9,7 @@ import typer
 
 from labelspace.cli.arguments import Seed
 from labelspace.cli.console import console, print_line, progress
+from labelspace.cli.notes import model_at, note
 
 DEMO_TEXTS = (
     "type 2 diabetes with chronic kidney disease",
@@ -30,6 +31,8 @@ def demo(
     from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
+    if (replaced := model_at(out)) is not None:
+        note(f"replaces the model at {out} ({replaced})")
     print("1. data: ICD-10-CM, all diagnosis codes with their descriptions")
     train_set, test_set = icd10(seed)
     print(f"   {len(train_set):,} training and {len(test_set):,} test documents, {len(train_set.labels):,} labels")

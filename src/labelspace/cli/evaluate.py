@@ -7,6 +7,7 @@ import typer
 
 from labelspace.cli.arguments import Consistent, DataPath, Json, Ks, ModelPath
 from labelspace.cli.console import console, print_json
+from labelspace.cli.notes import note_figures, note_label_files
 
 
 def evaluate(
@@ -26,7 +27,7 @@ def evaluate(
     """Evaluate a model on the test documents of DATA, or on all documents of a file."""
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
-    from labelspace.data.labels import HIERARCHY
+    from labelspace.data.labels import HIERARCHY, label_file
     from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
     from labelspace.report.tables import figures_report
@@ -38,7 +39,7 @@ def evaluate(
     if file is None:
         raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
     labels = tagger.labels_
-    if (file.parent / HIERARCHY).exists():  # it takes precedence over the model's
+    if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
     documents = read_dataset(file, labels, tagger.columns_)
     figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent)
@@ -46,4 +47,6 @@ def evaluate(
     if as_json:
         print_json(figures)
         return
+    note_label_files(file, tagger.columns_)
     console().print(figures_report(figures))
+    note_figures(figures)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labelspace.cli.arguments import Consistent, Json, ModelPath, TopKOption
 from labelspace.cli.console import console, print_json
+from labelspace.cli.notes import note
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.tagger import Tagger, Tags
+
+EMPTY = "is empty"
+UNKNOWN = "has no word that the model knows"
+PLURAL = {EMPTY: "are empty", UNKNOWN: "have no word that the model knows"}
 
 
 def predict(
@@ -42,29 +49,66 @@ def predict(
     tagger = Tagger.load(model)
     k = min(k, len(tagger.labels_))  # the rest would be padding
     if file is not None:
-        predict_stream(tagger, file, k, min_probability, consistent)
+        predict_stream(tagger, file, k, min_probability, consistent, quiet=as_json)
         return
-    top = tagger.predict_topk(texts or [], k, min_probability=min_probability, consistent=consistent)
+    texts = texts or []
+    top = tagger.predict_topk(texts, k, min_probability=min_probability, consistent=consistent)
+    named = tagger.named(top)
+    unread = Unread(tagger, k, min_probability, consistent)
+    problems = [unread(text, tags) for text, tags in zip(texts, named, strict=True)]
     if as_json:
-        pairs = zip(texts or [], tagger.named(top), strict=True)
-        print_json({"results": [{"text": text, "labels": as_objects(tags)} for text, tags in pairs]})
+        rows = zip(texts, named, problems, strict=True)
+        print_json({"results": [{"text": text, **answer(tags, problem)} for text, tags, problem in rows]})
         return
+    for number, (text, problem) in enumerate(zip(texts, problems, strict=True), 1):
+        if os.path.isfile(text):
+            note(f"text {number} is the name of a file, and was tagged as a text; to tag the file: --input {text}")
+        elif problem is not None:
+            note(f"text {number} {problem}; its labels do not depend on it")
     reason = {}
     if min_probability is not None:
         reason["no_tags"] = f"no label has a probability of at least {min_probability:g}"
-    for text, labels, scores in zip(texts or [], top.labels.tolist(), top.scores.tolist(), strict=True):
+    for text, labels, scores in zip(texts, top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_, **reason))
 
 
-def predict_stream(tagger: Tagger, file: str, k: int, min_probability: float | None, consistent: bool) -> None:
-    """Print one JSON line per document, in order, with one batch in memory at a time."""
+def predict_stream(
+    tagger: Tagger, file: str, k: int, min_probability: float | None, consistent: bool, quiet: bool = False
+) -> None:
+    """Print one JSON line per document, in order, with one batch in memory at a time; say how many had no content."""
     from labelspace.data.source import iter_records
 
+    unread, problems, n = Unread(tagger, k, min_probability, consistent), Counter[str](), 0
     records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
     for record, tags in tagger.tag_stream(records, k, min_probability, consistent, file):
-        print_json({"id": record.id, "labels": as_objects(tags)})
+        problem = unread((record.features if tagger.ready_made else record.text) or "", tags)
+        print_json({"id": record.id, **answer(tags, problem)})
+        problems.update([problem] if problem is not None else [])
+        n += 1
+    for problem, count in problems.items() if not quiet else ():
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels do not depend on them")
 
 
-def as_objects(tags: Tags) -> list[dict[str, Any]]:
-    """The tags of one document as plain values."""
-    return [{"label": name, "score": round(score, 6)} for name, score in tags]
+class Unread:
+    """Says of a document in which the model reads nothing why that is: its labels are those of an empty one."""
+
+    def __init__(self, tagger: Tagger, k: int, min_probability: float | None, consistent: bool) -> None:
+        from scipy.sparse import csr_matrix
+
+        empty: Any = csr_matrix((1, tagger.model.n_features_)) if tagger.ready_made else [""]
+        tags = tagger.tag_batch(empty, k, min_probability, consistent)[0]
+        self._tagger, self._empty = tagger, [label for label, _ in tags]
+
+    def __call__(self, content: str, tags: Tags) -> str | None:
+        """What is wrong with the content, a text or a row of features as text; None where nothing is."""
+        if not content.strip():
+            return EMPTY
+        if self._tagger.ready_made or [label for label, _ in tags] != self._empty:
+            return None
+        return None if self._tagger.reads([content])[0] else UNKNOWN
+
+
+def answer(tags: Tags, note: str | None) -> dict[str, Any]:
+    """The tags of one document as plain values, with a note where the model reads nothing in it."""
+    labels = [{"label": name, "score": round(score, 6)} for name, score in tags]
+    return {"labels": labels} if note is None else {"labels": labels, "note": note}

@@ -7,6 +7,7 @@ import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, print_line, progress
+from labelspace.cli.notes import model_at, note, note_documents, note_label_files
 
 
 def train(
@@ -31,7 +32,10 @@ def train(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a model on DATA and save it."""
+    """Train a model on DATA and save it.
+
+    A model that is there already is replaced, a folder with other files never.
+    """
     from labelspace import experiment, store
     from labelspace.cli.options import make_recipe
     from labelspace.data.columns import parse_columns
@@ -39,10 +43,17 @@ def train(
 
     columns = parse_columns(inputs, outputs)
     recipe = make_recipe(method, settings, features, seed)
+    recipe.check()
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out)  # before training, not after it
+    replaced = model_at(out)
+    source = open_source(data, columns)
+    if not as_json:
+        note_label_files(source.train_path, columns)
+        if replaced is not None:
+            note(f"replaces the model at {out} ({replaced})")
     with progress(quiet=as_json) as report, experiment.timed() as taken:
-        tagger = experiment.train(open_source(data, columns), recipe, report, checkpoint)
+        tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
     tagger.save(out)
     size = experiment.megabytes(out)
     summary: dict[str, Any] = {
@@ -55,6 +66,7 @@ def train(
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": size,
         "report": tagger.model.report(),
+        **({} if replaced is None else {"replaced": replaced}),
     }
     if as_json:
         print_json(summary)

@@ -1,4 +1,8 @@
-"""Convert data to another format: a file, or all splits of a folder, which then share labels and features."""
+"""Convert data to another format: a file, or all splits of a folder, which then share labels and features.
+
+The labels of a folder are written to its ``labels.jsonl`` and ``hierarchy.tsv``, those of a file to its own label files
+(``a.labels.jsonl``), and only where the file alone would not be read with the same labels.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +10,16 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from labelspace.data.dataset_records import is_numbered
-from labelspace.data.labels import HIERARCHY, LABELS, labels_beside, write_hierarchy, write_labels
+from labelspace.data.labels import (
+    HIERARCHY,
+    LABELS,
+    are_labels,
+    own_file,
+    read_labels,
+    shared_file,
+    write_hierarchy,
+    write_labels,
+)
 from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Csr, Dataset, LabelSpace
@@ -47,13 +60,53 @@ def convert(
 
 
 def _convert_file(source: Path, target: Path, vectorizer: Vectorizer, columns: Columns | None) -> dict[Path, Dataset]:
-    # Read with the target's labels, so that the splits of one folder share label ids.
-    documents = read_dataset(source, labels_beside(target), columns)
+    shared = shared_file(target, LABELS)  # read with those, so that the splits of one folder share label ids
+    documents = read_dataset(source, None if shared is None else read_labels(shared), columns)
     if file_format(target) == FEATURES_ONLY and documents.X is None:
         documents = _with_features(documents, vectorizer.fit(documents.texts or []))
-    write_dataset(documents, target)
-    _write_label_files(documents.labels, target.parent)
+    own = own_file(target, LABELS)
+    needed = shared is not None or not _says_its_labels(documents, target)
+    if needed or own.exists():
+        _check_alone(source, target)
+    _write(documents, source, target)
+    if needed:
+        write_labels(own, documents.labels)
+        if documents.labels.hierarchy is not None:
+            write_hierarchy(own_file(target, HIERARCHY), documents.labels)
     return {target: documents}
+
+
+def _check_alone(source: Path, target: Path) -> None:
+    """Refuse label files that would be read with other documents too: of a file with this name in another format."""
+    own = own_file(target, LABELS)
+    for other in sorted(target.parent.iterdir()) if target.parent.is_dir() else ():
+        shares = own_file(other, LABELS) == own and file_format(other) and not are_labels(other)
+        if shares and other.name != target.name and not other.samefile(source):
+            raise DataError(
+                f"{own} must be read with {target.name} only, but {other.name} reads it too; convert to another name"
+            )
+
+
+def _write(documents: Dataset, source: Path, target: Path) -> None:
+    """Write a data file in place of an older one and its own label files, unless they are the source's too."""
+    write_dataset(documents, target)
+    for kind in (LABELS, HIERARCHY):
+        if own_file(source, kind).resolve() != own_file(target, kind).resolve():
+            own_file(target, kind).unlink(missing_ok=True)
+
+
+def _says_its_labels(documents: Dataset, target: Path) -> bool:
+    """Whether the file alone is read with the same label space: its names in alphabetical order, or numbers."""
+    labels, counts = documents.labels, documents.labels.counted(documents.Y).counts
+    assert counts is not None
+    if is_numbered(labels):
+        return labels.hierarchy is None and (file_format(target) == FEATURES_ONLY or bool(counts[-1:].all()))
+    if file_format(target) == FEATURES_ONLY or labels.synonyms is not None:
+        return False
+    alone = LabelSpace(sorted(name for name, count in zip(labels.names, counts, strict=True) if count))
+    alone = alone.with_paths() if alone.are_paths else alone
+    edges = [None if space.hierarchy is None else space.hierarchy.edges.tolist() for space in (alone, labels)]
+    return list(alone.names) == list(labels.names) and edges[0] == edges[1]
 
 
 def _convert_folder(
@@ -73,8 +126,11 @@ def _convert_folder(
         path = target / f"{name}.{to}"
         labels = labels.extended(part.labels.names)
         written[path] = part if fitted is None else _with_features(part, fitted)
-        write_dataset(written[path], path)
-    _write_label_files(labels, target)
+        _write(written[path], source / path.name, path)
+    if not is_numbered(labels):
+        write_labels(target / LABELS, labels)
+    if labels.hierarchy is not None:
+        write_hierarchy(target / HIERARCHY, labels)
     return written
 
 
@@ -82,10 +138,3 @@ def _with_features(documents: Dataset, vectorizer: Vectorizer) -> Dataset:
     if documents.texts is None:
         raise DataError("every split must have texts, as train does, but one has none; convert it separately")
     return replace(documents, X=vectorizer.transform(documents.texts))
-
-
-def _write_label_files(labels: LabelSpace, folder: Path) -> None:
-    if not is_numbered(labels):
-        write_labels(folder / LABELS, labels)
-    if labels.hierarchy is not None:
-        write_hierarchy(folder / HIERARCHY, labels)

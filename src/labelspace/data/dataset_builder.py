@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels
+from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
 from labelspace.data.records import Location, Record
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows
 from labelspace.data.table import describe_labels
@@ -118,14 +118,14 @@ class LabelColumn:
         if known is not None:
             if max_id >= len(known):
                 rule, remedy = f"a label id below {len(known)}, the number of known labels", "correct it, or add a line"
-                raise self._location(max_id).expected(rule, f"one is {max_id}", f"{remedy} to {LABELS}")
+                raise self._location(max_id).expected(rule, f"one is {max_id}", f"{remedy} to the labels file")
             return known.extended(names)
         if max_id < 0:
             return LabelSpace(names)
         if names:
             rule, problem = "all labels to be ids, as in other lines", f"one is the name {names[0]!r}"
-            raise self._location(names[0]).expected(rule, problem, f"add a {LABELS} in the same folder")
-        return numbered_labels(max_id + 1, f"{self._path}:{self._location(max_id).line}")
+            raise self._location(names[0]).expected(rule, problem, f"name them in {own_file(self._path, LABELS)}")
+        return numbered_labels(max_id + 1, self._path, self._location(max_id).line)
 
     def matrix(self, space: LabelSpace) -> Csr:
         """Y, 0/1 of shape (n, n_labels)."""

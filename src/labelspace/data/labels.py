@@ -1,4 +1,8 @@
-"""The label files in a data folder: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges)."""
+"""The label files of a data file: ``labels.jsonl`` (names and synonyms by id) and ``hierarchy.tsv`` (edges).
+
+Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` beside it. The splits of a folder (``train.*``,
+``dev.*``, ``test.*``) share its ``labels.jsonl`` and ``hierarchy.tsv``; other files in the folder are read without.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +18,7 @@ from labelspace.types import Hierarchy, LabelSpace
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
+SPLITS = ("train", "dev", "test")
 MAX_NUMBERED_LABELS = 50_000_000  # a mistyped large id must not fill the memory with label names
 
 
@@ -96,27 +101,72 @@ def write_hierarchy(path: str | Path, labels: LabelSpace) -> None:
             file.write("\t".join(pair) + "\n")
 
 
+def own_file(path: str | Path, kind: str) -> Path:
+    """Where the label file of a data file alone is.
+
+    >>> own_file("data/a.csv.gz", LABELS).as_posix(), own_file("a.labels.jsonl", HIERARCHY).as_posix()
+    ('data/a.labels.jsonl', 'a.hierarchy.tsv')
+    """
+    return Path(path).with_name(f"{_stem(path)}.{kind}")
+
+
+def shared_file(path: str | Path, kind: str) -> Path | None:
+    """The label file that the splits of a folder share, where the data file is one of them and there is such a file."""
+    shared = Path(path).with_name(kind)
+    return shared if (_stem(path) in SPLITS or Path(path).name == LABELS) and shared.exists() else None
+
+
+def label_file(path: str | Path, kind: str) -> Path | None:
+    """The label file of a data file: its own, else the shared one of its folder; None where there is none."""
+    own = own_file(path, kind)
+    return own if own.exists() else shared_file(path, kind)
+
+
+def label_files(path: str | Path) -> list[Path]:
+    """The label files that are read with a data file."""
+    return [file for kind in (LABELS, HIERARCHY) if (file := label_file(path, kind)) is not None]
+
+
+def unread_label_files(path: str | Path) -> list[Path]:
+    """The label files in the folder of a data file that are not read with it: it is no split."""
+    beside = [Path(path).with_name(kind) for kind in (LABELS, HIERARCHY) if label_file(path, kind) is None]
+    return [file for file in beside if file.exists()]
+
+
+def are_labels(path: str | Path) -> bool:
+    """Whether a file has labels by its name, and no documents."""
+    name = Path(path).name
+    return name == LABELS or name.endswith(f".{LABELS}")
+
+
+def _stem(path: str | Path) -> str:
+    """The name of a data file without its format."""
+    name = Path(path).name
+    name = name[:-3] if name.lower().endswith(".gz") else name
+    return Path(name).stem.removesuffix(".labels")
+
+
 def labels_beside(path: str | Path) -> LabelSpace | None:
-    """The ``labels.jsonl`` in the folder of a data file, or None."""
-    beside = Path(path).parent / LABELS
-    return read_labels(beside) if beside.exists() else None
+    """The labels of the label file of a data file, or None."""
+    beside = label_file(path, LABELS)
+    return None if beside is None else read_labels(beside)
 
 
 def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
-    """The labels with a hierarchy: their own, else ``hierarchy.tsv`` beside a data file, else that of path names."""
+    """The labels with a hierarchy: their own, else that of the data file's label file, else that of path names."""
     if labels.hierarchy is not None:
         return labels
-    beside = Path(path).parent / HIERARCHY
-    if beside.exists():
+    beside = label_file(path, HIERARCHY)
+    if beside is not None:
         return read_hierarchy(beside, labels)
     return labels.with_paths() if labels.are_paths else labels
 
 
-def numbered_labels(n_labels: int, where: str) -> LabelSpace:
+def numbered_labels(n_labels: int, path: str | Path, line: int) -> LabelSpace:
     """``LabelSpace.numbered``, with a limit against mistyped ids."""
     if n_labels > MAX_NUMBERED_LABELS:
         raise DataError(
-            f"{where}: expected at most {MAX_NUMBERED_LABELS} labels without names, but the ids need {n_labels}; "
-            f"give the labels as names, or add a {LABELS} in the same folder"
+            f"{path}:{line}: expected at most {MAX_NUMBERED_LABELS} labels without names, but the ids need {n_labels}; "
+            f"give the labels as names, or name them in {own_file(path, LABELS)}"
         )
     return LabelSpace.numbered(n_labels)

@@ -13,7 +13,7 @@ from labelspace.data.columns import is_table
 from labelspace.data.csvfile import csv_records, open_csv, write_csv
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
-from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, read_labels
+from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, labels_beside, read_labels
 from labelspace.data.parquet import open_parquet, parquet_records, write_parquet
 from labelspace.data.plain_text import iter_lines
 from labelspace.data.records import Record, Rows
@@ -43,10 +43,11 @@ _KNOWN = f"{', '.join(ENDINGS)}, each also with .gz"
 def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None) -> Dataset:
     r"""Read a data file; its extension is the format: .txt, .jsonl, .csv or .parquet, each also with .gz.
 
-    The label space is ``labels``, or else ``labels.jsonl`` in the same folder, with unknown names appended; without
-    both it is the names in alphabetical order, or the numbers 0, 1, ... where labels are ids. A ``hierarchy.tsv`` in
-    the same folder is read too, unless ``labels`` has a hierarchy; without both, names that are paths (``a > b``)
-    define one.
+    The label space is ``labels``, or else that of its label file, with unknown names appended; without both it is the
+    names in alphabetical order, or the numbers 0, 1, ... where labels are ids. The hierarchy is that of ``labels``, or
+    else that of its label file; without both, names that are paths (``a > b``) define one. The label files of ``a.csv``
+    are ``a.labels.jsonl`` and ``a.hierarchy.tsv``; for ``train.*``, ``dev.*`` and ``test.*`` also ``labels.jsonl`` and
+    ``hierarchy.tsv``.
 
     With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy are taken from its cells,
     or are ``labels`` with unknown names appended. With ``labels`` it may also be a file with the standard fields.
@@ -66,7 +67,7 @@ def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Co
     file_labels = None if labels is None else labels_beside(path)
     if labels is None or file_labels is None or _is_prefix(file_labels, labels):
         return read_xmc(path, labels) if ending == _XMC else _assembled(path, ending, labels)
-    # The file's label ids are those of its labels.jsonl: read it with those, then map them to ``labels`` by name.
+    # The file's label ids are those of its label file: read it with those, then map them to ``labels`` by name.
     return _relabeled(read_dataset(path), labels)
 
 
@@ -163,7 +164,7 @@ class Source:
     train_path: Path
     dev_path: Path | None = None
     test_path: Path | None = None
-    labels_only: bool = False  # train_path is a labels.jsonl; there are no training documents
+    labels_only: bool = False  # train_path is a file of labels; there are no training documents
     columns: Columns | None = None  # where the files are tables
 
     @property
@@ -199,7 +200,7 @@ class Source:
 
 
 def open_source(path: str | Path, columns: Columns | None = None) -> Source:
-    r"""The splits of a folder; a single file is a training split, or the labels if it is a ``labels.jsonl``.
+    r"""The splits of a folder; a single file is a training split, or the labels if it is a ``*labels.jsonl``.
 
     With ``columns`` the splits are tables, and there must be training rows.
 
@@ -215,7 +216,7 @@ def open_source(path: str | Path, columns: Columns | None = None) -> Source:
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
     if not path.is_dir():
         _checked_format(path)
-        return Source(path, path, labels_only=path.name == LABELS and columns is None, columns=columns)
+        return Source(path, path, labels_only=are_labels(path) and columns is None, columns=columns)
     train = split_file(path, "train")
     if train is None and columns is None and (path / LABELS).is_file():
         return Source(path, path / LABELS, split_file(path, "dev"), split_file(path, "test"), labels_only=True)

@@ -86,9 +86,9 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
 def _label_space(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace:
     space = labels_beside(path) if given is None else given
     if space is None:
-        space = numbered_labels(n_labels, f"{path}:1")
+        space = numbered_labels(n_labels, path, 1)
     elif len(space) < n_labels:
-        source = "labels.jsonl has" if given is None else "the label space has"
+        source = "its labels file has" if given is None else "the label space has"
         raise DataError(
             f"{path}:1: expected no more labels than are known, but the header says {n_labels} and {source} "
             f"{len(space)}; give the label names of this data set"

@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelspace import store
 from labelspace.data.source import Source
 from labelspace.data.splits import hold_out
 from labelspace.data.table import describe_labels
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.evaluate import evaluate, megabytes
+from labelspace.experiment.evaluate import check_ks, evaluate, megabytes
 from labelspace.experiment.timing import Seconds, timed
 from labelspace.experiment.train import Recipe, labeled
 from labelspace.features.base import Features
@@ -34,11 +35,14 @@ def compare(
 ) -> dict[str, Any]:
     """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
 
-    A method that fails is reported in its row, and the others go on.
+    Unknown methods and parameters are an error before any data are read. A method that fails on the data is reported
+    in its row, and the others go on.
     """
     out = Path(out)
+    check_comparison(recipes, out)
     out.mkdir(parents=True, exist_ok=True)  # before the work, not after it
     train_set, test_set = labeled(source), None
+    check_ks(ks, len(train_set.labels))
     if not source.has_test:
         train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
         if train_set.columns is not None:  # the rows held out must not say what lies below what
@@ -65,6 +69,13 @@ def compare(
     return results
 
 
+def check_comparison(recipes: Sequence[Recipe], out: Path) -> None:
+    """Refuse what is known to fail before any data are read: methods, parameters, folders of models."""
+    for recipe in recipes:
+        recipe.check()
+        store.check_writable(model_folder(out, recipe))
+
+
 class TimedCache(FeatureCache):
     """Features of the training texts, made once for all methods that ask for the same, with the time each took."""
 
@@ -80,6 +91,11 @@ class TimedCache(FeatureCache):
         return made
 
 
+def model_folder(out: Path, recipe: Recipe) -> Path:
+    """Where the model of a recipe is saved."""
+    return out / "models" / recipe.method
+
+
 def _attempt(
     recipe: Recipe, train_set: Dataset, cache: TimedCache, source: Source, out: Path, progress: Progress | None
 ) -> dict[str, Any]:
@@ -87,16 +103,16 @@ def _attempt(
     row: dict[str, Any] = {"method": recipe.method, "params": dict(recipe.params)}
     try:
         tagger = recipe.tagger()
-        tagger.check_params()
         views = [] if train_set.X is not None else tagger.views(train_set)
         for view in views:  # apart from the training: whoever asks first does not pay for all
             cache.get(view.create(), train_set.texts or [])
         made = sum(cache.taken[repr(view.create())].wall for view in views)
         with timed() as taken:
             tagger.fit_dataset(train_set, lambda: source.dev(train_set.labels), progress, cache=cache)
-        folder = out / "models" / recipe.method
+        folder = model_folder(out, recipe)
         tagger.save(folder)
         row |= {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
+        row |= {"compile_seconds": round(taken.compiling, 3)}
         row |= {"features_seconds": round(made, 3), "model_mb": megabytes(folder), "model": str(folder)}
     except (LabelspaceError, MemoryError, ArithmeticError) as error:
         row["error"] = str(error) or type(error).__name__

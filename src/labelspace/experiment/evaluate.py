@@ -5,9 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelspace import metrics, store
 from labelspace.errors import ParameterError
-from labelspace.experiment.timing import latency, timed
+from labelspace.experiment.timing import latency, timed, warm_up
 from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
 from labelspace.tagger import Tagger
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
@@ -29,16 +31,18 @@ def evaluate(
 
     Labels that the model does not know count as missed. ``consistent`` measures answers closed upwards. Where the
     documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
-    by column, where the tagger learned from a table.
+    by column, where the tagger learned from a table. ``seen_in_training`` is the percentage of the documents that the
+    tagger learned from, estimated above some thousand training documents; None where that is not known.
+    ``n_unknown_labels`` of the documents' labels are not the tagger's.
     """
     if propensity_preset not in metrics.PRESETS:
         listed = ", ".join(metrics.PRESETS)
         raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
     A, B = metrics.PRESETS[propensity_preset]
-    if max(ks) > max(len(tagger.labels_), MAX_K):
-        raise ParameterError(f"k must be at most the number of labels, but is {max(ks)}; ask for a smaller k")
+    check_ks(ks, len(tagger.labels_))
     inputs = tagger.inputs_of(documents)
     predict = partial(tagger.predict_topk, consistent=consistent)
+    warm_up(lambda some: predict(some, max(ks)), inputs)
     with timed() as taken:
         top = predict(inputs, max(ks))
     known = tagger.labels_
@@ -66,9 +70,20 @@ def evaluate(
         columns = tagger.columns_.masks(documents.labels.names)
         by_group = partial(metrics.by_group, min_probability=least, include_unlabeled=True)
         figures["by_column"] = _percent(by_group(documents.Y, deep, columns, known.counts))
+    seen = None if tagger.documents_ is None else tagger.documents_.share(inputs)
+    figures["seen_in_training"] = None if seen is None else round(100 * seen, 4)
+    figures["n_unknown_labels"] = len(np.unique(documents.Y.indices[documents.Y.indices >= len(known)]))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}
+
+
+def check_ks(ks: Sequence[int], n_labels: int) -> None:
+    """Refuse ranks that there are no labels for."""
+    if max(ks) > max(n_labels, MAX_K):
+        raise ParameterError(
+            f"k must be at most the number of labels, but is {max(ks)} and there are {n_labels}; ask for a smaller k"
+        )
 
 
 def by_hierarchy(

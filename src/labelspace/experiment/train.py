@@ -1,6 +1,6 @@
 """Train: from a data source and a recipe to a fitted tagger. Fitting never sees the test documents."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,20 +31,32 @@ class Recipe:
         params = {**({"random_state": self.seed} if seeded else {}), **self.params}
         return Tagger(create(self.method, **params), self.features, self.feature_params)
 
+    def check(self) -> None:
+        """Refuse an unknown method and unknown or invalid settings."""
+        self.tagger().check_params()
 
-def train(source: Source, recipe: Recipe, progress: Progress | None = None, checkpoint: Path | None = None) -> Tagger:
+
+def train(
+    source: Source,
+    recipe: Recipe,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+    inspect: Callable[[Dataset], None] | None = None,
+) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
 
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
-    that is interrupted leaves what it needs to resume.
+    that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents.
     """
+    recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
-    tagger.check_params()  # before the data are read: a typo should not cost minutes
     if checkpoint is not None:
         require(tagger.model, Checkpoints)
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents = labeled(source)
+    if inspect is not None:
+        inspect(documents)
     return tagger.fit_dataset(documents, lambda: source.dev(documents.labels), progress, checkpoint)
 
 

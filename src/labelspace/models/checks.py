@@ -1,13 +1,13 @@
 """Inputs of ``fit`` and ``predict_topk``, checked once at the door: what is behind it may rely on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.data.texts import check_texts
+from labelspace.data.texts import check_texts, is_column
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, Table, Views, is_matrix, n_rows
@@ -43,6 +43,8 @@ def _holds_texts(X: object) -> bool:
         return True
     if isinstance(X, np.ndarray):
         return X.ndim == 1 and X.dtype.kind in "UO"
+    if isinstance(X, Iterator) or is_column(X):
+        return True
     return isinstance(X, Sequence) and (not X or not isinstance(X[0], (Sequence, np.ndarray)) or isinstance(X[0], str))
 
 

@@ -277,7 +277,8 @@ def _is_model_or_empty(folder: Path) -> bool:
     if not names:
         return True
     try:
-        ours = names <= {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors"}
+        parts = {f"{part}.safetensors" for part in ("model", "features", "documents")}
+        ours = names <= {MANIFEST, LABELS, LABEL_ARRAYS, *parts}
         return ours and "format" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
         return False

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import labelspace
-from labelspace.cli.predict import as_objects
+from labelspace.cli.predict import answer
 from labelspace.data.records import Record
 from labelspace.labels.codes import code_summary
 from labelspace.models.capabilities import AddsLabels, Calibrated, HasLabelCodes, HasLabelPoints, HasLabelTree
@@ -74,7 +74,7 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
     for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
-        json.loads(json.dumps(as_objects(tags), ensure_ascii=False), parse_constant=_refuse_constant)
+        json.loads(json.dumps(answer(tags, None), ensure_ascii=False), parse_constant=_refuse_constant)
 
 
 def _refuse_constant(constant: str) -> None:

@@ -1,0 +1,87 @@
+"""Notes on stderr: what a user should know and would not see in the output."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from labelspace.cli.exit_codes import print_error
+
+if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from labelspace.types import Columns, Dataset
+
+SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
+JOINED = 0.3  # of the label names with a comma: they may be lists of names
+
+
+def note(message: str) -> None:
+    """Print one line on stderr."""
+    print_error(f"note: {message}")
+
+
+def note_label_files(path: Path, columns: Columns | None = None) -> None:
+    """Say which label files are read with a data file, and which in its folder are not."""
+    for line in on_label_files(path, columns):
+        note(line)
+
+
+def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
+    """What ``note_label_files`` says; of a table nothing, which has no label files."""
+    from labelspace.data.labels import label_files, own_file, unread_label_files
+
+    if columns is not None:
+        return []
+    files = [file for file in label_files(path) if file != path]
+    read = [f"labels of {path.name} are those of {' and '.join(map(str, files))}"] if files else []
+    return read + [
+        f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}"
+        for file in unread_label_files(path)
+    ]
+
+
+def note_documents(documents: Dataset) -> None:
+    """Say what training documents lack, and where names of labels look like lists of names."""
+    n, without = len(documents), int((documents.Y.getnnz(axis=1) == 0).sum())
+    if without:
+        note(f"{without:,} of {n:,} training documents have no label")
+    empty = sum(not text.strip() for text in documents.texts or ())
+    if empty:
+        note(f"{empty:,} of {n:,} training documents are empty")
+    for separator in (",", ";") if documents.columns is None else ():
+        joined = [name for name in documents.labels.names if separator in name]
+        if joined and len(joined) >= JOINED * len(documents.labels):
+            note(
+                f"{len(joined):,} of {len(documents.labels):,} labels contain {separator!r}, such as {joined[0]!r}; "
+                "each is one label: in CSV, labels are separated by |"
+            )
+
+
+def note_figures(figures: Mapping[str, Any]) -> None:
+    """Say what figures of an evaluation do not mean."""
+    seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
+    if seen is not None and seen >= SEEN:
+        note(
+            f"about {seen:.0f} % of these documents were in the training data; "
+            "the figures say how well the model remembers, not how well it tags"
+        )
+    if unknown:
+        note(f"{unknown:,} labels of these documents are unknown to the model, and count as missed")
+
+
+def model_at(out: Path) -> str | None:
+    """What is known of the model in a folder, which a new one would replace; None where there is none."""
+    from labelspace import store
+    from labelspace.errors import ModelError
+
+    manifest = out / "model.json"
+    if not manifest.is_file():
+        return None
+    saved = f"saved {datetime.fromtimestamp(manifest.stat().st_mtime):%Y-%m-%d %H:%M}"
+    try:
+        about = store.read_manifest(out)
+        return f"{about['method']}, {about['model']['state']['n_labels_']['value']:,} labels, {saved}"
+    except (ModelError, LookupError, TypeError, ValueError):
+        return f"not readable, {saved}"

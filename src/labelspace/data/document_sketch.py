@@ -1,0 +1,73 @@
+"""Which share of some documents was in the training data: a bottom-k sketch of document hashes, of fixed size."""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.estimator import Stateful, learned
+from labelspace.parameter_constraints import boolean
+from labelspace.state_constraints import array, must, plain
+
+SIZE = 4096  # hashes kept
+_BYTES = 8  # of a hash
+_PERSON = b"labelspace"  # the hashes are those of no other program
+
+
+class DocumentSketch(Stateful):
+    """The smallest hashes of documents, texts or rows of features; documents without content are left out.
+
+    The hashes are the same on every machine. Up to ``SIZE`` different documents the share is exact, above it is
+    estimated from those of the other documents whose hashes are as small.
+
+    >>> sketch = DocumentSketch.of(["bake bread", "grill fish", ""])
+    >>> sketch.share(["bake bread", "a text of its own", ""])
+    0.5
+    """
+
+    name = "documents"
+
+    hashes_: npt.NDArray[np.uint64] = learned(array("uint64", "n"))  # the smallest, in order
+    complete_: bool = learned(plain(boolean()))  # whether these are all
+
+    @classmethod
+    def of(cls, documents: Any) -> Self:  # noqa: ANN401 - texts, or a matrix of features
+        """The sketch of texts, or of the rows of a sparse matrix."""
+        sketch, hashes = cls(), np.unique(document_hashes(documents))
+        sketch.hashes_, sketch.complete_ = hashes[:SIZE], len(hashes) <= SIZE
+        return sketch
+
+    def check_state(self) -> None:
+        """Where hashes were left out, others are kept."""
+        must(self.complete_ or len(self.hashes_) > 0, "hashes of documents")
+
+    def share(self, documents: Any) -> float | None:  # noqa: ANN401 - texts, or a matrix of features
+        """The share of these documents that is among those of the sketch; None where there is nothing to tell from."""
+        hashes = document_hashes(documents)
+        if not self.complete_:
+            hashes = hashes[hashes <= self.hashes_[-1]]
+        return float(np.isin(hashes, self.hashes_).mean()) if len(hashes) else None
+
+
+def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features
+    """The hash of every document that is not empty."""
+    contents = _rows(sp.csr_matrix(documents)) if getattr(documents, "ndim", 1) == 2 else _texts(documents)
+    digests = (blake2b(content, digest_size=_BYTES, person=_PERSON).digest() for content in contents)
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+def _texts(texts: Iterable[str]) -> Iterable[bytes]:
+    return (stripped.encode("utf-8", "surrogatepass") for text in texts if (stripped := text.strip()))
+
+
+def _rows(X: Any) -> Iterable[bytes]:  # noqa: ANN401 - a csr matrix
+    if not X.has_sorted_indices:
+        X = X.sorted_indices()
+    indices, values = X.indices.astype("<i4", copy=False), X.data.astype("<f4", copy=False)
+    bounds = X.indptr.tolist()
+    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+        if end > start:
+            yield indices[start:end].tobytes() + values[start:end].tobytes()
