@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from labelspace.data import document_sketch
 from labelspace.data.document_sketch import DocumentSketch, document_hashes
+from labelspace.state_constraints import StateError
 
 TEXT_HASHES = ["983c707d7703a9e4", "e2d015620279cae6"]
 ROW_HASHES = ["8e926a9664e48788", "ba63ac8030457e1c"]
@@ -47,8 +48,8 @@ def test_a_full_sketch_estimates_the_share(monkeypatch):
 def test_a_damaged_sketch_is_refused():
     sketch = DocumentSketch.of(["a"])
     sketch.check_state()
-    sketch.hashes_ = np.zeros(3)
-    with pytest.raises(ValueError, match="no hashes"):
+    sketch.hashes_, sketch.complete_ = np.zeros(0, np.uint64), False
+    with pytest.raises(StateError, match="must have hashes of documents"):
         sketch.check_state()
 
 

@@ -246,7 +246,7 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
     assert isinstance(params, dict)
     try:
         loaded = cls(**params)
-        loaded.check_params()
+        Estimator.check_params(loaded)  # not whether packages are installed: that is asked where they are used
     except ParameterError as error:
         raise ModelError(
             f"the saved {cls.name} must have parameters of this version, but: {error}; train it again"
