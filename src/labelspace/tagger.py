@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.data.record_batches import record_batches
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
@@ -36,6 +36,7 @@ Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
+STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -235,8 +236,9 @@ class Tagger:
         [('7', 'fish')]
         """
         self._check_fitted()
-        stream = iter(records)
-        while batch := list(islice(stream, STREAM_BATCH)):
+        check_k(k)
+        k = min(k, len(self.labels_))  # the rest would be padding
+        for batch in record_batches(records, min(STREAM_BATCH, max(STREAM_TAGS // k, 1))):
             if self.ready_made:
                 rows = [_field(record, record.features, "features", source) for record in batch]
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023

@@ -7,10 +7,12 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar, cast
 
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
 
 Item = TypeVar("Item")
 STDIN = "-"
@@ -45,8 +47,11 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Line number (from 1) and line, its end included, of a UTF-8 file; a byte order mark is skipped."""
+    limit = MAX_LINE_BYTES.value
     with reading(path) as file:
-        for number, raw in enumerate(file, start=1):
+        for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
+            if len(raw) > limit:
+                raise too_long(path, number)
             try:
                 line = (raw.removeprefix(_BOM) if number == 1 else raw).decode()
             except UnicodeDecodeError as error:
@@ -57,18 +62,30 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def too_long(path: str | Path, line: int) -> DataError:
+    """The error for a line, or a row that starts in it, of more than ``MAX_LINE_BYTES``."""
+    return DataError(
+        f"{path}:{line}: expected at most {MAX_LINE_BYTES.value} bytes per line or row, but there are more; split the "
+        f"document, or {MAX_LINE_BYTES.raise_it}"
+    )
+
+
 def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
     """The items without trailing blank ones: editors leave such lines at the end of a file.
 
-    >>> list(without_blank_end(["a", "", "b", "", ""], lambda line: not line))
+    Of several blank ones in a row, only the first is kept: its reader refuses it, and a file may have any number.
+
+    >>> list(without_blank_end(["a", "", "", "b", "", ""], lambda line: not line))
     ['a', '', 'b']
     """
     pending: list[Item] = []
     for item in items:
-        pending.append(item)
         if not is_blank(item):
             yield from pending
+            yield item
             pending.clear()
+        elif not pending:
+            pending.append(item)
 
 
 @contextmanager
