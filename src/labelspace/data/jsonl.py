@@ -61,7 +61,9 @@ def parse_object(text: str, location: Location) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         if not text.strip():
             raise location.expected("a JSON object", "the line is blank", "remove the line") from error
-        reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+        reason = "it is nested too deeply, or a number is too long"
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{error.msg}, column {error.colno}"
         raise location.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
     if not isinstance(value, dict):
         raise location.expected("a JSON object", f"the line is a {type(value).__name__}", "write {...} on every line")

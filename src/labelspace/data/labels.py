@@ -110,7 +110,12 @@ def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
     beside = Path(path).parent / HIERARCHY
     if beside.exists():
         return read_hierarchy(beside, labels)
-    return labels.with_paths() if labels.are_paths else labels
+    if not labels.are_paths:
+        return labels
+    try:
+        return labels.with_paths()
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def numbered_labels(n_labels: int, n_occurrences: int, where: str) -> LabelSpace:
