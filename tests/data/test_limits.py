@@ -95,6 +95,22 @@ def test_indices_need_as_many_columns_as_the_limit_or_the_values(tmp_path, monke
     assert read_dataset(write(tmp_path / name, text % " ".join(f"{i}:1" for i in range(10)))).X.shape == (1, 10)
 
 
+@pytest.mark.parametrize("text", ['{"text": "a"}\n%s', 'text\n"%s"\n'])
+def test_blank_lines_without_end_are_refused(tmp_path, monkeypatch, text):
+    monkeypatch.setattr("labelspace.data.files._MAX_BLANK_LINES", 5)
+    path = tmp_path / ("a.jsonl" if text.startswith("{") else "a.csv")
+    assert len(read_dataset(write(path, text % ("\n" * 5)))) == 1
+    with pytest.raises(DataError, match="expected at most 5 blank lines in a row, but there are more; remove them"):
+        read_dataset(write(path, text % ("\n \n" * 4)))
+
+
+@pytest.mark.usefixtures("short_lines")
+def test_a_blank_end_of_rows_of_features(tmp_path):
+    assert len(read_dataset(write(tmp_path / "a.txt", "1 9 2\n0 1:1\n" + "\n" * 90))) == 1
+    with pytest.raises(DataError, match=rf"a\.txt:3: {TOO_LONG}"):
+        read_dataset(write(tmp_path / "a.txt", "1 9 2\n0 1:1\n" + "\n" * 101))
+
+
 @pytest.mark.usefixtures("short_lines")
 def test_columns_are_taken_from_fewer_lines_where_they_are_long():
     numbered = ((line, '{"text": "0123456789"}') for line in range(1, 50))

@@ -18,6 +18,7 @@ Item = TypeVar("Item")
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
+_MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be read for hours
 
 
 def is_gzipped(path: str | Path) -> bool:
@@ -47,11 +48,15 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Line number (from 1) and line, its end included, of a UTF-8 file; a byte order mark is skipped."""
-    limit = MAX_LINE_BYTES.value
+    limit, n_blank = MAX_LINE_BYTES.value, 0
     with reading(path) as file:
         for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
             if len(raw) > limit:
                 raise too_long(path, number)
+            n_blank = n_blank + 1 if raw.isspace() else 0
+            if n_blank > _MAX_BLANK_LINES:
+                problem = f"expected at most {_MAX_BLANK_LINES} blank lines in a row, but there are more"
+                raise DataError(f"{path}:{number}: {problem}; remove them")
             try:
                 line = (raw.removeprefix(_BOM) if number == 1 else raw).decode()
             except UnicodeDecodeError as error:

@@ -26,6 +26,7 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
         known = _known_labels(path, n_labels, labels)
+        blank_end = 0  # bytes after the last row
         for block in _blocks(file, path):
             used = rows.add(block, limit=n - rows.n_rows)
             if block[used:].strip():
@@ -33,6 +34,9 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
                     f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says, but found "
                     f"{block[used : used + 30].decode(errors='replace')!r}; correct the header"
                 )
+            blank_end += len(block) - used
+            if blank_end > MAX_LINE_BYTES.value:
+                raise too_long(path, n + 2)
     if rows.n_rows != n:
         raise DataError(
             f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
