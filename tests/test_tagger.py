@@ -206,6 +206,17 @@ def test_a_stream_of_any_length_is_tagged_in_order(data, monkeypatch):
         list(tagger.tag_stream([Record("7", None, "1:1", line=3)], source="file.jsonl"))
 
 
+@pytest.mark.parametrize(("k", "read"), [(5, 4), (10**9, 1)])
+def test_a_stream_with_many_tags_is_tagged_in_smaller_batches(data, monkeypatch, k, read):
+    monkeypatch.setattr("labelspace.tagger.STREAM_TAGS", 20)
+    train, test = data
+    tagger = Tagger("popular").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    records = (Record(str(i), text) for i, text in enumerate(test.texts))
+    _, tags = next(tagger.tag_stream(records, k))
+    assert len(tags) == min(k, int((tagger.labels_.counts > 0).sum()))
+    assert next(records).id == str(read)
+
+
 def test_consistent_tags_list_ancestors_first(data):
     train, test = data
     tagger = Tagger("one_vs_rest").fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))

@@ -57,6 +57,72 @@ def test_edges_to_smaller_numbers_never_make_a_cycle_and_ancestors_are_reachabil
     assert all(hierarchy.levels[c] > hierarchy.levels[p] for c, p in edges)
 
 
+def chain(n):
+    return np.stack([np.arange(1, n), np.arange(n - 1)], axis=1)
+
+
+def test_a_long_chain():
+    n = 300
+    hierarchy = Hierarchy.from_edges(chain(n), n)
+    assert hierarchy.levels.tolist() == list(range(n))
+    assert np.array_equal(hierarchy.ancestors.toarray(), np.tri(n, k=-1))
+    assert hierarchy.ancestors.has_canonical_format
+
+
+def test_more_levels_than_the_limit_are_refused(monkeypatch):
+    monkeypatch.setenv("LABELSPACE_MAX_LEVELS", "4")
+    assert Hierarchy.from_edges(chain(4), 5).levels.max() == 3
+    with pytest.raises(DataError, match="a hierarchy must have at most 4 levels, .* set LABELSPACE_MAX_LEVELS"):
+        Hierarchy.from_edges(chain(5), 5)
+    assert LabelSpace(["a > b > c > d"]).with_paths().hierarchy.levels.tolist() == [3, 2, 1, 0]
+    with pytest.raises(DataError, match=r"the path 'a > b > c > d > e\.\.\.' must have at most 4 levels"):
+        LabelSpace(["a > b > c > d > e"]).with_paths()
+
+
+def test_more_ancestors_than_the_limit_are_refused(monkeypatch):
+    n = 100
+    Y = sp.csr_matrix(([1.0], ([0], [n - 1])), shape=(1, n))
+    hierarchy = Hierarchy.from_edges(chain(n), n)
+    assert hierarchy.closed(Y).nnz == n
+    monkeypatch.setenv("LABELSPACE_MAX_ANCESTORS", "98")
+    rule = "at most 3200 ancestors in all, but have 3240 or more; .* set LABELSPACE_MAX_ANCESTORS"
+    with pytest.raises(DataError, match=rule):  # 1 + 2 + ... + 80
+        _ = Hierarchy.from_edges(chain(n), n).ancestors
+    with pytest.raises(DataError, match="at most 98 ancestors in all, but have 99"):
+        hierarchy.closed(Y)
+    star = Hierarchy.from_edges([(leaf, 0) for leaf in range(1, n)], n)
+    assert star.ancestors.nnz == n - 1
+
+
+def test_a_long_cycle_is_shown_in_part():
+    edges = np.stack([np.arange(500), (np.arange(500) + 1) % 500], axis=1)
+    with pytest.raises(DataError, match=r"but 0 -> 1 -> .* -> 9 -> \(490 more\) -> 0 is one"):
+        Hierarchy.from_edges(edges, 500)
+
+
+def joined_prefixes(path):
+    steps = path.split(" > ")
+    return [" > ".join(steps[:n]) for n in range(len(steps) - 1, 0, -1)] if all(map(str.strip, steps)) else []
+
+
+@given(st.text("a >", max_size=20))
+def test_prefixes_are_joined_steps(path):
+    assert list(prefixes(path)) == joined_prefixes(path)
+
+
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, max_size=5).map(" > ".join), unique=True, max_size=8))
+def test_prefixes_of_all_names_are_appended_in_the_order_of_the_names(names):
+    appended = dict.fromkeys([*names, *(prefix for name in names for prefix in joined_prefixes(name))])
+    assert list(LabelSpace(names).with_paths().names) == list(appended)
+
+
+def test_prefixes_that_many_names_share_are_made_once(monkeypatch):
+    monkeypatch.setenv("LABELSPACE_MAX_PATH_CHARACTERS", "6")  # of 'a > b' and 'a'
+    assert len(LabelSpace([f"a > b > {i}" for i in range(50)]).with_paths()) == 52
+    with pytest.raises(DataError, match="at most 6 characters, but have more; .* set LABELSPACE_MAX_PATH_CHARACTERS"):
+        LabelSpace(["a > b > 0", "c > 0"]).with_paths()
+
+
 def test_extending_keeps_ids_and_pads_what_is_known():
     tree = Hierarchy.from_edges([[1, 0]], 2)
     space = LabelSpace(["a", "b"], [["A"], []], np.array([4, 2]), 5, tree)
@@ -82,7 +148,7 @@ def test_paths_hang_below_their_prefixes_and_missing_ones_are_appended():
 def test_paths_may_have_another_separator_and_may_be_none():
     assert LabelSpace(["a/b", "a"]).with_paths("/").hierarchy.edges.tolist() == [[0, 1]]
     assert LabelSpace(["a", "b"]).with_paths().hierarchy.edges.tolist() == []
-    assert prefixes("a >  > b") == prefixes(" > b") == prefixes("a > ") == prefixes("") == []
+    assert [*prefixes("a >  > b"), *prefixes(" > b"), *prefixes("a > "), *prefixes("")] == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 
 from labelspace import store
 from labelspace.data.document_sketch import DocumentSketch
+from labelspace.data.record_batches import record_batches
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
@@ -39,6 +39,7 @@ Validation = Dataset | Callable[[], Dataset | None]
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
+STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 LOAD_TRIES = 3
 LOAD_PAUSE = 0.03  # seconds
 
@@ -244,8 +245,9 @@ class Tagger:
         [('7', 'fish')]
         """
         self._check_fitted()
-        stream = iter(records)
-        while batch := list(islice(stream, STREAM_BATCH)):
+        check_k(k)
+        k = min(k, len(self.labels_))  # the rest would be padding
+        for batch in record_batches(records, min(STREAM_BATCH, max(STREAM_TAGS // k, 1))):
             if not all(isinstance(record, Record) for record in batch):
                 raise DataError("records must be of class Record, but some are not; write Record(id, text)")
             if self.ready_made:
@@ -258,6 +260,8 @@ class Tagger:
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
         names = self.labels_.names
+        used = np.flatnonzero((top.labels >= 0).any(axis=0))
+        top = top.padded(int(used[-1]) + 1 if len(used) else 0)
         return [
             [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
             for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)

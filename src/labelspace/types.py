@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
+from labelspace.limits import ANCESTORS_PER_LABEL, MAX_ANCESTORS, MAX_LEVELS, MAX_PATH_CHARACTERS
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -22,6 +23,7 @@ Csr: TypeAlias = sp.csr_matrix
 """A SciPy CSR matrix; rows are documents unless a name says otherwise."""
 
 PATH_SEPARATOR = " > "
+SHOWN_OF_CYCLE = 10  # labels in an error message
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(step, done, total)`` by long computations."""
@@ -136,7 +138,9 @@ class Hierarchy:
         hierarchy = Hierarchy(sp.csr_matrix((ones, (pairs[:, 0], pairs[:, 1])), shape=(n_labels, n_labels)))
         cycle = hierarchy.find_cycle()
         if cycle:
-            path = " -> ".join(str(label) if names is None else names[label] for label in [*cycle, cycle[0]])
+            shown = [str(label) if names is None else names[label] for label in cycle[:SHOWN_OF_CYCLE]]
+            more = [f"({len(cycle) - len(shown)} more)"] if len(shown) < len(cycle) else []
+            path = " -> ".join([*shown, *more, shown[0]])
             raise DataError(f"a hierarchy must have no cycle, but {path} is one; remove one of these edges")
         return hierarchy
 
@@ -160,7 +164,7 @@ class Hierarchy:
 
     def find_cycle(self) -> list[int]:
         """The labels of one cycle, each followed by one of its parents; empty where there is none."""
-        unresolved = self._levels()[1]
+        unresolved = self._levels[1]
         if not unresolved.any():
             return []
         # Every unresolved label has an unresolved parent, so walking up from any of them must end in a cycle.
@@ -173,6 +177,7 @@ class Hierarchy:
             label = int(parents[unresolved[parents]][0])
         return walk[visited[label] :]
 
+    @cached_property
     def _levels(self) -> tuple[Ints, Bools]:
         """Longest distance from a root, and which labels are on or below a cycle."""
         n = self.parents.shape[0]
@@ -181,42 +186,83 @@ class Hierarchy:
         children = self.parents.T.tocsr()
         frontier = np.flatnonzero(waiting == 0)
         resolved = np.zeros(n, bool)
+        depth = 0
         while frontier.size:
-            resolved[frontier] = True
-            block = children[frontier]
-            below = block.indices
-            np.maximum.at(level, below, np.repeat(level[frontier] + 1, np.diff(block.indptr)))
+            if depth == MAX_LEVELS.value:
+                raise too_many_levels(depth)
+            resolved[frontier], level[frontier] = True, depth
+            below = children[frontier].indices
             np.subtract.at(waiting, below, 1)
             below = np.unique(below)
-            frontier = below[waiting[below] == 0]
+            frontier, depth = below[waiting[below] == 0], depth + 1
         return level, ~resolved
 
-    @cached_property
+    @property
     def levels(self) -> Ints:
         """Depth of each label: 0 for a root, else one more than its deepest parent. Shape (n_labels,)."""
-        return self._levels()[0]
+        return self._levels[0]
 
     @cached_property
     def ancestors(self) -> Csr:
-        """Row l marks all ancestors of l, without l itself. Shape (n_labels, n_labels)."""
-        closure, step = self.parents.copy(), self.parents
-        while step.nnz:
-            step = step @ self.parents
-            before = closure.nnz
-            closure = closure + step
-            step.data[:] = 1.0
-            if closure.nnz == before:
-                break
-        closure.data[:] = 1.0
-        closure.sort_indices()
-        return closure.tocsr()
+        """Row l marks all ancestors of l, without l itself. Shape (n_labels, n_labels).
+
+        Level by level: the ancestors of a label are its parents and their ancestors.
+        """
+        levels, n = self.levels, self.parents.shape[0]
+        found = np.zeros(0, np.int32)  # the ancestors of all labels so far, a label after the other; grows by doubling
+        begins, sizes, filled = np.zeros(n, np.int64), np.zeros(n, np.int64), 0
+        order = np.argsort(levels, kind="stable")
+        starts = np.searchsorted(levels[order], np.arange(1, levels.max(initial=0) + 2))
+        for labels in np.split(order, starts)[1:-1]:
+            parents = self.parents[labels]
+            # At least those of the parent with the most; exactly, in a tree.
+            least = np.maximum.reduceat(sizes[parents.indices] + 1, parents.indptr[:-1]).sum()
+            check_ancestors(filled + int(least), n)
+            above, at = np.unique(parents.indices, return_inverse=True)
+            of_above = rows_of(found, begins[above], sizes[above], n)
+            steps = sp.csr_matrix((parents.data, at, parents.indptr), shape=(len(labels), len(above)))
+            block = (parents + steps @ of_above).tocsr()
+            block.sort_indices()
+            if filled + block.nnz > len(found):
+                found = np.concatenate([found, np.zeros(max(len(found), block.nnz), np.int32)])
+            found[filled : filled + block.nnz] = block.indices
+            begins[labels], sizes[labels] = filled + block.indptr[:-1], np.diff(block.indptr)
+            filled += block.nnz
+        return rows_of(found, begins, sizes, n)
 
     def closed(self, Y: Csr) -> Csr:
         """The 0/1 label matrix with the ancestors of all its labels added."""
+        check_ancestors(int(np.diff(self.ancestors.indptr)[Y.indices].sum(dtype=np.int64)), Y.nnz)
         closure = (Y + Y @ self.ancestors).tocsr()
         closure.data = np.ones_like(closure.data, dtype=np.float32)
         closure.sort_indices()
         return closure
+
+
+def rows_of(indices: Ints, begins: Longs, sizes: Longs, n_columns: int) -> Csr:
+    """The matrix of ones whose row i has the columns ``indices[begins[i] : begins[i] + sizes[i]]``.
+
+    >>> rows_of(np.array([4, 0, 1]), np.array([1, 0]), np.array([2, 1]), 5).toarray().tolist()
+    [[1.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 1.0]]
+    """
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    columns = indices[np.arange(indptr[-1]) + np.repeat(begins - indptr[:-1], sizes)]
+    return sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=(len(sizes), n_columns))
+
+
+def check_ancestors(n_pairs: int, n_labels: int) -> None:
+    """A deep hierarchy has quadratically many pairs of a label and an ancestor; too many are an error."""
+    limit = max(MAX_ANCESTORS.value, ANCESTORS_PER_LABEL * n_labels)
+    if n_pairs > limit:
+        raise DataError(
+            f"the labels must have at most {limit} ancestors in all, but have {n_pairs} or more; use a hierarchy of "
+            f"fewer levels, or {MAX_ANCESTORS.raise_it}"
+        )
+
+
+def too_many_levels(n: int, what: str = "a hierarchy") -> DataError:
+    """The error for something of more than n levels."""
+    return DataError(f"{what} must have at most {n} levels, but has more; use fewer levels, or {MAX_LEVELS.raise_it}")
 
 
 @dataclass(frozen=True)
@@ -272,7 +318,7 @@ class LabelSpace:
         >>> LabelSpace(["food", "food > bread"]).are_paths, LabelSpace(["food", "bread"]).are_paths
         (True, False)
         """
-        n_paths = sum(PATH_SEPARATOR in name and bool(prefixes(name)) for name in self.names)
+        n_paths = sum(PATH_SEPARATOR in name and bool(_steps(name)) for name in self.names)
         return 0 < len(self) <= 2 * n_paths
 
     def with_paths(self, separator: str = PATH_SEPARATOR) -> LabelSpace:
@@ -285,8 +331,25 @@ class LabelSpace:
         (['food > bread', 'food'], [2, 1, 1, 0])
         """
         flat = replace(self, hierarchy=None)
-        space = flat.extended(prefix for name in self.names for prefix in prefixes(name, separator))
+        space = flat.extended(self._all_prefixes(separator))
         return replace(space, hierarchy=Hierarchy.from_edges(space._path_edges(space.names, separator), len(space)))
+
+    def _all_prefixes(self, separator: str) -> Iterator[str]:
+        """The prefixes of all names, each once."""
+        seen: set[str] = set()
+        left = MAX_PATH_CHARACTERS.value
+        for name in self.names:
+            for prefix in prefixes(name, separator):
+                if prefix in seen:  # and so are its own
+                    break
+                left -= len(prefix)
+                if left < 0:
+                    raise DataError(
+                        f"the prefixes of all paths must have at most {MAX_PATH_CHARACTERS.value} characters, but have "
+                        f"more; use fewer or shorter steps, or {MAX_PATH_CHARACTERS.raise_it}"
+                    )
+                seen.add(prefix)
+                yield prefix
 
     def _path_edges(self, names: Iterable[str], separator: str = PATH_SEPARATOR) -> Ints:
         """Rows (child, parent): the nearest prefix of a name that is a label is its parent."""
@@ -330,16 +393,25 @@ class LabelSpace:
         return replace(space, hierarchy=Hierarchy.from_edges(edges, len(space)))
 
 
-def prefixes(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
-    """The prefixes of a path, longest first; none where a step of the path is blank.
+def prefixes(path: str, separator: str = PATH_SEPARATOR) -> Iterator[str]:
+    """The prefixes of a path, longest first, each made when asked for; none where a step of the path is blank.
 
-    >>> prefixes("food > bread > rye")
+    >>> list(prefixes("food > bread > rye"))
     ['food > bread', 'food']
     """
+    steps = _steps(path, separator)
+    if len(steps) > MAX_LEVELS.value:
+        raise too_many_levels(MAX_LEVELS.value, f"the path {path[:40] + '...'!r}")
+    end = len(path)
+    for step in reversed(steps[1:]):
+        end -= len(separator) + len(step)
+        yield path[:end]
+
+
+def _steps(path: str, separator: str = PATH_SEPARATOR) -> list[str]:
+    """The steps of a path; none where one is blank."""
     steps = path.split(separator)
-    if not all(map(str.strip, steps)):
-        return []
-    return [separator.join(steps[:length]) for length in range(len(steps) - 1, 0, -1)]
+    return steps if all(map(str.strip, steps)) else []
 
 
 @dataclass(frozen=True)

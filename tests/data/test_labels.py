@@ -194,7 +194,7 @@ def test_feature_files_have_paths_too(tmp_path):
         (
             ["[1]", "[1000000000]"],
             None,
-            r"a\.jsonl:2: expected at most 50000000 labels without names, but the ids need 1000000001",
+            r"a\.jsonl:2: expected at most 5000000 labels without names, but the ids need 1000000001",
         ),
     ],
 )

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from labelspace.data.dataset_records import record_fields, to_records
-from labelspace.data.files import lines, without_blank_end, writing_text
+from labelspace.data.files import lines, too_long, without_blank_end, writing_text
 from labelspace.data.records import FIELDS, Location, Record, Rows, distinct_labels, to_record
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 _MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
@@ -62,10 +63,20 @@ def csv_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Itera
 def _cells(path: str | Path) -> Iterator[tuple[Location, list[str]]]:
     """Cells of each row, with the line on which it starts."""
     csv.field_size_limit(_MAX_CELL)
+    limit, location, size = MAX_LINE_BYTES.value, Location(path, 1), 0  # size: of the row so far
+
+    def texts() -> Iterator[str]:
+        nonlocal size
+        for _, text in lines(path):
+            size += len(text)
+            if size > limit:
+                raise too_long(path, location.line)
+            yield text
+
     # strict: otherwise an unclosed quote would silently swallow the rest of the file.
-    reader = csv.reader((text for _, text in lines(path)), strict=True)
+    reader = csv.reader(texts(), strict=True)
     while True:
-        location = Location(path, reader.line_num + 1)
+        location, size = Location(path, reader.line_num + 1), 0
         try:
             cells = next(reader)
         except StopIteration:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
 from labelspace.data.records import Location, Record
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width
 from labelspace.data.table import describe_labels
 from labelspace.errors import DataError
 from labelspace.types import Columns, Csr, Dataset, LabelSpace
@@ -81,7 +81,9 @@ class _Documents:
         if self._rows is None:
             return None
         self._parse()
-        return self._rows.matrices(None, 0)[0]
+        X = self._rows.matrices(None, 0)[0]
+        check_width(X.shape[1], self._rows.n_values, self._path)
+        return X
 
     def _parse(self) -> None:
         if self._rows is not None:
@@ -125,7 +127,7 @@ class LabelColumn:
         if names:
             rule, problem = "all labels to be ids, as in other lines", f"one is the name {names[0]!r}"
             raise self._location(names[0]).expected(rule, problem, f"name them in {own_file(self._path, LABELS)}")
-        return numbered_labels(max_id + 1, self._path, self._location(max_id).line)
+        return numbered_labels(max_id + 1, len(self._codes), self._path, self._location(max_id).line)
 
     def matrix(self, space: LabelSpace) -> Csr:
         """Y, 0/1 of shape (n, n_labels)."""

@@ -7,15 +7,18 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar, cast
 
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
 
 Item = TypeVar("Item")
 STDIN = "-"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
+_MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be read for hours
 
 
 def is_gzipped(path: str | Path) -> bool:
@@ -45,8 +48,15 @@ def reading(path: str | Path) -> Iterator[BinaryIO]:
 
 def lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """Line number (from 1) and line, its end included, of a UTF-8 file; a byte order mark is skipped."""
+    limit, n_blank = MAX_LINE_BYTES.value, 0
     with reading(path) as file:
-        for number, raw in enumerate(file, start=1):
+        for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
+            if len(raw) > limit:
+                raise too_long(path, number)
+            n_blank = n_blank + 1 if raw.isspace() else 0
+            if n_blank > _MAX_BLANK_LINES:
+                problem = f"expected at most {_MAX_BLANK_LINES} blank lines in a row, but there are more"
+                raise DataError(f"{path}:{number}: {problem}; remove them")
             try:
                 line = (raw.removeprefix(_BOM) if number == 1 else raw).decode()
             except UnicodeDecodeError as error:
@@ -57,18 +67,30 @@ def lines(path: str | Path) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
+def too_long(path: str | Path, line: int) -> DataError:
+    """The error for a line, or a row that starts in it, of more than ``MAX_LINE_BYTES``."""
+    return DataError(
+        f"{path}:{line}: expected at most {MAX_LINE_BYTES.value} bytes per line or row, but there are more; split the "
+        f"document, or {MAX_LINE_BYTES.raise_it}"
+    )
+
+
 def without_blank_end(items: Iterable[Item], is_blank: Callable[[Item], bool]) -> Iterator[Item]:
     """The items without trailing blank ones: editors leave such lines at the end of a file.
 
-    >>> list(without_blank_end(["a", "", "b", "", ""], lambda line: not line))
+    Of several blank ones in a row, only the first is kept: its reader refuses it, and a file may have any number.
+
+    >>> list(without_blank_end(["a", "", "", "b", "", ""], lambda line: not line))
     ['a', '', 'b']
     """
     pending: list[Item] = []
     for item in items:
-        pending.append(item)
         if not is_blank(item):
             yield from pending
+            yield item
             pending.clear()
+        elif not pending:
+            pending.append(item)
 
 
 @contextmanager

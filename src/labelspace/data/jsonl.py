@@ -3,12 +3,13 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.files import lines, without_blank_end, writing_text
 from labelspace.data.records import FIELDS, Location, Record, Rows, to_record
+from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 HEAD = 1000  # lines from which the columns are taken
@@ -21,13 +22,22 @@ def open_jsonl(path: str | Path) -> Iterator[Rows]:
 
 
 def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]]) -> Rows:
-    """The rows of numbered lines, with all fields; the columns are those of the first ``HEAD`` lines."""
-    locations = ((Location(path, line), text) for line, text in numbered)
-    rows = ((location, parse_object(text, location)) for location, text in locations)
+    """The rows of numbered lines, with all fields; the columns are those of the first ``HEAD`` lines, fewer if long."""
     head: list[tuple[Location, dict[str, object]]] = []
+    size = 0  # of the lines read so far
+
+    def parsed() -> Iterator[tuple[Location, dict[str, object]]]:
+        nonlocal size
+        for line, text in numbered:
+            size += len(text)
+            location = Location(path, line)
+            yield location, parse_object(text, location)
+
+    rows = parsed()
 
     def names() -> list[str]:
-        head.extend(islice(rows, HEAD - len(head)))
+        while len(head) < HEAD and size < MAX_LINE_BYTES.value and (row := next(rows, None)) is not None:
+            head.append(row)
         return list(dict.fromkeys(name for _, row in head for name in row))
 
     return Rows(names, lambda columns: chain(head, rows))
@@ -51,7 +61,9 @@ def parse_object(text: str, location: Location) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         if not text.strip():
             raise location.expected("a JSON object", "the line is blank", "remove the line") from error
-        reason = f"{error.msg}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else error
+        reason = "it is nested too deeply, or a number is too long"
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{error.msg}, column {error.colno}"
         raise location.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
     if not isinstance(value, dict):
         raise location.expected("a JSON object", f"the line is a {type(value).__name__}", "write {...} on every line")

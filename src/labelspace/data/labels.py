@@ -14,12 +14,12 @@ from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.jsonl import parse_object
 from labelspace.data.records import Location
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LABELS
 from labelspace.types import Hierarchy, LabelSpace
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
 SPLITS = ("train", "dev", "test")
-MAX_NUMBERED_LABELS = 50_000_000  # a mistyped large id must not fill the memory with label names
 
 
 def read_labels(path: str | Path) -> LabelSpace:
@@ -31,8 +31,9 @@ def read_labels(path: str | Path) -> LabelSpace:
     ...     read_labels(f"{folder}/labels.jsonl").synonyms
     [['kitty'], []]
     """
-    seen: dict[str, int] = {}
+    seen: dict[str, None] = {}
     synonyms: list[list[str]] = []
+    no_synonyms: list[str] = []  # one for all labels: an empty list each would take more memory than the names
     for line, text in lines(path):
         location = Location(path, line)
         row = parse_object(text, location)
@@ -40,13 +41,13 @@ def read_labels(path: str | Path) -> LabelSpace:
         if not isinstance(name, str) or not name:
             raise location.expected("'label' to be a name", f"it is {name!r}", 'write {"label": "name"}')
         if name in seen:
-            problem = f"{name!r} is in line {seen[name]} too"
+            problem = f"{name!r} is in line {1 + list(seen).index(name)} too"
             raise location.expected("each label once", problem, "rename or merge the two")
         if alt is not None and not (isinstance(alt, list) and all(isinstance(word, str) for word in alt)):
             problem = f"it is {str(alt)[:40]!r}"
             raise location.expected("'alt' to be a list of names", problem, 'write "alt": ["name", ...]')
-        seen[name] = line
-        synonyms.append(alt or [])
+        seen[name] = None
+        synonyms.append(alt or no_synonyms)
     return LabelSpace(list(seen), synonyms if any(synonyms) else None)
 
 
@@ -159,14 +160,20 @@ def hierarchy_beside(path: str | Path, labels: LabelSpace) -> LabelSpace:
     beside = label_file(path, HIERARCHY)
     if beside is not None:
         return read_hierarchy(beside, labels)
-    return labels.with_paths() if labels.are_paths else labels
+    if not labels.are_paths:
+        return labels
+    try:
+        return labels.with_paths()
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
-def numbered_labels(n_labels: int, path: str | Path, line: int) -> LabelSpace:
-    """``LabelSpace.numbered``, with a limit against mistyped ids."""
-    if n_labels > MAX_NUMBERED_LABELS:
+def numbered_labels(n_labels: int, n_occurrences: int, path: str | Path, line: int) -> LabelSpace:
+    """``LabelSpace.numbered``; a mistyped id in a file with few label occurrences must not fill the memory."""
+    limit = max(MAX_LABELS.value, n_occurrences)
+    if n_labels > limit:
         raise DataError(
-            f"{path}:{line}: expected at most {MAX_NUMBERED_LABELS} labels without names, but the ids need {n_labels}; "
-            f"give the labels as names, or name them in {own_file(path, LABELS)}"
+            f"{path}:{line}: expected at most {limit} labels without names, but the ids need {n_labels}; give the "
+            f"labels as names, name them in {own_file(path, LABELS)}, or {MAX_LABELS.raise_it}"
         )
     return LabelSpace.numbered(n_labels)

@@ -1,6 +1,6 @@
 """Parquet with the columns ``text`` or ``features``, and optionally ``id`` and ``labels`` (a list); needs pyarrow."""
 
-import shutil
+import os
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from labelspace.data.dataset_records import is_numbered, record_fields, to_records
-from labelspace.data.files import is_gzipped, reading, writing
+from labelspace.data.files import is_gzipped, reading, too_long, writing
 from labelspace.data.records import FIELDS, Location, Record, Rows, to_record
 from labelspace.errors import DataError, require
+from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 EXTRA = "parquet"
-_BATCH = 4096  # rows in memory at once
+_BATCH = 4096  # rows in memory at once, fewer where they are long
+_MAX_UNPACKED = 2**30, 100  # bytes of a gzipped file on disk, or times its own size
 
 
 @contextmanager
@@ -39,9 +41,27 @@ def _rows(
     columns: Collection[str],
 ) -> Iterator[tuple[Location, dict[str, object]]]:
     present = [name for name in table.schema_arrow.names if name in columns]
-    batches = (batch.to_pylist() for batch in table.iter_batches(_BATCH, columns=present))
+    rows = min(_BATCH, max(MAX_LINE_BYTES.value // max(_row_bytes(path, table.metadata, columns), 1), 1))
+    batches = (batch.to_pylist() for batch in table.iter_batches(rows, columns=present))
     for number, row in enumerate(chain.from_iterable(batches), start=1):
         yield Location(path, number), row
+
+
+def _row_bytes(
+    path: str | Path,
+    metadata: Any,  # noqa: ANN401 - pyarrow has no types
+    columns: Collection[str],
+) -> int:
+    """Bytes of a row of some columns, in the row group with the longest ones; more than a line may have is an error."""
+    longest, before = 0, 0
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        size = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns)
+        mean = size // max(group.num_rows, 1)
+        if mean > MAX_LINE_BYTES.value:
+            raise too_long(path, before + 1)
+        longest, before = max(longest, mean), before + group.num_rows
+    return longest
 
 
 @contextmanager
@@ -51,8 +71,12 @@ def _seekable(path: str | Path) -> Iterator[BinaryIO]:
         if not is_gzipped(path):
             yield file
             return
+        limit = max(_MAX_UNPACKED[0], _MAX_UNPACKED[1] * os.path.getsize(path))
         with tempfile.TemporaryFile() as unpacked:
-            shutil.copyfileobj(file, unpacked, 2**20)
+            while block := file.read(2**20):
+                if unpacked.tell() > limit:
+                    raise DataError(f"{path} must unpack to at most {limit} bytes, but has more; unpack it with gunzip")
+                unpacked.write(block)
             unpacked.seek(0)
             yield unpacked
 

@@ -111,7 +111,7 @@ def distinct_labels(values: Iterable[object], location: Location) -> tuple[str |
             raise location.expected("labels to be names or ids", problem, "write a string or an integer")
         elif not 0 <= value <= MAX_LABEL_ID:
             rule = f"a label id from 0 to {MAX_LABEL_ID}"
-            raise location.expected(rule, f"one is {value}", "correct it, or write a name")
+            raise location.expected(rule, f"one is {_shown(value)}", "correct it, or write a name")
         distinct[value] = None
     return tuple(distinct)
 

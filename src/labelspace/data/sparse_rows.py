@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.kernels import xmc_format, xmc_parse
+from labelspace.limits import MAX_FEATURES
 from labelspace.types import Csr
 
 MAX_COLUMNS = 2**31 - 1  # of an int32 index
@@ -32,7 +34,7 @@ class SparseRows:
     """
 
     def __init__(self, n_features: int, n_labels: int, location: RowLocation) -> None:
-        self.n_rows = 0
+        self.n_rows = self.n_values = self.n_occurrences = 0  # rows, features of all rows, labels of all rows
         self._limits = n_features, n_labels
         self._location = location
         self._x: tuple[list[Any], list[Any], list[Any]] = ([], [], [])  # counts, ids, values per block
@@ -56,7 +58,7 @@ class SparseRows:
         filled = (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y])
         for parts, array in zip((*self._x, *self._y), filled, strict=True):
             parts.append(array)
-        self.n_rows += rows
+        self.n_rows, self.n_values, self.n_occurrences = self.n_rows + rows, self.n_values + x, self.n_occurrences + y
         return int(used)
 
     def add_features(self, strings: Sequence[str]) -> None:
@@ -100,6 +102,16 @@ class SparseRows:
             xmc_parse.BAD_SUM: ("a finite sum of the values of a repeated index", "write each index once"),
         }[code]
         return DataError(f"{self._location(row)}: expected {rule}, but found {text[:40]!r}; {remedy}")
+
+
+def check_width(n_features: int, n_values: int, where: str | Path) -> None:
+    """A mistyped index in a file with few values must not become billions of columns, which methods allocate."""
+    limit = max(MAX_FEATURES.value, n_values)
+    if n_features > limit:
+        raise DataError(
+            f"{where}: expected at most {limit} features, but there are {n_features}; correct the largest index, hash "
+            f"the features, or {MAX_FEATURES.raise_it}"
+        )
 
 
 def _range(size: int) -> str:

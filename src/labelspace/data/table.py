@@ -74,14 +74,16 @@ def cell_values(cell: object) -> list[str]:
     >>> cell_values(119.0), cell_values([1.5, "n/a", True]), cell_values(float("nan"))
     (['119'], ['1.5', 'True'], [])
     """
-    if isinstance(cell, str):
-        value = cell.strip()
-    elif isinstance(cell, Iterable) and not isinstance(cell, bytes):
-        parts = cell.values() if isinstance(cell, Mapping) else cell
-        return [value for part in parts for value in cell_values(part)]
-    else:
-        value = _to_string(cell)
-    return [] if value.lower() in MISSING else [value]
+    values, pending = [], [cell]  # not recursive: lists may be nested deeper than Python's stack
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Iterable) and not isinstance(part, (str, bytes)):
+            pending += reversed([*(part.values() if isinstance(part, Mapping) else part)])
+            continue
+        value = part.strip() if isinstance(part, str) else _to_string(part)
+        if value.lower() not in MISSING:
+            values.append(value)
+    return values
 
 
 def _to_string(cell: object) -> str:

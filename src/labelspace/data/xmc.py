@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from labelspace.data.files import lines, reading, writing
+from labelspace.data.files import lines, reading, too_long, writing
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.records import Record
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, format_rows
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width, format_rows
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset, LabelSpace
 
 BLOCK_BYTES = 16 * 2**20
@@ -24,19 +25,26 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     with reading(path) as file:
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
-        space = _label_space(path, n_labels, labels)
-        for block in _blocks(file):
+        known = _known_labels(path, n_labels, labels)
+        blank_end = 0  # bytes after the last row
+        for block in _blocks(file, path):
             used = rows.add(block, limit=n - rows.n_rows)
             if block[used:].strip():
                 raise DataError(
                     f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says, but found "
                     f"{block[used : used + 30].decode(errors='replace')!r}; correct the header"
                 )
+            blank_end += len(block) - used
+            if blank_end > MAX_LINE_BYTES.value:
+                raise too_long(path, n + 2)
     if rows.n_rows != n:
         raise DataError(
             f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
             "the file is truncated: download it again, or correct the header"
         )
+    check_width(n_features, rows.n_values, f"{path}:1")
+    space = numbered_labels(n_labels, rows.n_occurrences, path, 1) if known is None else known
+    space = hierarchy_beside(path, space)
     X, Y = rows.matrices(n_features, len(space))
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
 
@@ -45,7 +53,7 @@ def iter_xmc(path: str | Path) -> Iterator[Record]:
     """Stream the rows as records of features, without labels; the row number from 0 is the id."""
     for number, line in lines(path):
         if number == 1:
-            _header(line.encode(), path)
+            _header(line[:_MAX_HEADER].encode(), path)
             continue
         first, _, rest = line.partition(" ")
         yield Record(str(number - 2), None, (line if ":" in first else rest).strip(), line=number)
@@ -70,30 +78,32 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
     return n, n_features, n_labels
 
 
-def _blocks(file: BinaryIO) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, path: str | Path) -> Iterator[bytes]:
     """Blocks of complete lines; the last line may have no line end."""
     pieces: list[bytes] = []
+    line, limit = 2, MAX_LINE_BYTES.value
     while read := file.read(BLOCK_BYTES):
         cut = read.rfind(b"\n") + 1
         if cut:
             yield b"".join([*pieces, memoryview(read)[:cut]])
+            line += read.count(b"\n")
             pieces = []
         pieces.append(read[cut:])
+        if sum(map(len, pieces)) > limit:
+            raise too_long(path, line)
     if last := b"".join(pieces):
         yield last
 
 
-def _label_space(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace:
+def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace | None:
     space = labels_beside(path) if given is None else given
-    if space is None:
-        space = numbered_labels(n_labels, path, 1)
-    elif len(space) < n_labels:
+    if space is not None and len(space) < n_labels:
         source = "its labels file has" if given is None else "the label space has"
         raise DataError(
             f"{path}:1: expected no more labels than are known, but the header says {n_labels} and {source} "
             f"{len(space)}; give the label names of this data set"
         )
-    return hierarchy_beside(path, space)
+    return space
 
 
 def write_xmc(path: str | Path, dataset: Dataset) -> None:

@@ -11,65 +11,47 @@ IntArray: TypeAlias = Ints | Longs
 
 
 @njit(cache=True, nogil=True)
-def rank_of(ranking: Ints, label: int) -> int:
-    """Rank of a label in a list; the length of the list if it is not there."""
-    for rank in range(len(ranking)):
-        if ranking[rank] == label:
-            return rank
-    return len(ranking)
-
-
-@njit(cache=True, nogil=True)
-def insert_label(
-    labels: Ints, scores: Floats, size: int, label: int, score: np.float32, levels: Ints, ranking: Ints
-) -> int:
-    """Insert a label by score, level, rank in ``ranking`` and id, unless it is there already; return the new size.
-
-    Labels arrive best first, so the score already stored is the better one.
-    """
-    for pos in range(size):
-        if labels[pos] == label:
-            return size
-    pos = size
-    while pos > 0 and scores[pos - 1] == score:
-        previous = labels[pos - 1]
-        if levels[previous] < levels[label]:
-            break
-        if levels[previous] == levels[label]:
-            ranks = rank_of(ranking, previous), rank_of(ranking, label)
-            if ranks[0] < ranks[1] or (ranks[0] == ranks[1] and previous < label):
-                break
-        labels[pos], scores[pos] = previous, score
-        pos -= 1
-    labels[pos], scores[pos] = label, score
-    return size + 1
-
-
-@njit(cache=True, nogil=True)
 def include_ancestors(
-    labels: Ints, scores: Floats, starts: IntArray, ancestors: IntArray, levels: Ints, start: int, stop: int,
-    out_labels: Ints, out_scores: Floats,
+    labels: Ints, scores: Floats, starts: IntArray, parents: IntArray, levels: Ints, start: int, stop: int,
+    scratch: Ints, out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
     """Close the lists of rows start..stop, which are sorted best first, and cut them to the width of the outputs.
 
-    The ancestors of label l are ancestors[starts[l] : starts[l + 1]]. Outputs are filled with -1 and -inf beforehand.
+    The parents of label l are parents[starts[l] : starts[l + 1]]. The order is by score, level, rank in the list (last
+    where a label is not in it) and id. Outputs are filled with -1 and -inf beforehand, ``scratch`` (2, n_labels) with
+    0. Every label is visited once per row, so the time is linear in the closed list and its edges, but for the sort.
     """
-    k = out_labels.shape[1]
+    k, n_ranks, n_labels = out_labels.shape[1], labels.shape[1], len(levels)
+    seen, listed = scratch  # 1 + the last row that has the label; 1 + its rank in the list of this row
+    closed, group, key = np.empty(n_labels, np.int32), np.empty(n_labels, np.int32), np.empty(n_labels, np.int64)
+    closed_scores = np.empty(n_labels, np.float32)
     for row in range(start, stop):
-        capacity = 0
-        for label in labels[row]:
-            if label >= 0:
-                capacity += 1 + starts[label + 1] - starts[label]
-        closed_labels, closed_scores = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-        size = 0
-        for rank in range(labels.shape[1]):
+        for rank in range(n_ranks):
+            if labels[row, rank] >= 0:
+                listed[labels[row, rank]] = rank + 1
+        size, n_groups = 0, 0  # labels of equal score are a group
+        for rank in range(n_ranks):
             label, score = labels[row, rank], scores[row, rank]
-            if label < 0:
+            if label < 0 or seen[label] == row + 1:
                 continue
-            if size >= k and score < closed_scores[size - 1]:  # all that follows ranks behind the first k
-                break
-            for j in range(starts[label], starts[label + 1]):
-                size = insert_label(closed_labels, closed_scores, size, ancestors[j], score, levels, labels[row])
-            size = insert_label(closed_labels, closed_scores, size, label, score, levels, labels[row])
-        n_out = min(size, k)
-        out_labels[row, :n_out], out_scores[row, :n_out] = closed_labels[:n_out], closed_scores[:n_out]
+            if size > 0 and score < closed_scores[size - 1]:
+                if size >= k:  # all that follows ranks behind the first k
+                    break
+                n_groups += 1
+            seen[label], closed[size], size, head = row + 1, label, size + 1, size
+            while head < size:  # the labels that are new, and then their parents that are
+                label = closed[head]
+                group[head], closed_scores[head] = n_groups, score
+                key[head] = (np.int64(levels[label]) << 32) + (listed[label] - 1 if listed[label] else n_ranks)
+                for parent in parents[starts[label] : starts[label + 1]]:
+                    if seen[parent] != row + 1:
+                        seen[parent], closed[size], size = row + 1, parent, size + 1
+                head += 1
+        order = np.argsort(closed[:size], kind="mergesort")  # stable sorts, the least important key first
+        order = order[np.argsort(key[:size][order], kind="mergesort")]
+        order = order[np.argsort(group[:size][order], kind="mergesort")][:k]
+        for rank in range(len(order)):
+            out_labels[row, rank], out_scores[row, rank] = closed[order[rank]], closed_scores[order[rank]]
+        for rank in range(n_ranks):
+            if labels[row, rank] >= 0:
+                listed[labels[row, rank]] = 0

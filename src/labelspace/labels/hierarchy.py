@@ -1,5 +1,7 @@
 """Predictions that agree with a hierarchy of the labels: 'rye bread' implies 'bread', which is ranked before it."""
 
+import numpy as np
+
 from labelspace.errors import DataError
 from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
 from labelspace.kernels.threads import run_blocks
@@ -27,10 +29,10 @@ def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
             f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
             "build it with the model's number of labels"
         )
-    out, ancestors, levels = TopK.empty(len(top), k), hierarchy.ancestors, hierarchy.levels
+    out, parents, levels = TopK.empty(len(top), k), hierarchy.parents, hierarchy.levels
 
     def close(start: int, stop: int) -> None:
-        parts = (ancestors.indptr, ancestors.indices, levels, start, stop)
+        parts = (parents.indptr, parents.indices, levels, start, stop, np.zeros((2, n_labels), np.int32))
         include_ancestors_of_rows(top.labels, top.scores, *parts, out.labels, out.scores)
 
     run_blocks(close, len(top), ROW_BLOCK)

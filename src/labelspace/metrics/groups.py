@@ -62,10 +62,11 @@ def by_group(
     occurrences = (labels[correct], labels[has_label & (labels >= 0)], true.indices)
     label_counts = LabelCounts(*(np.bincount(ids, minlength=Y.shape[1]) for ids in occurrences))
     rare = checked_counts(counts, Y.shape[1]) <= tail
+    with_na = np.where(has_label, correct & confident, ~confident).mean(axis=0)  # (n_groups,)
     return {
         name: {
             "accuracy": ratio(correct[:, i].sum(), has_label[:, i].sum()),
-            "accuracy_with_na": float(np.where(has_label, correct & confident, ~confident)[:, i].mean()),
+            "accuracy_with_na": float(with_na[i]),
             **_f1_metrics(label_counts, group_of == i, rare),
             "n_na": int((~has_label[:, i]).sum()),
         }

@@ -64,7 +64,9 @@ def best_by_level(
     [1.0, 0.0]
     """
     _check_width(hierarchy, Y)
-    groups = {str(level): hierarchy.levels == level for level in range(int(hierarchy.levels.max(initial=-1)) + 1)}
+    by_level = np.argsort(hierarchy.levels, kind="stable")  # ids, not masks: those of many levels fill the memory
+    starts = np.searchsorted(hierarchy.levels[by_level], np.arange(1, hierarchy.levels.max(initial=-1) + 1))
+    groups = {str(level): labels for level, labels in enumerate(np.split(by_level, starts))}
     metrics = by_group(hierarchy.closed(checked_matrix(Y)), topk, groups, counts, tail, min_probability)
     return {int(level): values for level, values in metrics.items()}
 
@@ -103,12 +105,13 @@ def consistent_at_k(topk: TopK, hierarchy: Hierarchy, k: int = 5) -> float:
     predicted = labels[rows, ranks]
     keys = rows * np.int64(n_labels) + predicted  # one number per (document, label)
     order = np.argsort(keys)
-    ancestors = hierarchy.ancestors[predicted]  # (predicted, n_labels)
-    child = np.repeat(np.arange(len(predicted)), np.diff(ancestors.indptr))
-    ancestor_keys = rows[child] * np.int64(n_labels) + ancestors.indices
-    position = np.searchsorted(keys, ancestor_keys, sorter=order)
+    # Where all labels have all their parents before them, they have all their ancestors before them.
+    parents = hierarchy.parents[predicted]  # (predicted, n_labels)
+    child = np.repeat(np.arange(len(predicted)), np.diff(parents.indptr))
+    parent_keys = rows[child] * np.int64(n_labels) + parents.indices
+    position = np.searchsorted(keys, parent_keys, sorter=order)
     match = order[np.minimum(position, max(len(order) - 1, 0))]
-    ranked_before = (keys[match] == ancestor_keys) & (ranks[match] < ranks[child])
+    ranked_before = (keys[match] == parent_keys) & (ranks[match] < ranks[child])
     inconsistent = np.zeros(n, bool)
     inconsistent[rows[child[~ranked_before]]] = True
     return float(1 - inconsistent.mean())

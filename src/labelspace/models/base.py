@@ -22,6 +22,7 @@ from labelspace.state_constraints import StateError, plain
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
+PREDICTED_LABELS = 2**20  # labels of all documents that a method ranks at once: methods need memory for each
 
 
 class Model(Estimator):
@@ -128,8 +129,20 @@ class Model(Estimator):
         checks.check_widths(views, self.widths_)
         if views.n == 0:
             return TopK.empty(0, k)
-        top = self._predict(self.read(views), min(k, self.n_labels_)).padded(k)
+        checks.check_answer(views.n, k)
+        top = self._predict_in_batches(views, min(k, self.n_labels_)).padded(k)
         return top if calibration is None else calibration.to_probabilities(top)
+
+    def _predict_in_batches(self, views: Views, k: int) -> TopK:
+        batch = max(1, PREDICTED_LABELS // k)
+        if views.n <= batch:
+            return self._predict(self.read(views), k)
+        out = TopK.empty(views.n, k)
+        for start in range(0, views.n, batch):
+            part = slice(start, start + batch)
+            top = self._predict(self.read(views.rows(part)), k).padded(k)
+            out.labels[part], out.scores[part] = top.labels, top.scores
+        return out
 
     def predict(self, X: Inputs, k: int = 5) -> Csr:
         """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""

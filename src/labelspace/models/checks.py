@@ -13,6 +13,7 @@ from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, Table, Views, is_matrix, n_rows
 from labelspace.types import Csr, LabelSpace
 
+MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB
 Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
 
 
@@ -20,6 +21,15 @@ def check_k(k: object) -> None:
     """Refuse what is no number of labels to return."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ParameterError(f"k must be an integer of at least 1, but is {k!r}; ask for k=1 or more")
+
+
+def check_answer(n: int, k: int) -> None:
+    """Refuse what is too much for one answer of k labels for each of n documents."""
+    if n * k > MAX_ANSWER:
+        raise ParameterError(
+            f"k times the number of documents must be at most {MAX_ANSWER}, but is {k} x {n}; ask for a smaller k, or "
+            "predict fewer documents at a time"
+        )
 
 
 def check_inputs(X: Inputs) -> Views:

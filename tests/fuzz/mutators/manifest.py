@@ -1,6 +1,5 @@
 """Mutators of ``model.json``: values of other types and sizes, keys that are missing or twice, parts in wrong places."""
 
-import json
 from collections.abc import Iterator
 from copy import deepcopy
 from random import Random

@@ -1,0 +1,43 @@
+"""What the base class does for every method: batches of bounded size."""
+
+import numpy as np
+import pytest
+
+from labelspace.data.synthetic import planted
+from labelspace.errors import ParameterError
+from labelspace.models import base, checks
+from labelspace.models.label_tree import LabelTree
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = planted(n=200, d=100, l=30, seed=0)
+    return LabelTree().fit(data.X, data.Y), data.X
+
+
+@pytest.mark.parametrize(("k", "sizes"), [(4, [5] * 4), (1, [20]), (100, [1] * 20)])
+def test_as_many_documents_at_once_as_k_allows(fitted, monkeypatch, k, sizes):
+    model, X = fitted
+    expected = model.predict_topk(X[:20], k)
+    monkeypatch.setattr(base, "PREDICTED_LABELS", 20)
+    seen, predict = [], LabelTree._predict
+
+    def spied(self, X, k):
+        seen.append((X.shape[0], k))
+        return predict(self, X, k)
+
+    monkeypatch.setattr(LabelTree, "_predict", spied)
+    top = model.predict_topk(X[:20], k)
+    assert seen == [(size, min(k, 30)) for size in sizes]
+    assert np.array_equal(top.labels, expected.labels)
+    assert np.array_equal(top.scores, expected.scores)
+
+
+def test_an_answer_that_does_not_fit_is_refused(fitted, monkeypatch):
+    model, X = fitted
+    with pytest.raises(
+        ParameterError, match=r"at most 536870912, but is 1000000000 x 2; ask for a smaller k, or predict"
+    ):
+        model.predict_topk(X[:2], 10**9)
+    monkeypatch.setattr(checks, "MAX_ANSWER", 10)
+    assert model.predict_topk(X[:2], 5).labels.shape == (2, 5)
