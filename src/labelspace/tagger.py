@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
@@ -36,8 +35,6 @@ Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
-LOAD_TRIES = 3
-LOAD_PAUSE = 0.03  # seconds
 
 
 class Tagger:
@@ -287,21 +284,15 @@ class Tagger:
 
         ``verify=True`` checks every byte of large files too.
         """
-        for tries_left in reversed(range(LOAD_TRIES)):
-            try:
-                return cls._assembled(folder, store.read_manifest(folder), verify)
-            except (ModelError, OSError):
-                if not tries_left:
-                    raise
-                time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
-            except LabelspaceError:
-                raise
-            except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
-                raise ModelError(
-                    f"{folder} must hold a whole model, but its files do not fit together "
-                    f"({type(error).__name__}: {error}); copy it again, or train it again"
-                ) from error
-        raise AssertionError("the last try returns or raises")
+        try:
+            return store.read_unreplaced(folder, lambda: cls._assembled(folder, store.read_manifest(folder), verify))
+        except LabelspaceError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError) as error:
+            raise ModelError(
+                f"{folder} must hold a whole model, but its files do not fit together "
+                f"({type(error).__name__}: {error}); copy it again, or train it again"
+            ) from error
 
     @classmethod
     def _assembled(cls, folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger:

@@ -144,7 +144,7 @@ class Model(Estimator):
         """Read the model of a folder; its arrays are memory-mapped."""
         from labelspace.models.registry import load_model
 
-        model = load_model(folder, store.read_manifest(folder), verify)
+        model = store.read_unreplaced(folder, lambda: load_model(folder, store.read_manifest(folder), verify))
         if not isinstance(model, cls):
             raise ModelError(f"{folder} must hold a {cls.name} model, but holds {model.name}; use labelspace.load")
         return model
