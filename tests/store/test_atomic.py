@@ -3,7 +3,6 @@
 import errno
 import os
 import signal
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -23,7 +22,6 @@ from tests.store.faults import WRITES, each_step, ended, failing, in_child, kill
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 X = sp.csr_matrix(np.eye(5, dtype=np.float32))
 LABELS = LabelSpace(list("abcde"))
-SHM = Path("/dev/shm")
 
 
 @pytest.fixture(scope="module")
@@ -36,41 +34,10 @@ def new():
     return create("neighbors").fit(X, X, labels=LABELS)
 
 
-@pytest.fixture(params=["disk", "tmpfs"])
-def place(request, tmp_path):
-    if request.param == "disk":
-        yield tmp_path
-        return
-    if not SHM.is_dir():
-        pytest.skip("no /dev/shm")
-    with tempfile.TemporaryDirectory(dir=SHM) as folder:
-        yield Path(folder)
-
-
-@pytest.fixture(params=["exchange", "two renames"])
-def exchange(request, tmp_path, monkeypatch):
-    """With and without the exchange of two folders."""
-    if request.param == "two renames":
-        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
-    elif not exchanges(tmp_path):
-        pytest.skip("this file system cannot exchange folders")
-
-
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setattr(atomic, "PAUSE", 0)
-
-
-def exchanges(folder):
-    one, other = folder / "one", folder / "other"
-    one.mkdir()
-    other.mkdir()
-    try:
-        return atomic._exchange(one, other)
-    finally:
-        one.rmdir()
-        other.rmdir()
 
 
 def stop():
@@ -83,28 +50,27 @@ def method(folder):
 
 
 @pytest.mark.usefixtures("exchange")
-class TestKilled:
-    def test_at_every_step_while_a_model_is_replaced(self, place, old, new):
-        folder, seen, steps = place / "model", [], 0
+def test_a_save_that_is_killed_at_every_step_leaves_a_model(place, old, new):
+    folder, seen = place / "model", []
+    old.save(folder)
+    for _ in kills(lambda: new.save(folder)):
+        seen.append(method(folder))
         old.save(folder)
-        for _ in kills(lambda: new.save(folder)):
-            steps += 1
-            seen.append(method(folder))
-            old.save(folder)
-            assert os.listdir(place) == ["model"], "the next save removes what is left"
-        assert method(folder) == "neighbors"
-        assert steps > 20
-        assert seen == sorted(seen, reverse=True), "first the old model, then the new"
-        assert set(seen) == {"popular", "neighbors"}
+        assert os.listdir(place) == ["model"], "the next save removes what is left"
+    assert method(folder) == "neighbors"
+    assert len(seen) > 20
+    assert seen == sorted(seen, reverse=True), "first the old model, then the new"
+    assert set(seen) == {"popular", "neighbors"}
 
-    def test_at_every_step_of_the_first_save(self, place, new):
-        folder, seen = place / "deep" / "model", []
-        for _ in kills(lambda: new.save(folder)):
-            seen.append(folder.exists() and method(folder))
-            atomic._remove(folder)
-        assert False in seen
-        assert os.listdir(place / "deep") == ["model"], "the save that is not killed removes what is left"
-        assert method(folder) == "neighbors"
+
+def test_a_first_save_that_is_killed_at_every_step(place, new):
+    folder, seen = place / "deep" / "model", []
+    for _ in kills(lambda: new.save(folder)):
+        seen.append(folder.exists() and method(folder))
+        atomic._remove(folder)
+    assert False in seen
+    assert os.listdir(place / "deep") == ["model"], "the save that is not killed removes what is left"
+    assert method(folder) == "neighbors"
 
 
 @pytest.mark.usefixtures("exchange")
