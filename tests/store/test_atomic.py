@@ -183,6 +183,24 @@ class TestRecovery:
         assert sorted(os.listdir(tmp_path)) == before
         assert method(tmp_path / "model") == "neighbors"
 
+    def test_a_writer_that_can_neither_finish_nor_undo_leaves_both_models(self, tmp_path, old, new, monkeypatch):
+        old.save(tmp_path / "model")
+        real, done = os.rename, []
+
+        def rename(one, other):
+            if done:
+                failing(errno.EIO)()
+            real(one, other)
+            done.append(other)
+
+        monkeypatch.setattr(atomic, "_exchange", lambda one, other: False)
+        with mock.patch.object(os, "rename", rename), pytest.raises(ModelError, match="Input/output error"):
+            new.save(tmp_path / "model")
+        assert not (tmp_path / "model").exists()
+        assert method(tmp_path / "model") == "neighbors"
+        old.save(tmp_path / "model")
+        assert os.listdir(tmp_path) == ["model"]
+
     def test_a_model_that_its_owner_removed_does_not_come_back(self, tmp_path, old):
         for kind in ("old", "writing"):
             old.save(tmp_path / f".model.{kind}-01234567")
