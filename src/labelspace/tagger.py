@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +17,7 @@ from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
 from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
-from labelspace.errors import DataError, ModelError, NotFittedError, ParameterError
+from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
@@ -40,8 +39,6 @@ CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are inc
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 STREAM_TAGS = 2**20  # tags of a stream in memory at a time
-LOAD_TRIES = 3
-LOAD_PAUSE = 0.03  # seconds
 
 
 class Tagger:
@@ -324,15 +321,8 @@ class Tagger:
 
         ``verify=True`` checks every byte of large files too.
         """
-        for tries_left in reversed(range(LOAD_TRIES)):
-            try:
-                with store.refusing_damage(folder):
-                    return cls._assembled(folder, store.read_manifest(folder), verify)
-            except (ModelError, OSError):
-                if not tries_left:
-                    raise
-                time.sleep(LOAD_PAUSE)  # perhaps it is being replaced just now: look again in a moment
-        raise AssertionError("the last try returns or raises")
+        with store.refusing_damage(folder):
+            return store.read_unreplaced(folder, lambda: cls._assembled(folder, store.read_manifest(folder), verify))
 
     @classmethod
     def _assembled(cls, folder: str | Path, manifest: dict[str, Any], verify: bool | None) -> Tagger:

@@ -136,3 +136,23 @@ def test_the_checkpoint_of_another_training_is_refused(tmp_path):
     Net().run(folder=tmp_path)
     with pytest.raises(ModelError, match="must be of the same data and parameters"):
         Net().run(folder=tmp_path, fingerprint={**FINGERPRINT, "data": [1, 3]})
+
+
+def test_a_best_epoch_that_is_not_there_any_more_is_said(tmp_path):
+    scores = [0.1, 0.5, 0.2]
+    Net().run(scores=scores, epochs=3, folder=tmp_path)
+    (tmp_path / "best.safetensors").unlink()
+    with pytest.raises(ModelError, match=r"of the best epoch of this training, but is not; delete it and checkpoint"):
+        Net().run(scores=scores, epochs=3, folder=tmp_path)
+    (tmp_path / "best.safetensors").write_bytes((tmp_path / "checkpoint.safetensors").read_bytes())
+    with pytest.raises(ModelError, match="of the best epoch"):
+        Net().run(scores=scores, epochs=3, folder=tmp_path)
+
+
+def test_two_trainings_in_one_folder_are_refused_in_the_first_epoch(tmp_path):
+    def train_inside(number):
+        with pytest.raises(ModelError, match="one training at a time"):
+            Net().run(folder=tmp_path)
+
+    run_epochs(Net(), 1, train_inside, None, None, FINGERPRINT, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint.safetensors"]

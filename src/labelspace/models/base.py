@@ -171,7 +171,7 @@ class Model(Estimator):
         from labelspace.models.registry import load_model
 
         with store.refusing_damage(folder):
-            model = load_model(folder, store.read_manifest(folder), verify)
+            model = store.read_unreplaced(folder, lambda: load_model(folder, store.read_manifest(folder), verify))
         if not isinstance(model, cls):
             raise ModelError(f"{folder} must hold a {cls.name} model, but holds {model.name}; use labelspace.load")
         return model

@@ -1,5 +1,6 @@
 """Nested state to a folder and back: ``model.json``, ``*.safetensors``, ``labels.jsonl``; never pickled."""
 
+from labelspace.store.atomic import locked, read_unreplaced, replacing_file
 from labelspace.store.labels import write_names
 from labelspace.store.model_folder import (
     LABELS,
@@ -27,11 +28,14 @@ __all__ = [
     "checked_path",
     "folder_bytes",
     "load_part",
+    "locked",
     "pack",
     "read_arrays",
     "read_labels",
     "read_manifest",
+    "read_unreplaced",
     "refusing_damage",
+    "replacing_file",
     "save",
     "sealed",
     "unpack",

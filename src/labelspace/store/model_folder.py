@@ -1,6 +1,6 @@
 """A saved model is a folder: ``model.json``, ``*.safetensors``, ``labels.jsonl``, maybe ``index.faiss``. Never pickled.
 
-Writing goes to a folder beside the target, which is then renamed: a reader sees the old model or the new, never half.
+It is replaced atomically: a reader sees the old model or the new, never half.
 Reading memory-maps the arrays. A damaged, foreign or newer folder is refused with what to do.
 """
 
@@ -8,11 +8,10 @@ import json
 import mmap
 import os
 import platform
-import secrets
-import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import numpy as np
 from labelspace.errors import LabelspaceError, ModelError
 from labelspace.estimator import Stateful
 from labelspace.state_constraints import Kind
+from labelspace.store.atomic import recover, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
 from labelspace.store.safetensors_file import map_arrays
 from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pack, unpack
@@ -32,7 +32,6 @@ FORMAT = 2
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
 LABEL_ARRAYS = "labels.safetensors"
-INDEX = "index.faiss"
 VERIFY_UP_TO = 256 * 2**20  # bytes; larger files are checked by size alone unless asked, so that loading stays quick
 _LIBRARIES = ("numpy", "scipy", "numba", "safetensors")
 MAX_MANIFEST_BYTES = 64 * 2**20
@@ -48,7 +47,18 @@ def save(
         bundle = ModelBundle()
         packed[name] = pack(value, bundle)
         files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
-    write(folder, {**about, **packed}, files, labels)
+
+    def check(target: Path) -> None:
+        """A model whose training diverged, for one, holds numbers that no one could load."""
+        try:
+            manifest = read_manifest(target)
+            for name, value in parts.items():
+                load_part(target, manifest, name, type(value), verify=False)
+            read_labels(target, manifest, verify=False)
+        except ModelError as error:
+            raise ModelError(f"a model must be such that it can be loaded, so nothing was saved: {error}") from error
+
+    write(folder, {**about, **packed}, files, labels, check)
 
 
 def load_part(
@@ -76,25 +86,53 @@ def refusing_damage(folder: str | Path) -> Iterator[None]:
 
 
 def write(
-    folder: str | Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays | Writer], labels: LabelSpace | None
+    folder: str | Path,
+    manifest: Mapping[str, Any],
+    files: Mapping[str, Arrays | Writer],
+    labels: LabelSpace | None,
+    check: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path."""
-    mask = os.umask(0)  # it can be read only by setting it
-    os.umask(mask)
-    with _beside(Path(folder)) as target:
-        listed: dict[str, dict[str, Any]] = {}
-        if labels is not None:
-            ends = write_names(target / LABELS, labels)
-            listed[LABELS] = _fingerprint(target / LABELS)
-            files = {**files, LABEL_ARRAYS: {**label_arrays(labels), "line_ends": ends}}
-        for name, content in files.items():
-            about = _write_file(target / name, content)
-            (target / name).chmod(0o666 & ~mask)  # safetensors leaves files to the owner alone
-            listed[name] = {**_fingerprint(target / name), **about}
-        versions = {"labelspace": __version__, "python": platform.python_version()}
-        versions |= {name: installed_version(name) for name in _LIBRARIES}
-        whole = sealed({"format": FORMAT, **manifest, "files": listed, "versions": versions})
-        (target / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path.
+
+    ``check`` may refuse the new folder before it replaces the old one.
+    """
+    from safetensors import SafetensorError
+
+    try:
+        with replacing_folder(folder, check_writable) as target:
+            _write_files(target, manifest, files, labels)
+            if check is not None:
+                check(target)
+    except (OSError, SafetensorError) as error:
+        raise ModelError(
+            f"the model must be written to {folder}, but that failed ({getattr(error, 'strerror', None) or error}); "
+            "free some space or give another folder"
+        ) from error
+    except UnicodeEncodeError as error:
+        raise ModelError(
+            f"label names must be valid Unicode, but one holds {error.object[error.start]!r}; rename it"
+        ) from error
+
+
+def _write_files(
+    target: Path, manifest: Mapping[str, Any], files: Mapping[str, Arrays | Writer], labels: LabelSpace | None
+) -> None:
+    listed: dict[str, dict[str, Any]] = {}
+    if labels is not None:
+        ends = write_names(target / LABELS, labels)
+        listed[LABELS] = _fingerprint(target / LABELS)
+        files = {**files, LABEL_ARRAYS: {**label_arrays(labels), "line_ends": ends}}
+    for name, content in files.items():
+        about = _write_file(target / name, content)
+        listed[name] = {**_fingerprint(target / name), **about}
+    whole = sealed({"format": FORMAT, **manifest, "files": listed, "versions": _versions()})
+    (target / MANIFEST).write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    ours = {"labelspace": __version__, "python": platform.python_version()}
+    return ours | {name: installed_version(name) for name in _LIBRARIES}
 
 
 def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
@@ -104,12 +142,13 @@ def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
     if callable(content):
         content(path)
         return {}
-    save_file({key: np.ascontiguousarray(value) for key, value in content.items()}, path)
+    save_file({key: np.asarray(value, order="C") for key, value in content.items()}, path)
     return {"arrays": {key: f"{value.dtype} {list(value.shape)}" for key, value in content.items()}}
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:
     """The ``model.json`` of a folder, refused where it is not one of ours or is newer than this library."""
+    recover(folder)
     path = Path(folder) / MANIFEST
     if not path.is_file():
         raise ModelError(
@@ -224,61 +263,38 @@ def _crc32(path: Path) -> int:
     return checksum
 
 
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """Give a fresh folder beside the target; it replaces the target on success, remove it on failure."""
-    from safetensors import SafetensorError
-
-    folder = Path(os.path.realpath(folder))
-    check_writable(folder)
-    token = secrets.token_hex(4)
-    work = folder.parent / f".{folder.name}.writing-{token}"
-    retired = folder.parent / f".{folder.name}.old-{token}"
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir()
-        yield work
-        if folder.exists():
-            folder.rename(retired)
-        work.rename(folder)
-    except (OSError, SafetensorError) as error:
-        if retired.exists() and not folder.exists():
-            retired.rename(folder)
-        raise ModelError(
-            f"the model must be written to {folder}, but that failed ({getattr(error, 'strerror', None) or error}); "
-            "free some space or give another folder"
-        ) from error
-    except UnicodeEncodeError as error:
-        raise ModelError(
-            f"label names must be valid Unicode, but one holds {error.object[error.start]!r}; rename it"
-        ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if folder.exists():
-            shutil.rmtree(retired, ignore_errors=True)
-
-
 def check_writable(folder: str | Path) -> None:
     """Refuse a target that cannot be written, or that holds anything but a model: it would be replaced."""
     path = Path(folder)
+    try:
+        _check_replaceable(path)
+        above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
+    except OSError as error:
+        raise ModelError(
+            f"--out must be a folder that can be read, but {path} cannot ({error.strerror or error}); "
+            "give another folder"
+        ) from error
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
+
+
+def _check_replaceable(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
     if path.is_dir() and not _is_model_or_empty(path):
         problem = f"{path} holds other files"
         raise ModelError(f"--out must be a new folder or an older model, but {problem}; give another folder")
-    above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK):
-        raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
+    if path.is_mount():
+        raise ModelError(f"--out must be a folder that can be replaced, but {path} is a mount; give a folder in it")
 
 
 def _is_model_or_empty(folder: Path) -> bool:
-    names = {path.name for path in folder.iterdir() if not path.name.endswith(INDEX)}
+    names = {path.name for path in folder.iterdir()}
     if not names:
         return True
     try:
-        parts = {f"{part}.safetensors" for part in ("model", "features", "documents")}
-        ours = names <= {MANIFEST, LABELS, LABEL_ARRAYS, *parts}
-        return ours and "format" in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        ours = {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors", *manifest.get("files", ())}
+        return "format" in manifest and names <= ours
+    except (FileNotFoundError, IsADirectoryError, ValueError, TypeError, AttributeError, RecursionError):
         return False

@@ -1,59 +1,78 @@
-"""Checkpoints: the arrays of an interrupted training in one file, replaced atomically."""
+"""Checkpoints: the arrays of an interrupted training in one file, replaced atomically and checked before use."""
 
 import json
-import os
 import zlib
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.errors import ModelError
-from labelspace.store import Arrays
+from labelspace.store import Arrays, locked, replacing_file
 from labelspace.types import Csr
 
 
 class Checkpoint:
-    """The state of one training in a folder; ``fingerprint`` (parameters and data) tells it from other trainings."""
+    """The state of one training in a folder; ``fingerprint`` (parameters and data) tells it from other trainings.
 
-    def __init__(self, folder: str | Path, fingerprint: Mapping[str, Any], name: str = "checkpoint") -> None:
-        self.path = Path(folder) / f"{name}.safetensors"
+    Unless ``durable``, a file need not survive the process and is not synced to disk.
+    """
+
+    def __init__(
+        self, folder: str | Path, fingerprint: Mapping[str, Any], name: str = "checkpoint", durable: bool = True
+    ) -> None:
+        self.path, self.durable = Path(folder) / f"{name}.safetensors", durable
         self.fingerprint = json.dumps(fingerprint, sort_keys=True, default=np.generic.item)  # numpy's numbers as plain
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Refuse to start while another training uses the same file."""
+        with ExitStack() as stack:
+            with self._io_errors():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                free = stack.enter_context(locked(self.path.with_name(f".{self.path.stem}.lock")))
+            if not free:
+                raise ModelError(
+                    f"a checkpoint must be used by one training at a time, but another one uses {self.path}; "
+                    "wait until it ends, or give another folder"
+                )
+            yield
 
     def write(self, arrays: Arrays, values: Mapping[str, Any]) -> None:
         """Replace the saved state by this one."""
-        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
-        temporary = self.path.with_suffix(".writing")
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(dict(arrays), temporary, {"fingerprint": self.fingerprint, "values": json.dumps(values)})
-            os.replace(temporary, self.path)
-        except (OSError, SafetensorError) as error:
-            with suppress(OSError):  # where there is no such folder, there is nothing to remove
-                temporary.unlink()
-            raise ModelError(
-                f"a checkpoint must be written to {self.path}, but that failed "
-                f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"
-            ) from error
+        arrays = {key: np.asarray(array, order="C") for key, array in arrays.items()}  # save_file mixes up others
+        metadata = {"fingerprint": self.fingerprint, "values": json.dumps(values)}
+        metadata["checksum"] = _checksum(metadata, _describe(arrays.items()))
+        with self._io_errors(), replacing_file(self.path, self.durable) as temporary:
+            save_file(arrays, temporary, metadata)
 
-    def read(self, into: Arrays) -> dict[str, Any] | None:
-        """Fill arrays with the saved state and return its values; None where nothing is saved yet."""
+    def read(self, into: Arrays, like: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+        """Fill arrays with the saved state and return its values; None where nothing is saved yet.
+
+        Everything is checked before an array is filled. Values must have the names and types of ``like``.
+        """
         from safetensors import SafetensorError, safe_open
 
-        if not self.path.exists():
-            return None
         try:
+            if not self.path.exists():
+                return None
             with safe_open(self.path, framework="numpy") as file:
                 metadata = file.metadata() or {}
                 same = metadata["fingerprint"] == self.fingerprint
-                for key, array in into.items() if same else ():
-                    array[...] = file.get_tensor(key)
-            values: dict[str, Any] = json.loads(metadata["values"])
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
+                found = _describe((key, file.get_tensor(key)) for key in file.keys())  # noqa: SIM118 - not a dict
+                if metadata["checksum"] != _checksum(metadata, found):
+                    raise ValueError("its checksum does not match: it is damaged")
+                values: dict[str, Any] = json.loads(metadata["values"])
+                if same:
+                    _check(values, like, found, into)
+                    for key, array in into.items():
+                        array[...] = file.get_tensor(key)
+        except (OSError, SafetensorError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise ModelError(
                 f"{self.path} must be a checkpoint of this version, but cannot be read ({error}); "
                 "delete it to start again"
@@ -64,6 +83,58 @@ class Checkpoint:
                 "delete it, or give another folder"
             )
         return values
+
+    @contextmanager
+    def _io_errors(self) -> Iterator[None]:
+        from safetensors import SafetensorError
+
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            raise ModelError(
+                f"a checkpoint must be written to {self.path}, but that failed "
+                f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"
+            ) from error
+
+
+def _describe(arrays: Iterable[tuple[str, npt.NDArray[Any]]]) -> dict[str, tuple[str, list[int], int]]:
+    """The dtype, shape and checksum of each array."""
+    return {key: (str(array.dtype), list(array.shape), zlib.crc32(array.data)) for key, array in arrays}
+
+
+def _checksum(metadata: Mapping[str, str], arrays: Mapping[str, tuple[str, list[int], int]]) -> str:
+    """The checksum of all that a checkpoint says."""
+    parts = [metadata["fingerprint"], metadata["values"], arrays]
+    return f"{zlib.crc32(json.dumps(parts, sort_keys=True).encode()):08x}"
+
+
+def _check(
+    values: object, like: Mapping[str, Any] | None, found: Mapping[str, tuple[str, list[int], int]], into: Arrays
+) -> None:
+    """Refuse values of other names or types, and arrays of other names, dtypes or shapes."""
+    if not isinstance(values, dict) or (like is not None and not _is_like(values, like)):
+        raise ValueError("its values are not those of a training")
+    if differing := sorted(found.keys() ^ into.keys()):
+        raise ValueError(f"its arrays are others: {differing[0]!r}")
+    for key, array in into.items():
+        dtype, shape, _ = found[key]
+        if (dtype, shape) != (str(array.dtype), list(array.shape)):
+            raise ValueError(f"array {key!r} is {dtype} {shape}, not {array.dtype} {list(array.shape)}")
+
+
+def _is_like(value: object, like: object) -> bool:
+    """Whether JSON has the types of an example; a list has any length and items like the first of the example.
+
+    >>> _is_like({"epoch": 3, "scores": [0.5, 1]}, {"epoch": 0, "scores": [0.0]})
+    True
+    >>> _is_like({"epoch": "3", "scores": []}, {"epoch": 0, "scores": [0.0]})
+    False
+    """
+    if isinstance(like, dict) and isinstance(value, dict):
+        return value.keys() == like.keys() and all(_is_like(value[key], like[key]) for key in like)
+    if isinstance(like, list) and isinstance(value, list):
+        return all(_is_like(item, like[0]) for item in value)
+    return type(value) is type(like) or (type(like) is float and type(value) is int)
 
 
 def data_fingerprint(*tables: Csr) -> list[int]:

@@ -2,17 +2,20 @@
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from labelspace.errors import ModelError
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import Checkpoint
 from labelspace.training.early_stopping import should_stop
 from labelspace.types import Ints, Progress
 
 MIN_BATCHES = 16  # per epoch, where there are as many documents
+STATE = {"epoch": 0, "step": 0, "scores": [0.0]}  # the types of what a checkpoint says beside the arrays
 
 
 class Trainable(Protocol):
@@ -79,20 +82,26 @@ def run_epochs(
     best epoch, and training stops ``patience`` epochs after that at the latest.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        last = Checkpoint(folder or scratch, fingerprint, name)
-        best = Checkpoint(folder or scratch, fingerprint, "best" if name == "checkpoint" else f"{name}-best")
-        state = last.read(net.arrays()) or {"epoch": 0, "step": 0, "scores": []}
-        net.n_steps = state["step"]
-        while state["epoch"] < epochs and not should_stop(state["scores"], patience):
-            run_epoch(state["epoch"])
-            state = {**state, "epoch": state["epoch"] + 1, "step": net.n_steps}
-            if validate is not None:
-                state["scores"] = [*state["scores"], validate()]
-                if int(np.argmax(state["scores"])) == state["epoch"] - 1:
-                    best.write(net.arrays(), state)
-            if folder is not None:
-                last.write(net.arrays(), state)
-        if validate is not None:
-            best.read(net.arrays())
-    scores: list[float] = state["scores"]
+        place = (folder or scratch, fingerprint)
+        last = Checkpoint(*place, name)
+        best = Checkpoint(*place, "best" if name == "checkpoint" else f"{name}-best", durable=folder is not None)
+        with nullcontext() if folder is None else last.in_use():
+            state = last.read(net.arrays(), STATE) or {"epoch": 0, "step": 0, "scores": []}
+            net.n_steps = state["step"]
+            while state["epoch"] < epochs and not should_stop(state["scores"], patience):
+                run_epoch(state["epoch"])
+                state = {**state, "epoch": state["epoch"] + 1, "step": net.n_steps}
+                if validate is not None:
+                    state["scores"] = [*state["scores"], validate()]
+                    if int(np.argmax(state["scores"])) == state["epoch"] - 1:
+                        best.write(net.arrays(), state)
+                if folder is not None:
+                    last.write(net.arrays(), state)
+            scores: list[float] = state["scores"]
+            kept = None if validate is None else best.read(net.arrays(), STATE)
+            if validate is not None and (kept is None or kept["epoch"] != int(np.argmax(scores)) + 1):
+                raise ModelError(
+                    f"{best.path} must be of the best epoch of this training, but is not; "
+                    f"delete it and {last.path.name} to start again"
+                )
     return scores

@@ -1,0 +1,132 @@
+"""Saves and checkpoints, with a fault at every system call, also those of compiled libraries, made by strace."""
+
+import ctypes
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import labelspace
+from labelspace.errors import ModelError
+from labelspace.models.registry import create
+from labelspace.training.checkpoints import Checkpoint
+from labelspace.types import LabelSpace
+from tests.store.faults import ended, in_child
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")]
+CALLS = (
+    "openat mkdir mkdirat rename renameat renameat2 unlink unlinkat rmdir write pwrite64 writev ftruncate fallocate "
+    "fsync chmod fchmod fchmodat flock getdents64"
+).split()
+PR_SET_PTRACER = 0x59616D61
+
+
+def under_strace(function, call, fault):
+    """Call a function in a child with a fault at a system call; returns whether that was reached."""
+    wait, go = os.pipe()
+
+    def child():
+        ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1))
+        os.read(wait, 1)
+        function()
+
+    pid = in_child(child)
+    traced = ["-e", f"trace=?{call}", "-e", f"inject=?{call}:{fault}"]
+    with (
+        tempfile.NamedTemporaryFile("r") as log,
+        subprocess.Popen(
+            ["strace", "-p", str(pid), "-o", log.name, *traced], stderr=subprocess.PIPE, text=True
+        ) as strace,
+    ):
+        said = strace.stderr.readline()
+        os.write(go, b"x")
+        os.close(wait)
+        os.close(go)
+        killed = not ended(pid)
+        said += strace.stderr.read()
+        reached = killed or "(INJECTED)" in log.read()
+    if "attached" not in said:
+        pytest.skip(f"strace cannot attach: {said.strip()}")
+    return reached
+
+
+def each_call(prepare, function, fault):
+    """Call a function with a fault at the first call of a kind, the second, ..., for all kinds; yields after each."""
+    for call in CALLS:
+        when = 1
+        prepare()
+        while under_strace(function, call, f"{fault}:when={when}"):
+            yield call
+            when += 1
+            prepare()
+
+
+@pytest.fixture
+def models(place, monkeypatch):
+    """A function that saves the old model, one that saves the new, and one that tells which of them is there."""
+    X, labels, folder = sp.csr_matrix(np.eye(5, dtype=np.float32)), LabelSpace(list("abcde")), place / "model"
+    old, new = (create(name).fit(X, X, labels=labels) for name in ("popular", "neighbors"))
+
+    def save_old():
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", lambda descriptor: None)
+            old.save(folder)
+        assert os.listdir(place) == ["model"]
+
+    return save_old, lambda: new.save(folder), lambda: labelspace.load(folder, verify=True).model.name
+
+
+@pytest.mark.usefixtures("exchange")
+def test_a_save_that_is_killed_at_any_system_call_leaves_a_model(models):
+    save_old, save_new, method = models
+    seen = [method() for _ in each_call(save_old, save_new, "signal=KILL")]
+    assert set(seen) == {"popular", "neighbors"}
+    assert len(seen) > 40
+
+
+@pytest.mark.usefixtures("exchange")
+@pytest.mark.parametrize("place", ["disk"], indirect=True)
+def test_a_save_in_which_any_system_call_fails_leaves_the_old_model_and_says_so(models):
+    save_old, save_new, method = models
+    here, there = socket.socketpair()
+
+    def save():
+        try:
+            save_new()
+            there.send(b"saved")
+        except ModelError as raised:
+            there.send(str(raised).encode())
+
+    failed = 0
+    with here, there:
+        for _ in each_call(lambda: (save_old(), there.send(b"|")), save, "error=ENOSPC"):
+            message = here.recv(10**6).decode().rpartition("|")[2]
+            assert method() == ("neighbors" if message == "saved" else "popular"), message
+            if message != "saved":
+                failed += 1
+                assert os.strerror(errno.ENOSPC) in message
+    assert failed > 10
+
+
+def test_a_checkpoint_that_is_killed_at_any_system_call_is_the_one_before_or_the_new_one(tmp_path):
+    checkpoint, seen = Checkpoint(tmp_path, {}), []
+
+    def write(epoch):
+        checkpoint.write({"a": np.full(9, epoch)}, {"epoch": epoch})
+
+    def write_old():
+        write(1)
+        assert os.listdir(tmp_path) == ["checkpoint.safetensors"]
+
+    for _ in each_call(write_old, lambda: write(2), "signal=KILL"):
+        into = {"a": np.zeros(9, int)}
+        seen.append(checkpoint.read(into)["epoch"])
+        assert into["a"].tolist() == [seen[-1]] * 9
+    assert set(seen) == {1, 2}
+    assert len(seen) > 15
