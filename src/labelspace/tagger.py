@@ -245,8 +245,6 @@ class Tagger:
         check_k(k)
         k = min(k, len(self.labels_))  # the rest would be padding
         for batch in record_batches(records, min(STREAM_BATCH, max(STREAM_TAGS // k, 1))):
-            if not all(isinstance(record, Record) for record in batch):
-                raise DataError("records must be of class Record, but some are not; write Record(id, text)")
             if self.ready_made:
                 rows = [_field(record, record.features, "features", source) for record in batch]
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023

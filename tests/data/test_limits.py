@@ -79,7 +79,7 @@ def test_ids_need_as_many_labels_as_the_limit_or_the_occurrences(tmp_path, monke
     ):
         read_dataset(write(tmp_path / name, text % "9,0"))
     assert len(read_dataset(write(tmp_path / name, text % "9,0,1,2,3,4,5,6,7,8")).labels) == 10
-    write(tmp_path / "labels.jsonl", "".join(f'{{"label": "l{i}"}}\n' for i in range(10)))
+    write(tmp_path / "a.labels.jsonl", "".join(f'{{"label": "l{i}"}}\n' for i in range(10)))
     assert len(read_dataset(write(tmp_path / name, text % "9,0")).labels) == 10
 
 

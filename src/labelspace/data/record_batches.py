@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from labelspace.data.records import Record
+from labelspace.errors import DataError
 from labelspace.limits import MAX_LINE_BYTES
 
 
@@ -16,6 +17,10 @@ def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list
     batch: list[Record] = []
     size = 0
     for record in records:
+        if not isinstance(record, Record):
+            raise DataError(
+                f"records must be of class Record, but one is {type(record).__name__}; write Record(id, text)"
+            )
         batch.append(record)
         size += len(record.text or "") + len(record.features or "")
         if len(batch) >= max_records or size >= limit:
