@@ -7,22 +7,25 @@ or refuse in one line is a finding: the exit code is then 1. ``--replay FILE`` r
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.fuzz.bases import BY_KIND, make_bases  # noqa: E402 - found on the path above
 from tests.fuzz.runner import HANG_SECONDS, Case, Result, Worker, cases  # noqa: E402
-from tests.fuzz.targets.outcome import FINDINGS, OUTCOMES  # noqa: E402
+from tests.fuzz.targets.outcome import FINDINGS, HANG, OUTCOMES  # noqa: E402
 
 KEPT = ROOT / ".fuzz"  # kernels compiled with bounds checking, and findings
 REPORT_SECONDS = 15.0
@@ -90,6 +93,19 @@ def _campaign(kind: str, options: argparse.Namespace, n_kinds: int, given: list[
         return pool.run(None if options.minutes is None else 60 * options.minutes / n_kinds)
 
 
+def _bounds_checking() -> dict[str, str]:
+    """Numba compiles kernels that check every index, to a folder of their own: its cache tells not which is which.
+
+    Nor does it see that a kernel calls one that changed, so each state of the sources has its folder.
+    """
+    sources = sorted((ROOT / "src" / "labelspace" / "kernels").glob("*.py"))
+    kernels = KEPT / f"kernels-{zlib.crc32(b''.join(path.read_bytes() for path in sources)):08x}"
+    for other in KEPT.glob("kernels-*"):
+        if other != kernels:
+            shutil.rmtree(other, ignore_errors=True)
+    return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(kernels)}
+
+
 class _Pool:
     """Worker processes that share one stream of cases."""
 
@@ -97,33 +113,36 @@ class _Pool:
         self.kind, self.bases, self.todo, self.options = kind, bases, todo, options
         self.results: list[Result] = []
         self.errors: list[BaseException] = []
-        self.lock = threading.Lock()
-        self.deadline: float | None = None
-        self.environment = (
-            {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(KEPT / "kernels")} if options.boundscheck else {}
-        )
+        self.lock, self.warming = threading.Lock(), threading.Lock()
+        self.seconds: float | None = None
+        self.started = 0.0
+        self.environment = _bounds_checking() if options.boundscheck else {}
 
     def run(self, seconds: float | None) -> list[Result]:
         """Run until there are no more cases, or no more time."""
-        with Worker(self.kind, self.bases, self.environment) as first:
-            first.wait_until_warm()  # alone: the others then find the compiled kernels
-        started = time.monotonic()
-        self.deadline = None if seconds is None else started + seconds
+        self.seconds = seconds
         threads = [threading.Thread(target=self._work) for _ in range(self.options.jobs)]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            threads[0].join(REPORT_SECONDS) if threads[0].is_alive() else time.sleep(1)
-            self._report(time.monotonic() - started)
+            for thread in threads:
+                thread.join(REPORT_SECONDS / len(threads))
+            self._report()
         if self.errors:
             raise self.errors[0]
         return self.results
 
     def _work(self) -> None:
         try:
-            with Worker(self.kind, self.bases, self.environment) as worker:
+            with ExitStack() as stack:
+                with self.warming:  # one after the other: the next finds the compiled kernels
+                    worker = stack.enter_context(Worker(self.kind, self.bases, self.environment))
+                    worker.wait_until_warm()
+                self.started = self.started or time.monotonic()
                 while (case := self._next()) is not None:
                     result = worker.run(case, self.options.hang)
+                    if result.outcome == HANG:  # the machine may have been busy: a hang is one that hangs twice
+                        result = worker.run(case, self.options.hang)
                     with self.lock:
                         self.results.append(result)
         except BaseException as error:  # noqa: BLE001 - raised again by ``run``
@@ -131,15 +150,19 @@ class _Pool:
 
     def _next(self) -> Case | None:
         with self.lock:
-            if self.errors or (self.deadline is not None and time.monotonic() > self.deadline):
+            if self.errors or (self.seconds is not None and time.monotonic() > self.started + self.seconds):
                 return None
             return next(self.todo, None)
 
-    def _report(self, seconds: float) -> None:
+    def _report(self) -> None:
+        if not self.started:
+            print(f"{self.kind}: compiling", flush=True)
+            return
         with self.lock:
             counted = Counter(result.outcome for result in self.results)
         listed = ", ".join(f"{counted[name]} {name}" for name in OUTCOMES if counted[name])
-        print(f"{self.kind}: {len(self.results)} cases, {len(self.results) / seconds:.0f}/s: {listed}", flush=True)
+        rate = counted.total() / (time.monotonic() - self.started)
+        print(f"{self.kind}: {counted.total()} cases, {rate:.0f}/s: {listed}", flush=True)
 
 
 def _table(results: list[Result]) -> str:
@@ -160,11 +183,8 @@ def _signature(result: Result) -> str:
     """What findings of one cause share: the error and its innermost place."""
     error, _, places = result.detail.partition(" at ")
     place = places.partition(" < ")[0]
-    return (
-        f"{result.case.base.partition('-')[0]} {error.partition(':')[0][:60]} {place}"
-        if place
-        else f"{result.case.base.partition('-')[0]} {result.detail[:110]}"
-    )
+    kind = f"{error.partition(':')[0][:60]} {place}" if place else result.detail[:110]
+    return f"{result.case.base.partition('-')[0]} {kind}"
 
 
 def _read_cases(path: Path) -> list[Case]:

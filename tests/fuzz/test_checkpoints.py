@@ -1,0 +1,8 @@
+import pytest
+
+from tests.fuzz.short_campaign import check_no_findings
+
+
+@pytest.mark.slow
+def test_mutated_checkpoints_answer_or_are_refused_in_one_line(tmp_path):
+    check_no_findings("checkpoints", 60, tmp_path)
