@@ -70,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--boundscheck", action="store_true", help="kernels check every index (NUMBA_BOUNDSCHECK=1)")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--method", default=None, help="only bases of this method or format, or one base")
+    parser.add_argument("--mutator", default=None, help="only this one, and maybe others after it")
     parser.add_argument("--findings", default=None, help="file for the findings; default .fuzz/findings.jsonl")
     parser.add_argument("--replay", default=None, metavar="FINDINGS", help="run the cases of a file of findings")
     parser.add_argument("--hang", type=float, default=HANG_SECONDS, help="seconds after which a case hangs")
@@ -88,7 +89,11 @@ def _campaign(kind: str, options: argparse.Namespace, n_kinds: int, given: list[
         if not names:
             raise SystemExit(f"--method must be the start of a base, but no base of {kind} is {options.method!r}")
         print(f"{kind}: {len(names)} bases in {time.monotonic() - started:.0f} s", flush=True)
-        todo = iter(given) if given is not None else islice(cases(kind, names, options.seed), options.cases)
+        todo = (
+            iter(given)
+            if given is not None
+            else islice(cases(kind, names, options.seed, options.mutator), options.cases)
+        )
         pool = _Pool(kind, Path(folder), todo, options)
         return pool.run(None if options.minutes is None else 60 * options.minutes / n_kinds)
 

@@ -54,12 +54,12 @@ class Result:
         return {**asdict(self.case), "outcome": self.outcome, "detail": self.detail, "mutation": self.mutation}
 
 
-def cases(kind: str, bases: list[str], seed: int) -> Iterator[Case]:
-    """Cases without end: each mutator in turn, each time with another base."""
-    mutators = [name for name in BY_KIND[kind] for _ in range(OFTEN.get(name, 1))]
+def cases(kind: str, bases: list[str], seed: int, mutator: str | None = None) -> Iterator[Case]:
+    """Cases without end: each mutator in turn, or one, each time with another base."""
+    mutators = [mutator] if mutator else [name for name in BY_KIND[kind] for _ in range(OFTEN.get(name, 1))]
     for number in count():
         passes, at = divmod(number, len(mutators))
-        yield Case(kind, bases[(number + passes) % len(bases)], mutators[at], f"{seed}:{number}")
+        yield Case(kind, bases[(at + passes) % len(bases)], mutators[at], f"{seed}:{number}")
 
 
 class Worker:
