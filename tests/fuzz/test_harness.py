@@ -58,7 +58,7 @@ def test_outcomes():
     assert raised(ModelError("a must be b, but is c; do d")) == "refused"
     assert raised(ModelError("two\nlines")) == "bad answer"
     assert raised(ModelError("hidden"), cause=IndexError(NUMBA_BOUNDS)) == "out of bounds"
-    assert raised(ModelError("hidden"), cause=MemoryError()) == "memory"
+    assert raised(ModelError("said"), cause=MemoryError()) == "refused"
     assert raised(IndexError(NUMBA_BOUNDS)) == "out of bounds"
     assert raised(IndexError("index 3 is out of bounds for axis 0 with size 3")) == "traceback"
     assert raised(MemoryError()) == "memory"
