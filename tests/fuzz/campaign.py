@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 
@@ -194,7 +195,7 @@ def _signature(result: Result) -> str:
 
 def _read_cases(path: Path) -> list[Case]:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [Case(row["kind"], row["base"], row["mutator"], row["seed"]) for row in rows]
+    return [Case(**{field.name: row[field.name] for field in fields(Case)}) for row in rows]
 
 
 if __name__ == "__main__":

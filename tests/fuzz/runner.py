@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,10 +32,11 @@ OFTEN = {
 
 @dataclass(frozen=True)
 class Case:
-    """Which base is mutated how; the seed decides the rest."""
+    """Which base is mutated how, with which other one as the donor of parts; the seed decides the rest."""
 
     kind: str
     base: str
+    donor: str
     mutator: str
     seed: str
 
@@ -59,7 +61,8 @@ def cases(kind: str, bases: list[str], seed: int, mutator: str | None = None) ->
     mutators = [mutator] if mutator else [name for name in BY_KIND[kind] for _ in range(OFTEN.get(name, 1))]
     for number in count():
         passes, at = divmod(number, len(mutators))
-        yield Case(kind, bases[(at + passes) % len(bases)], mutators[at], f"{seed}:{number}")
+        base, donor = bases[(at + passes) % len(bases)], Random(f"{seed}:{number}").choice(bases)
+        yield Case(kind, base, donor, mutators[at], f"{seed}:{number}")
 
 
 class Worker:

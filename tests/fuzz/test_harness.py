@@ -67,7 +67,7 @@ def test_outcomes():
 
 @pytest.mark.slow
 def test_a_crash_and_a_hang_are_outcomes_and_the_next_case_goes_on(bases):
-    case = Case("models", "popular-0", "reorder", "3")
+    case = Case("models", "popular-0", "popular-0", "reorder", "3")
     with Worker("models", bases) as worker:
         expected = worker.run(case, 120.0)
         assert expected.outcome in ("answered", "refused")

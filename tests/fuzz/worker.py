@@ -80,9 +80,8 @@ def run_cases(kind: str, bases: dict[str, Files], scratch: Path) -> int:
             return DONE
         case = json.loads(line)
         rng = Random(case["seed"])
-        donor = bases[rng.choice(sorted(bases))]
         try:
-            files, mutation = mutate(kind, bases[case["base"]], donor, case["mutator"], rng)
+            files, mutation = mutate(kind, bases[case["base"]], bases[case["donor"]], case["mutator"], rng)
         except Exception:
             say(failed=traceback.format_exc())
             raise
