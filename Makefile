@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Files of tests go to as many processes as there are cores; a file stays in one, so what it trains is trained once.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+FUZZ_MINUTES ?= 60
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo install test check quick lint fuzz docs clean help
-FUZZ_MINUTES ?= 60
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
@@ -30,6 +31,7 @@ from tests.fuzz.targets.outcome import FINDINGS, HANG, OUTCOMES  # noqa: E402
 
 KEPT = ROOT / ".fuzz"  # kernels compiled with bounds checking, and findings
 REPORT_SECONDS = 15.0
+BOUNDSCHECK = "NUMBA_BOUNDSCHECK"
 
 
 def main() -> int:
@@ -41,20 +43,15 @@ def main() -> int:
     KEPT.mkdir(exist_ok=True)
     findings_file = Path(options.findings or KEPT / "findings.jsonl")
     replayed = _read_cases(Path(options.replay)) if options.replay else None
-    kinds = (
-        sorted({case.kind for case in replayed})
-        if replayed
-        else list(BY_KIND)
-        if options.kind == "all"
-        else [options.kind]
-    )
+    kinds = list(BY_KIND) if options.kind == "all" else [options.kind]
+    if replayed is not None:
+        kinds = sorted({case.kind for case in replayed})
     results: list[Result] = []
-    for kind in kinds:
-        given = [case for case in replayed if case.kind == kind] if replayed else None
-        results += _campaign(kind, options, len(kinds), given)
+    with findings_file.open("w", encoding="utf-8") as file:  # as they come: hours may end by Ctrl-C
+        for kind in kinds:
+            given = None if replayed is None else [case for case in replayed if case.kind == kind]
+            results += _campaign(kind, options, len(kinds), given, file)
     findings = [result for result in results if result.outcome in FINDINGS]
-    with findings_file.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(result.row()) + "\n" for result in findings)
     print(_table(results))
     for text, count in Counter(f"{r.outcome}: {_signature(r)}" for r in findings).most_common(60):
         print(f"{count:6} {text}")
@@ -68,7 +65,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=10_000, help="of each kind")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so many, of all kinds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--boundscheck", action="store_true", help="kernels check every index (NUMBA_BOUNDSCHECK=1)")
+    checked = os.environ.get(BOUNDSCHECK) == "1"
+    parser.add_argument("--boundscheck", action="store_true", default=checked, help="kernels check every index")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--method", default=None, help="only bases of this method or format, or one base")
     parser.add_argument("--mutator", default=None, help="only this one, and maybe others after it")
@@ -79,23 +77,22 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _campaign(kind: str, options: argparse.Namespace, n_kinds: int, given: list[Case] | None) -> list[Result]:
+def _campaign(
+    kind: str, options: argparse.Namespace, n_kinds: int, given: list[Case] | None, findings: TextIO
+) -> list[Result]:
     """All cases of one kind."""
     with tempfile.TemporaryDirectory(prefix="labelspace-fuzz-bases-") as folder:
         started = time.monotonic()
         # In a process of its own, which compiles without bounds checking: training kernels are not under test.
         command = [sys.executable, __file__, "--kind", kind, "--make", folder]
-        subprocess.run(command + (["--method", options.method] if options.method else []), check=True)
+        plain = {key: value for key, value in os.environ.items() if key != BOUNDSCHECK}
+        subprocess.run(command + (["--method", options.method] if options.method else []), check=True, env=plain)
         names = sorted(path.name for path in Path(folder).iterdir())
         if not names:
             raise SystemExit(f"--method must be the start of a base, but no base of {kind} is {options.method!r}")
         print(f"{kind}: {len(names)} bases in {time.monotonic() - started:.0f} s", flush=True)
-        todo = (
-            iter(given)
-            if given is not None
-            else islice(cases(kind, names, options.seed, options.mutator), options.cases)
-        )
-        pool = _Pool(kind, Path(folder), todo, options)
+        todo = iter(given or islice(cases(kind, names, options.seed, options.mutator), options.cases))
+        pool = _Pool(kind, Path(folder), todo, options, findings)
         return pool.run(None if options.minutes is None else 60 * options.minutes / n_kinds)
 
 
@@ -109,14 +106,16 @@ def _bounds_checking() -> dict[str, str]:
     for other in KEPT.glob("kernels-*"):
         if other != kernels:
             shutil.rmtree(other, ignore_errors=True)
-    return {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(kernels)}
+    return {BOUNDSCHECK: "1", "NUMBA_CACHE_DIR": str(kernels)}
 
 
 class _Pool:
     """Worker processes that share one stream of cases."""
 
-    def __init__(self, kind: str, bases: Path, todo: Iterator[Case], options: argparse.Namespace) -> None:
-        self.kind, self.bases, self.todo, self.options = kind, bases, todo, options
+    def __init__(
+        self, kind: str, bases: Path, todo: Iterator[Case], options: argparse.Namespace, findings: TextIO
+    ) -> None:
+        self.kind, self.bases, self.todo, self.options, self.findings = kind, bases, todo, options, findings
         self.results: list[Result] = []
         self.errors: list[BaseException] = []
         self.lock, self.warming = threading.Lock(), threading.Lock()
@@ -149,10 +148,16 @@ class _Pool:
                     result = worker.run(case, self.options.hang)
                     if result.outcome == HANG:  # the machine may have been busy: a hang is one that hangs twice
                         result = worker.run(case, self.options.hang)
-                    with self.lock:
-                        self.results.append(result)
+                    self._keep(result)
         except BaseException as error:  # noqa: BLE001 - raised again by ``run``
             self.errors.append(error)
+
+    def _keep(self, result: Result) -> None:
+        with self.lock:
+            self.results.append(result)
+            if result.outcome in FINDINGS:
+                self.findings.write(json.dumps(result.row()) + "\n")
+                self.findings.flush()
 
     def _next(self) -> Case | None:
         with self.lock:

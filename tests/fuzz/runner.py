@@ -76,7 +76,7 @@ class Worker:
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER), kind, str(bases), self._scratch.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
-            env={**os.environ, **one, **(environment or {})},
+            env={**os.environ, "NUMBA_BOUNDSCHECK": "0", **one, **(environment or {})},
         )  # fmt: skip
         self.pid = 0
         self._pending = b""
