@@ -3,9 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 # Files of tests go to as many processes as there are cores; a file stays in one, so what it trains is trained once.
 SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+FUZZ_MINUTES ?= 60
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo install test check quick lint docs clean help
+.PHONY: demo install test check quick lint fuzz docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'
@@ -25,11 +26,13 @@ demo: .venv/demo.done  ## install the core, then train on 98,500 ICD-10-CM codes
 
 install: .venv/dev.done  ## .venv with everything for development
 
-lint: install  ## format, lint, types, import direction
+lint: install  ## format, lint, types, import direction, insecure code, dependencies with known vulnerabilities
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
+	$(BIN)/python tests/audit_dependencies.py
 
 test: lint  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
@@ -39,8 +42,11 @@ check: test  ## the same as `make test`
 quick: install  ## the tests without the slow ones
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m 'not slow'
 
+fuzz: install  ## mutate models, data and checkpoints for FUZZ_MINUTES (60), with bounds checking; ARGS="--kind data"
+	$(BIN)/python tests/fuzz/campaign.py --cases 1000000000 --minutes $(FUZZ_MINUTES) --boundscheck $(ARGS)
+
 docs: install  ## write the tables of parameters in docs/methods from what the methods declare
 	$(BIN)/python docs/update_parameters.py
 
 clean:  ## remove .venv and caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis build
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz build

@@ -10,7 +10,7 @@ from labelspace.report.parameters import with_parameter_tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md")) + [
-    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+    ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
 ]
 
 

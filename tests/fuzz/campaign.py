@@ -7,25 +7,31 @@ or refuse in one line is a finding: the exit code is then 1. ``--replay FILE`` r
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
+from typing import TextIO
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from tests.fuzz.bases import BY_KIND, make_bases  # noqa: E402 - found on the path above
 from tests.fuzz.runner import HANG_SECONDS, Case, Result, Worker, cases  # noqa: E402
-from tests.fuzz.targets.outcome import FINDINGS, OUTCOMES  # noqa: E402
+from tests.fuzz.targets.outcome import FINDINGS, HANG, OUTCOMES  # noqa: E402
 
 KEPT = ROOT / ".fuzz"  # kernels compiled with bounds checking, and findings
 REPORT_SECONDS = 15.0
+BOUNDSCHECK = "NUMBA_BOUNDSCHECK"
 
 
 def main() -> int:
@@ -37,20 +43,15 @@ def main() -> int:
     KEPT.mkdir(exist_ok=True)
     findings_file = Path(options.findings or KEPT / "findings.jsonl")
     replayed = _read_cases(Path(options.replay)) if options.replay else None
-    kinds = (
-        sorted({case.kind for case in replayed})
-        if replayed
-        else list(BY_KIND)
-        if options.kind == "all"
-        else [options.kind]
-    )
+    kinds = list(BY_KIND) if options.kind == "all" else [options.kind]
+    if replayed is not None:
+        kinds = sorted({case.kind for case in replayed})
     results: list[Result] = []
-    for kind in kinds:
-        given = [case for case in replayed if case.kind == kind] if replayed else None
-        results += _campaign(kind, options, len(kinds), given)
+    with findings_file.open("w", encoding="utf-8") as file:  # as they come: hours may end by Ctrl-C
+        for kind in kinds:
+            given = None if replayed is None else [case for case in replayed if case.kind == kind]
+            results += _campaign(kind, options, len(kinds), given, file)
     findings = [result for result in results if result.outcome in FINDINGS]
-    with findings_file.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(result.row()) + "\n" for result in findings)
     print(_table(results))
     for text, count in Counter(f"{r.outcome}: {_signature(r)}" for r in findings).most_common(60):
         print(f"{count:6} {text}")
@@ -64,9 +65,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--cases", type=int, default=10_000, help="of each kind")
     parser.add_argument("--minutes", type=float, default=None, help="stop after so many, of all kinds")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--boundscheck", action="store_true", help="kernels check every index (NUMBA_BOUNDSCHECK=1)")
+    checked = os.environ.get(BOUNDSCHECK) == "1"
+    parser.add_argument("--boundscheck", action="store_true", default=checked, help="kernels check every index")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--method", default=None, help="only bases of this method or format, or one base")
+    parser.add_argument("--mutator", default=None, help="only this one, and maybe others after it")
     parser.add_argument("--findings", default=None, help="file for the findings; default .fuzz/findings.jsonl")
     parser.add_argument("--replay", default=None, metavar="FINDINGS", help="run the cases of a file of findings")
     parser.add_argument("--hang", type=float, default=HANG_SECONDS, help="seconds after which a case hangs")
@@ -74,72 +77,103 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _campaign(kind: str, options: argparse.Namespace, n_kinds: int, given: list[Case] | None) -> list[Result]:
+def _campaign(
+    kind: str, options: argparse.Namespace, n_kinds: int, given: list[Case] | None, findings: TextIO
+) -> list[Result]:
     """All cases of one kind."""
     with tempfile.TemporaryDirectory(prefix="labelspace-fuzz-bases-") as folder:
         started = time.monotonic()
         # In a process of its own, which compiles without bounds checking: training kernels are not under test.
         command = [sys.executable, __file__, "--kind", kind, "--make", folder]
-        subprocess.run(command + (["--method", options.method] if options.method else []), check=True)
+        plain = {key: value for key, value in os.environ.items() if key != BOUNDSCHECK}
+        subprocess.run(command + (["--method", options.method] if options.method else []), check=True, env=plain)
         names = sorted(path.name for path in Path(folder).iterdir())
         if not names:
             raise SystemExit(f"--method must be the start of a base, but no base of {kind} is {options.method!r}")
         print(f"{kind}: {len(names)} bases in {time.monotonic() - started:.0f} s", flush=True)
-        todo = iter(given) if given is not None else islice(cases(kind, names, options.seed), options.cases)
-        pool = _Pool(kind, Path(folder), todo, options)
+        todo = iter(given or islice(cases(kind, names, options.seed, options.mutator), options.cases))
+        pool = _Pool(kind, Path(folder), todo, options, findings)
         return pool.run(None if options.minutes is None else 60 * options.minutes / n_kinds)
+
+
+def _bounds_checking() -> dict[str, str]:
+    """Numba compiles kernels that check every index, to a folder of their own: its cache tells not which is which.
+
+    Nor does it see that a kernel calls one that changed, so each state of the sources has its folder.
+    """
+    sources = sorted((ROOT / "src" / "labelspace" / "kernels").glob("*.py"))
+    kernels = KEPT / f"kernels-{zlib.crc32(b''.join(path.read_bytes() for path in sources)):08x}"
+    for other in KEPT.glob("kernels-*"):
+        if other != kernels:
+            shutil.rmtree(other, ignore_errors=True)
+    return {BOUNDSCHECK: "1", "NUMBA_CACHE_DIR": str(kernels)}
 
 
 class _Pool:
     """Worker processes that share one stream of cases."""
 
-    def __init__(self, kind: str, bases: Path, todo: Iterator[Case], options: argparse.Namespace) -> None:
-        self.kind, self.bases, self.todo, self.options = kind, bases, todo, options
+    def __init__(
+        self, kind: str, bases: Path, todo: Iterator[Case], options: argparse.Namespace, findings: TextIO
+    ) -> None:
+        self.kind, self.bases, self.todo, self.options, self.findings = kind, bases, todo, options, findings
         self.results: list[Result] = []
         self.errors: list[BaseException] = []
-        self.lock = threading.Lock()
-        self.deadline: float | None = None
-        self.environment = (
-            {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(KEPT / "kernels")} if options.boundscheck else {}
-        )
+        self.lock, self.warming = threading.Lock(), threading.Lock()
+        self.seconds: float | None = None
+        self.started = 0.0
+        self.environment = _bounds_checking() if options.boundscheck else {}
 
     def run(self, seconds: float | None) -> list[Result]:
         """Run until there are no more cases, or no more time."""
-        with Worker(self.kind, self.bases, self.environment) as first:
-            first.wait_until_warm()  # alone: the others then find the compiled kernels
-        started = time.monotonic()
-        self.deadline = None if seconds is None else started + seconds
+        self.seconds = seconds
         threads = [threading.Thread(target=self._work) for _ in range(self.options.jobs)]
         for thread in threads:
             thread.start()
         while any(thread.is_alive() for thread in threads):
-            threads[0].join(REPORT_SECONDS) if threads[0].is_alive() else time.sleep(1)
-            self._report(time.monotonic() - started)
+            for thread in threads:
+                thread.join(REPORT_SECONDS / len(threads))
+            self._report()
         if self.errors:
             raise self.errors[0]
         return self.results
 
     def _work(self) -> None:
         try:
-            with Worker(self.kind, self.bases, self.environment) as worker:
+            with ExitStack() as stack:
+                with self.warming:  # one after the other: the next finds the compiled kernels
+                    worker = stack.enter_context(Worker(self.kind, self.bases, self.environment))
+                    worker.wait_until_warm()
+                self.started = self.started or time.monotonic()
                 while (case := self._next()) is not None:
                     result = worker.run(case, self.options.hang)
-                    with self.lock:
-                        self.results.append(result)
+                    if result.outcome == HANG:  # the machine may have been busy: a hang is one that hangs twice
+                        result = worker.run(case, self.options.hang)
+                    self._keep(result)
         except BaseException as error:  # noqa: BLE001 - raised again by ``run``
             self.errors.append(error)
 
+    def _keep(self, result: Result) -> None:
+        with self.lock:
+            self.results.append(result)
+            if result.outcome in FINDINGS:
+                self.findings.write(json.dumps(result.row()) + "\n")
+                self.findings.flush()
+
     def _next(self) -> Case | None:
         with self.lock:
-            if self.errors or (self.deadline is not None and time.monotonic() > self.deadline):
+            if self.errors or (self.seconds is not None and time.monotonic() > self.started + self.seconds):
                 return None
             return next(self.todo, None)
 
-    def _report(self, seconds: float) -> None:
+    def _report(self) -> None:
+        if not self.started:
+            print(f"{self.kind}: compiling", flush=True)
+            return
         with self.lock:
             counted = Counter(result.outcome for result in self.results)
         listed = ", ".join(f"{counted[name]} {name}" for name in OUTCOMES if counted[name])
-        print(f"{self.kind}: {len(self.results)} cases, {len(self.results) / seconds:.0f}/s: {listed}", flush=True)
+        rate = counted.total() / (time.monotonic() - self.started)
+        print(f"{self.kind}: {counted.total()} cases, {rate:.0f}/s: {listed}", flush=True)
 
 
 def _table(results: list[Result]) -> str:
@@ -160,16 +194,13 @@ def _signature(result: Result) -> str:
     """What findings of one cause share: the error and its innermost place."""
     error, _, places = result.detail.partition(" at ")
     place = places.partition(" < ")[0]
-    return (
-        f"{result.case.base.partition('-')[0]} {error.partition(':')[0][:60]} {place}"
-        if place
-        else f"{result.case.base.partition('-')[0]} {result.detail[:110]}"
-    )
+    kind = f"{error.partition(':')[0][:60]} {place}" if place else result.detail[:110]
+    return f"{result.case.base.partition('-')[0]} {kind}"
 
 
 def _read_cases(path: Path) -> list[Case]:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [Case(row["kind"], row["base"], row["mutator"], row["seed"]) for row in rows]
+    return [Case(**{field.name: row[field.name] for field in fields(Case)}) for row in rows]
 
 
 if __name__ == "__main__":

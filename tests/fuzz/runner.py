@@ -11,7 +11,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
+from random import Random
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,18 +24,19 @@ WORKER = Path(__file__).with_name("worker.py")
 WARM_SECONDS = 1800.0  # to import, and to compile every kernel with bounds checking for the first time
 HANG_SECONDS = 10.0
 OFTEN = {
-    "set_elements": 6, "replace_value": 3, "change_number": 3, "change_parameter": 3, "shift": 2, "resize": 2, "reorder": 2,
-    "duplicate": 2, "change_tokens": 4, "flip_bytes": 2, "checkpoint_values": 4, "transplant_array": 2,
+    "set_elements": 6, "replace_value": 3, "change_number": 3, "change_parameter": 3, "shift": 2, "resize": 2,
+    "reorder": 2, "duplicate": 2, "change_tokens": 4, "flip_bytes": 2, "checkpoint_values": 4, "transplant_array": 2,
 }  # fmt: skip
 """Mutators that find the most, how often for each time of another."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Which base is mutated how; the seed decides the rest."""
+    """Which base is mutated how, with which other one as the donor of parts; the seed decides the rest."""
 
     kind: str
     base: str
+    donor: str
     mutator: str
     seed: str
 
@@ -53,14 +56,13 @@ class Result:
         return {**asdict(self.case), "outcome": self.outcome, "detail": self.detail, "mutation": self.mutation}
 
 
-def cases(kind: str, bases: list[str], seed: int) -> Iterator[Case]:
-    """Cases without end; each base in turn, with each mutator in turn."""
-    mutators = [name for name in BY_KIND[kind] for _ in range(OFTEN.get(name, 1))]
-    number = 0
-    while True:
-        round_, at = divmod(number, len(bases))
-        yield Case(kind, bases[at], mutators[(number + round_) % len(mutators)], f"{seed}:{number}")
-        number += 1
+def cases(kind: str, bases: list[str], seed: int, mutator: str | None = None) -> Iterator[Case]:
+    """Cases without end: each mutator in turn, or one, each time with another base."""
+    mutators = [mutator] if mutator else [name for name in BY_KIND[kind] for _ in range(OFTEN.get(name, 1))]
+    for number in count():
+        passes, at = divmod(number, len(mutators))
+        base, donor = bases[(at + passes) % len(bases)], Random(f"{seed}:{number}").choice(bases)
+        yield Case(kind, base, donor, mutators[at], f"{seed}:{number}")
 
 
 class Worker:
@@ -74,9 +76,9 @@ class Worker:
         self._process = subprocess.Popen(
             [sys.executable, str(WORKER), kind, str(bases), self._scratch.name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
-            env={**os.environ, **one, **(environment or {})},
+            env={**os.environ, "NUMBA_BOUNDSCHECK": "0", **one, **(environment or {})},
         )  # fmt: skip
-        self._pid = 0
+        self.pid = 0
         self._pending = b""
 
     def __enter__(self) -> Self:
@@ -84,7 +86,7 @@ class Worker:
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._process.stdin.close()
-        if error is not None and self._pid:
+        if error is not None and self.pid:
             self._kill(signal.SIGKILL)
         try:
             self._process.wait(10)
@@ -97,11 +99,11 @@ class Worker:
 
     def wait_until_warm(self, seconds: float = WARM_SECONDS) -> None:
         """Wait until all is imported and compiled."""
-        while not self._pid:
+        while not self.pid:
             message = self._message(seconds)
             if message is None or "failed" in message:
                 raise RuntimeError(f"the worker must get ready, but did not: {message}\n{self._new_errors()}")
-            self._pid = message.get("pid", 0)
+            self.pid = message.get("pid", 0)
 
     def run(self, case: Case, seconds: float = HANG_SECONDS) -> Result:
         """Run one case."""
@@ -115,14 +117,16 @@ class Worker:
                 if self._message(5.0) is None:
                     self._kill(signal.SIGKILL)
                     self._message(WARM_SECONDS)
-                self._pid = 0
+                self.pid = 0
                 return Result(case, HANG, f"more than {seconds:g} s {self._new_errors()}", mutation, seconds)
+            if "failed" in message:
+                raise RuntimeError(f"a mutator must not fail, but did in {case}: {message['failed']}")
             if "died" in message:
-                self._pid = 0
+                self.pid = 0
                 detail = f"{_signal_name(message['died'])} {self._new_errors()}"
                 return Result(case, CRASH, detail, mutation, 0.0)
             if "pid" in message:
-                self._pid = message["pid"]
+                self.pid = message["pid"]
             mutation = message.get("mutation", mutation)
             if "outcome" in message:
                 return Result(case, message["outcome"], message["detail"], mutation, message["seconds"])
@@ -143,7 +147,7 @@ class Worker:
 
     def _kill(self, number: int) -> None:
         try:
-            os.kill(self._pid, number)
+            os.kill(self.pid, number)
         except ProcessLookupError:
             pass
 
@@ -154,6 +158,7 @@ class Worker:
         self._errors.seek(0)
         self._errors.truncate()
         places = [line.strip() for line in lines if line.strip().startswith("File") and "src/labelspace" in line]
+        lines = [line for line in lines if not line.startswith("Extension modules")]
         return (
             " < ".join(place.rpartition("labelspace/")[2].replace('", line ', ":") for place in places[:4])
             or " ".join(lines)[-500:]

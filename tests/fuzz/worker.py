@@ -1,7 +1,7 @@
-"""The process that runs cases: ``python worker.py KIND BASES SCRATCH``; cases on stdin, what happened on stdout, as JSON lines.
+"""The process that runs cases: ``python worker.py KIND BASES SCRATCH``; JSON lines on stdin and stdout.
 
-It imports and compiles once, with the bases as they are, and then forks: the child runs one case after the other, and
-where one kills it, another is forked in no time.
+It makes the bases where there are none, imports and compiles once by using them as they are, and then forks: the child
+runs one case after the other, and where one kills it, another is forked in no time.
 """
 
 import faulthandler
@@ -11,13 +11,16 @@ import resource
 import shutil
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
 from random import Random
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
 from labelspace import tagger  # noqa: E402 - found on the path above
+from tests.fuzz.bases import make_bases  # noqa: E402
 from tests.fuzz.mutators import mutate  # noqa: E402
 from tests.fuzz.mutators.subject import Files  # noqa: E402
 from tests.fuzz.targets import BY_KIND, outcome_of  # noqa: E402
@@ -77,8 +80,11 @@ def run_cases(kind: str, bases: dict[str, Files], scratch: Path) -> int:
             return DONE
         case = json.loads(line)
         rng = Random(case["seed"])
-        donor = bases[rng.choice(sorted(bases))]
-        files, mutation = mutate(kind, bases[case["base"]], donor, case["mutator"], rng)
+        try:
+            files, mutation = mutate(kind, bases[case["base"]], bases[case["donor"]], case["mutator"], rng)
+        except Exception:
+            say(failed=traceback.format_exc())
+            raise
         say(mutation=mutation)
         started = time.perf_counter()
         outcome, detail = run_files(kind, case["base"], files, scratch)
@@ -90,6 +96,8 @@ def main(kind: str, bases: Path, scratch: Path) -> None:
     """Get ready, then keep a child running."""
     warnings.simplefilter("ignore")
     tagger.LOAD_PAUSE = 0.0  # nothing is being replaced here
+    if not any(bases.iterdir()):
+        make_bases(kind, bases)
     files = {path.name: read_files(path) for path in sorted(bases.iterdir())}
     for name, given in files.items():
         outcome, detail = run_files(kind, name, given, scratch)

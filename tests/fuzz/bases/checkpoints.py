@@ -29,17 +29,17 @@ def resume(base: str, folder: Path, progress: Callable[[str, int, int], None] | 
     return tagger.fit_dataset(documents().rows(range(40)), progress=progress, checkpoint=folder)
 
 
-class _Interrupted(Exception):
+class InterruptedTrainingError(Exception):
     """Raised by the progress report, as Ctrl-C would be."""
 
 
 def _interrupted(base: str, folder: Path) -> None:
     def interrupt(step: str, done: int, total: int) -> None:
         if step in ("batches", "tokens") and done > 0.6 * total:
-            raise _Interrupted
+            raise InterruptedTrainingError
 
     try:
         resume(base, folder, interrupt)
-    except _Interrupted:
+    except InterruptedTrainingError:
         return
     raise AssertionError(f"the training of {base} was not interrupted")

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from random import Random
 
-from tests.fuzz.mutators import arrays, checkpoints, headers, labels, manifest, raw, records
+from tests.fuzz.mutators import arrays, checkpoints, faiss_file, headers, labels, manifest, raw, records
 from tests.fuzz.mutators.sealing import seal
 from tests.fuzz.mutators.subject import Files, Subject
 
 Mutator = Callable[[Subject], str]
 
 MODELS: dict[str, Mutator] = {
-    **arrays.MUTATORS, **headers.MUTATORS, **manifest.MUTATORS, **labels.MUTATORS, **raw.MUTATORS,
+    **arrays.MUTATORS, **headers.MUTATORS, **manifest.MUTATORS, **labels.MUTATORS, **faiss_file.MUTATORS,
+    **raw.MUTATORS,
 }  # fmt: skip
 DATA: dict[str, Mutator] = {**records.MUTATORS, **raw.MUTATORS}
 CHECKPOINTS: dict[str, Mutator] = {**arrays.MUTATORS, **headers.MUTATORS, **checkpoints.MUTATORS, **raw.MUTATORS}
@@ -23,8 +24,8 @@ def mutate(kind: str, files: Files, donor: Files, mutator: str, rng: Random) -> 
     """The files of a case and what was done to them; ``mutator`` comes first, maybe more follow."""
     subject = Subject(dict(files), donor, rng)
     by_name = BY_KIND[kind]
-    done = [by_name[mutator](subject) or by_name["flip_bytes"](subject)]
-    while rng.random() < MORE:
+    done = [by_name[mutator](subject)]
+    while not any(done) or rng.random() < MORE:
         done.append(by_name[rng.choice(sorted(by_name))](subject))
     if kind == "models":
         done.append("unsealed" if rng.random() < UNSEALED else seal(subject))

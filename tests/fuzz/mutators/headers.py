@@ -36,8 +36,8 @@ def header_offsets(entry: dict[str, Any], size: int, rng: Random) -> None:
     entry["data_offsets"] = rng.choice([
         [0, n], [start + 1, stop + 1], [start - 1, stop - 1], [stop, start], [size, size + n], [-n, 0], [-8, n - 8],
         [start, stop + 8], [start, start], [2**63, 2**63 + n], [start, 2**63], [size - n + 1, size + 1], [start],
-        [start, stop, stop], [], None, "0", [str(start), str(stop)], [float(start), float(stop)], [None, None], [True, n],
-        [1e308, 1e308], [-(2**63), -(2**63) + n], {"0": start, "1": stop},
+        [start, stop, stop], [], None, "0", [str(start), str(stop)], [float(start), float(stop)], [None, None],
+        [True, n], [1e308, 1e308], [-(2**63), -(2**63) + n], {"0": start, "1": stop},
     ])  # fmt: skip
 
 
@@ -77,12 +77,13 @@ def header_json(subject: Subject) -> str:
     text = json.dumps(header)
     rng = subject.rng
     odd = {
-        "cut": text[: rng.randrange(len(text))], "empty": "", "list": "[]", "null": "null", "number": "3", "string": '"x"',
-        "deep lists": "[" * DEEP + "]" * DEEP, "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
-        "entries are lists": json.dumps({key: [] for key in header}), "entries are null": json.dumps(dict.fromkeys(header)),
-        "key twice": text[:-1] + ", " + text[1:], "metadata is a list": '{"__metadata__": [], ' + text[1:],
-        "NaN": text.replace("[0, ", "[NaN, ", 1), "long number": text.replace("[0, ", f"[{'9' * 5000}, ", 1),
-        "comment": "//" + text, "two": text + text, "surrogate": text.replace('"', '"\\ud800', 1),
+        "cut": text[: rng.randrange(len(text))], "empty": "", "list": "[]", "null": "null", "number": "3",
+        "string": '"x"', "deep lists": "[" * DEEP + "]" * DEEP, "deep objects": '{"a":' * DEEP + "1" + "}" * DEEP,
+        "entries are lists": json.dumps({key: [] for key in header}),
+        "entries are null": json.dumps(dict.fromkeys(header)), "key twice": text[:-1] + ", " + text[1:],
+        "metadata is a list": '{"__metadata__": [], ' + text[1:], "NaN": text.replace("[0, ", "[NaN, ", 1),
+        "long number": text.replace("[0, ", f"[{'9' * 5000}, ", 1), "comment": "//" + text, "two": text + text,
+        "surrogate": text.replace('"', '"\\ud800', 1),
     }  # fmt: skip
     how = rng.choice(sorted(odd))
     subject.files[name] = joined(odd[how].encode(), payload)
@@ -102,9 +103,10 @@ def header_bytes(subject: Subject) -> str:
     shift = rng.randint(1, 7)
     odd = {
         f"length {length}": length.to_bytes(8, "little") + content[8:],
-        f"unaligned by {shift}": joined(header.rstrip() + b" " * (-len(header.rstrip()) % 8 + shift), payload, align=False),
-        "not UTF-8": joined(b"\xff\xfe" + header, payload), "byte order mark": joined(b"\xef\xbb\xbf" + header, payload),
-        "zeros": joined(header + b"\0" * 8, payload), "no data": joined(header, b""), "cut": content[: rng.randrange(9)],
+        f"unaligned by {shift}": joined(header + b" " * (-len(header) % 8 + shift), payload, align=False),
+        "not UTF-8": joined(b"\xff\xfe" + header, payload),
+        "byte order mark": joined(b"\xef\xbb\xbf" + header, payload), "zeros": joined(header + b"\0" * 8, payload),
+        "no data": joined(header, b""), "cut": content[: rng.randrange(9)],
         "more data": content + b"\0" * rng.choice([1, 8, 4096]), "nothing": b"", "only a header": content[: 8 + size],
     }  # fmt: skip
     how = rng.choice(sorted(odd))

@@ -1,4 +1,4 @@
-"""Mutators of ``model.json``: values of other types and sizes, keys that are missing or twice, parts in wrong places."""
+"""Mutators of ``model.json``: values of other types and sizes, keys missing or twice, parts in wrong places."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -175,7 +175,8 @@ def manifest_text(subject: Subject) -> str:
         return ""
     text, rng = content.decode(errors="replace"), subject.rng
     odd = {
-        "deep lists": "[" * DEEP + "]" * DEEP, "deep state": text.replace('"state": {', '"state": {"a":' * 2000 + "{", 1),
+        "deep lists": "[" * DEEP + "]" * DEEP,
+        "deep state": text.replace('"state": {', '"state": {"a":' * 2000 + "{", 1),
         "deep value": text.replace('"value": ', '"value": ' + "[" * 3000 + "]" * 3000 + ', "was": ', 1),
         "cut": text[: rng.randrange(len(text))], "list": f"[{text}]", "null": "null", "number": "2", "empty": "",
         "NaN": text.replace('"value": ', '"value": NaN, "was": ', 1), "twice": text + text,
@@ -183,7 +184,8 @@ def manifest_text(subject: Subject) -> str:
         "key twice": text.replace('"model": {', '"model": {"state": {}, ', 1),
         "format twice": text.replace("{", '{"format": 1, ', 1), "byte order mark": "\ufeff" + text,
         "state twice": text.rstrip()[:-1] + ', "model": {"name": "popular", "params": {}, "state": {}}}',
-        "surrogate": text.replace('"name": "', '"name": "\\ud800', 1), "format": text.replace('"format": ', '"format": 9', 1),
+        "surrogate": text.replace('"name": "', '"name": "\\ud800', 1),
+        "format": text.replace('"format": ', '"format": 9', 1),
     }  # fmt: skip
     how = rng.choice(sorted(odd))
     subject.files["model.json"] = odd[how].encode(errors="replace")

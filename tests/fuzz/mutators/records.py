@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import zlib
 from collections.abc import Callable
 from random import Random
 
@@ -9,11 +10,12 @@ from tests.fuzz.mutators.subject import Subject
 
 TOKEN = re.compile(rb"[A-Za-z_]+|-?\d+(?:\.\d+)?|\s+|.", re.DOTALL)
 ODD_TOKENS = [
-    b"", b"0", b"-1", b"1", b"99999999999999999999", b"2147483648", b"4294967296", b"1e400", b"-1e400", b"nan", b"inf", b"NaN",
-    b"Infinity", b"1e-400", b"0x10", b"1_000", b"+1", b"1.5", b".", b"-", b":", b"::", b",", b",,", b"|", b"||", b"\t", b"\r",
-    b"\n", b"\r\n", b"\0", b'"', b'""', b'"""', b"'", b"\\", b"\\u0000", b"\\ud800", b"[", b"]", b"{", b"}", b"[]", b"{}", b"null",
-    b"true", b"[[]]", b'{"a": 1}', b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xe2\x80\xa8", b"#", b">", b" > ",
-    b"9" * 400, b"9" * 5000, b"x" * 100_000, b"[" * 5000, b'{"a":' * 5000, b"text", b"labels", b"features", b"id", b"label", b"alt",
+    b"", b"0", b"-1", b"1", b"99999999999999999999", b"2147483648", b"4294967296", b"1e400", b"-1e400", b"nan", b"inf",
+    b"NaN", b"Infinity", b"1e-400", b"0x10", b"1_000", b"+1", b"1.5", b".", b"-", b":", b"::", b",", b",,", b"|", b"||",
+    b"\t", b"\r", b"\n", b"\r\n", b"\0", b'"', b'""', b'"""', b"'", b"\\", b"\\u0000", b"\\ud800", b"[", b"]", b"{",
+    b"}", b"[]", b"{}", b"null", b"true", b"[[]]", b'{"a": 1}', b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf",
+    b"\xe2\x80\xa8", b"#", b">", b" > ", b"9" * 400, b"9" * 5000, b"x" * 100_000, b"[" * 5000, b'{"a":' * 5000, b"text",
+    b"labels", b"features", b"id", b"label", b"alt",
 ]  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def inside(edit: Callable[[bytes, Random], tuple[bytes, str]]) -> Callable[[Subj
         packed = name.endswith(".gz")
         try:
             plain = gzip.decompress(content) if packed else content
-        except (OSError, EOFError, ValueError):
+        except (OSError, EOFError, zlib.error):
             return ""
         plain, done = edit(plain, subject.rng)
         subject.files[name] = gzip.compress(plain, 1, mtime=0) if packed else plain

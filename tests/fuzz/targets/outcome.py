@@ -48,7 +48,7 @@ def check_refusal(error: LabelspaceError) -> None:
     if len(str(error).splitlines()) != 1:
         raise BadAnswerError(f"a message must be one line, but is {str(error)[:300]!r}")
     for cause in chain(error):
-        if isinstance(cause, MemoryError) or is_out_of_bounds(cause):
+        if is_out_of_bounds(cause):
             raise cause
 
 
