@@ -213,3 +213,12 @@ def test_rows_pick_documents_with_everything_they_have():
     assert part.texts == ["z", "x"]
     assert part.ids == ["k", "i"]
     assert part.Y.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
+
+
+def test_a_forest_has_one_root_above_each_label():
+    assert Hierarchy.from_edges(np.zeros((0, 2)), 3).is_forest()
+    assert Hierarchy.from_edges([[1, 0], [2, 1], [3, 2], [4, 0]], 5).is_forest()
+    assert not Hierarchy.from_edges([[2, 0], [2, 1]], 3).is_forest(), "two parents"
+    for cycle in ([[1, 1]], [[1, 2], [2, 1]], [[1, 2], [2, 3], [3, 1], [4, 3]]):
+        parents = sp.csr_matrix((np.ones(len(cycle), np.float32), np.array(cycle).T), shape=(5, 5))
+        assert not Hierarchy(parents).is_forest()

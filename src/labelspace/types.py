@@ -177,6 +177,19 @@ class Hierarchy:
             label = int(parents[unresolved[parents]][0])
         return walk[visited[label] :]
 
+    def is_forest(self) -> bool:
+        """Whether every label has one parent at most, and a root above it: then there is no cycle."""
+        n = self.parents.shape[0]
+        if np.diff(self.parents.indptr).max(initial=0) > 1:
+            return False
+        above = np.full(n + 1, n, np.int32)  # n stands for what is above a root
+        above[:-1][np.diff(self.parents.indptr) == 1] = self.parents.indices
+        for _ in range(n.bit_length() + 1):
+            if (above == n).all():
+                return True
+            above = above[above]  # twice as far up
+        return False
+
     @cached_property
     def _levels(self) -> tuple[Ints, Bools]:
         """Longest distance from a root, and which labels are on or below a cycle."""

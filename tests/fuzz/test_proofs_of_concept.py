@@ -65,7 +65,6 @@ def test_the_model_as_saved_is_loaded(saved, tmp_path):
         assert labelspace.load(tmp_path / name).predict_topk(documents().X, 3).labels.shape == (60, 3)
 
 
-@pytest.mark.xfail(strict=False, reason="postings are not checked yet")
 @pytest.mark.parametrize(
     ("key", "change"),
     [
@@ -83,7 +82,6 @@ def test_postings_of_neighbors_beyond_the_documents_are_refused(saved, tmp_path,
     check_refused(saved["neighbors"], key, change, tmp_path / "forged")
 
 
-@pytest.mark.xfail(strict=False, reason="trees are not checked yet")
 @pytest.mark.parametrize(
     ("key", "change"),
     [

@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
 
+import numpy as np
+
 from labelspace.data.dataset_records import is_numbered
 from labelspace.data.labels import (
     HIERARCHY,
@@ -97,8 +99,8 @@ def _write(documents: Dataset, source: Path, target: Path) -> None:
 
 def _says_its_labels(documents: Dataset, target: Path) -> bool:
     """Whether the file alone is read with the same label space: its names in alphabetical order, or numbers."""
-    labels, counts = documents.labels, documents.labels.counted(documents.Y).counts
-    assert counts is not None
+    labels = documents.labels
+    counts = np.bincount(documents.Y.indices, minlength=len(labels))
     if is_numbered(labels):
         return labels.hierarchy is None and (file_format(target) == FEATURES_ONLY or bool(counts[-1:].all()))
     if file_format(target) == FEATURES_ONLY or labels.synonyms is not None:

@@ -31,7 +31,7 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
     if len(edges):
         ones = np.ones(len(edges), np.float32)
         hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(len(ends), len(ends))))
-        _refuse_unless(not hierarchy.find_cycle(), "a hierarchy without cycle")
+        _refuse_unless(hierarchy.is_forest() or not hierarchy.find_cycle(), "a hierarchy without cycle")
     names = JsonColumn(lines, ends, "label", str)
     synonyms = JsonColumn(lines, ends, "alt", list) if arrays["has_synonyms"][0] else None
     return LabelSpace(names, synonyms, arrays.get("counts"), int(arrays["n_documents"][0]), hierarchy)

@@ -242,8 +242,8 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
         must("params" not in packed, "no parameters")
         return cls.__new__(cls)
     params = packed.get("params")
-    must(isinstance(params, dict), "parameters")
-    assert isinstance(params, dict)
+    if not isinstance(params, dict):
+        raise StateError("must have parameters, but has none")
     try:
         loaded = cls(**params)
         Estimator.check_params(loaded)  # not whether packages are installed: that is asked where they are used

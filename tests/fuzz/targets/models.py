@@ -12,6 +12,7 @@ from labelspace.labels.codes import code_summary
 from labelspace.models.capabilities import AddsLabels, Calibrated, HasLabelCodes, HasLabelPoints, HasLabelTree
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
+from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger
 from labelspace.types import TopK
@@ -74,7 +75,7 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
     for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
-        json.loads(json.dumps(answer(tags, None), ensure_ascii=False), parse_constant=_refuse_constant)
+        json.loads(json_text(answer(tags, None)), parse_constant=_refuse_constant)
 
 
 def _refuse_constant(constant: str) -> None:
