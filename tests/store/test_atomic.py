@@ -269,6 +269,14 @@ def test_an_index_of_somebody_else_is_not_replaced(tmp_path, old):
         old.save(tmp_path)
 
 
+@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may remove anything")
+def test_a_model_that_was_made_read_only_is_replaced_and_removed(tmp_path, old, new):
+    old.save(tmp_path / "model")
+    (tmp_path / "model").chmod(0o555)
+    new.save(tmp_path / "model")
+    assert os.listdir(tmp_path) == ["model"]
+
+
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
 def test_files_and_folder_are_as_the_umask_says(tmp_path, old, mask):
     before = os.umask(mask)

@@ -243,7 +243,11 @@ def _retired(target: Path, work: Path) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a folder of ours, or what of it can be removed."""
+    if not os.path.islink(folder):
+        with suppress(OSError):
+            folder.chmod(0o700)  # a model may have been made read-only
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(descriptor: int) -> bool:
