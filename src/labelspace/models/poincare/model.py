@@ -199,8 +199,9 @@ class Poincare(Model):
                 "a map needs a point in the Poincaré ball for each label, but geometry is euclidean; "
                 "train with geometry=poincare"
             )
-        points = np.full((self.n_labels_, self.embedding_dim), np.nan, np.float32)
-        points[self.label_indexes_[0].ids] = self.label_indexes_[0].points
+        index = self.label_indexes_[0]
+        points = np.full((self.n_labels_, index.dimension), np.nan, np.float32)
+        points[index.ids] = index.points
         return points
 
     def _training_report(self, validation_scores: Sequence[list[float]]) -> dict[str, Any]:
