@@ -16,7 +16,10 @@ from types import ModuleType
 
 
 class LabelspaceError(Exception):
-    """Base class of all exceptions of this library."""
+    """Base class of all exceptions of this library; its message is one line, whatever names of a file are in it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.splitlines()))
 
 
 class InputError(LabelspaceError, ValueError):

@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -120,6 +121,7 @@ def test_several_writers_and_readers_at_once(place, old, new):
     old.save(folder)
 
     def write(model):
+        warnings.simplefilter("ignore")  # that another one wrote meanwhile
         for _ in range(15):
             model.save(folder)
 
@@ -128,6 +130,20 @@ def test_several_writers_and_readers_at_once(place, old, new):
     assert all([ended(pid) for pid in [*writers, reader]]), "each one saved or loaded a model whenever it wanted"
     assert method(folder) in ("popular", "neighbors")
     assert os.listdir(place) == ["model"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_writer_is_told_that_it_replaces_what_another_one_wrote_meanwhile(tmp_path, old, new, is_there):
+    if is_there:
+        old.save(tmp_path / "model")
+
+    def write(path):
+        new.save(tmp_path / "model")  # as another process might
+        path.write_text("x")
+
+    with pytest.warns(UserWarning, match="another process wrote .*model meanwhile; what it wrote is replaced"):
+        store.write(tmp_path / "model", {}, {"a": write}, None)
+    assert (tmp_path / "model" / "a").read_text() == "x"
 
 
 def test_a_reader_never_mixes_two_models(tmp_path, old, new):
@@ -225,7 +241,10 @@ class TestSweep:
         assert os.listdir(tmp_path / "photos") == ["holiday.jpg"]
 
     def test_the_folder_of_a_live_writer_is_left_alone(self, tmp_path, old, new):
-        with atomic.replacing_folder(tmp_path / "model", store.check_writable) as work:
+        with (
+            pytest.warns(UserWarning, match="another process wrote"),
+            atomic.replacing_folder(tmp_path / "model", store.check_writable) as work,
+        ):
             old.save(tmp_path / "model")
             assert work.is_dir()
             (work / "a").write_text("x")

@@ -46,7 +46,7 @@ def node_visits(rows: Ints, starts: Longs, reached: Ints, last_child: Ints) -> t
     return nodes, visit_rows, child_starts, row_ends
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # a norm of 0 gives no number, not an error
 def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float, float, float]:
     """(r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, |x| = r and |y| = e.
 

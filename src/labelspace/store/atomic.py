@@ -21,13 +21,16 @@ import secrets
 import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 Result = TypeVar("Result")
 TRIES = 100  # of a step that another process undid meanwhile
+READ_SECONDS = 30.0  # that a read is repeated because it was overtaken by writers
 MISSING_TRIES = 3  # of what is not there
 PAUSE = 0.03  # seconds
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
@@ -44,9 +47,13 @@ def replacing_folder(folder: str | Path, check: Callable[[Path], None]) -> Itera
     """
     target = Path(os.path.realpath(folder))
     read_unreplaced(target, lambda: check(target))
+    before = _identity(target) if os.path.lexists(target) else ()
     with _working_folder(target) as work:
         yield work
         _sync_all(work)
+        now = _identity(target)
+        if before is not None and now is not None and now[:2] != before[:2]:
+            warnings.warn(f"another process wrote {target} meanwhile; what it wrote is replaced", stacklevel=2)
         _swap(work, target, check)
         _sync_renamed(target)
         _remove(_retired(target, work))
@@ -79,7 +86,8 @@ def recover(folder: str | Path) -> None:
 
 def read_unreplaced(folder: str | Path, read: Callable[[], Result]) -> Result:
     """What ``read`` returns or raises, called again where the folder was replaced meanwhile: no two folders mix."""
-    for tried in range(TRIES):
+    deadline = time.monotonic() + READ_SECONDS
+    for tried in count():
         before = _identity(folder)
         try:
             result = read()
@@ -92,7 +100,9 @@ def read_unreplaced(folder: str | Path, read: Callable[[], Result]) -> Result:
         else:
             if before == _identity(folder):
                 return result
-    return read()
+        if time.monotonic() > deadline:
+            raise OSError(errno.EBUSY, "other processes keep replacing it", str(folder))
+    raise AssertionError("counting does not end")
 
 
 @contextmanager

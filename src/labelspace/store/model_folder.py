@@ -20,7 +20,7 @@ import numpy as np
 
 from labelspace.errors import LabelspaceError, ModelError
 from labelspace.estimator import Stateful
-from labelspace.state_constraints import Kind
+from labelspace.state_constraints import Kind, StateError
 from labelspace.store.atomic import recover, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
 from labelspace.store.safetensors_file import map_arrays
@@ -78,6 +78,8 @@ def refusing_damage(folder: str | Path) -> Iterator[None]:
         yield
     except LabelspaceError:
         raise
+    except StateError as error:
+        raise ModelError(f"{folder} {error}; copy it again, or train it again") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError, RuntimeError) as error:
         raise ModelError(
             f"{folder} must hold a whole model, but its files do not fit together "

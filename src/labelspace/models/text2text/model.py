@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from labelspace import store
 from labelspace.errors import ParameterError, require
 from labelspace.estimator import learned, param
 from labelspace.features.views import TEXT
@@ -204,12 +205,16 @@ class Text2Text(Model):
         from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
         from labelspace.models.text2text.t5 import T5
 
+        with store.refusing_damage("the saved text2text"):  # its tokenizer and label names are known only here
+            prompt = self._prompt()
+            largest = max(prompt.tokenizer.largest_id, int(prompt.target_tokens[-1]))
+            must(largest < len(self.token_embeddings_), f"embeddings of {largest + 1} tokens")
         tables = [table for table in (self.token_embeddings_, self.output_embeddings_) if table.size]
         embeddings = TokenEmbeddings.of_all_tokens([torch.from_numpy(table.astype(np.float32)) for table in tables])
         t5 = T5.from_weights(T5Config(**self.t5_config_), self.weights_).requires_grad_(False)
         if self.weights_.size <= MAX_FLOAT64_WEIGHTS:
             t5, embeddings = t5.double(), embeddings.double()
-        return t5, embeddings, self._prompt()
+        return t5, embeddings, prompt
 
     def report(self) -> dict[str, Any]:
         """The number of weights, the number of targets of each column group, and the validation scores."""

@@ -60,6 +60,11 @@ class SubwordTokenizer:
     def __len__(self) -> int:
         return int(self._tokenizer.get_vocab_size())
 
+    @property
+    def largest_id(self) -> int:
+        """The largest token id."""
+        return max(self._tokenizer.get_vocab().values(), default=0)
+
     def encode(self, texts: Sequence[str], max_length: int | None = None) -> Tokens:
         """The first ``max_length`` tokens of each text."""
         encodable = list(map(without_lone_surrogates, texts))
