@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from labelspace.data.texts import check_texts, is_column
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
-from labelspace.features.views import GIVEN, SEQUENCES, TEXT, Table, Views, is_matrix, n_rows
+from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, Views, is_matrix, n_rows
 from labelspace.types import Csr, LabelSpace
 
 MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB
@@ -119,12 +119,17 @@ def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> 
     """The views have the columns that the model was trained on."""
     for name, width in views.widths.items():
         for view, trained in expected.items():
-            same = name == view or (GIVEN in (name, view) and TEXT.name not in (name, view))
+            same = name == view or (GIVEN in (name, view) and _may_be_given(name) and _may_be_given(view))
             if same and width != trained:
                 raise DataError(
                     f"{what} must have the {trained} features the model was trained on, but has {width}; "
                     "give features made in the same way"
                 )
+
+
+def _may_be_given(view: str) -> bool:
+    """Whether ready-made features take the role of a view."""
+    return view not in VIEWS or VIEWS[view].is_matrix
 
 
 def check_label_features(X: Any, shape: tuple[int, int]) -> Csr:  # noqa: ANN401 - whatever the caller gave

@@ -296,7 +296,8 @@ def _is_model_or_empty(folder: Path) -> bool:
         return True
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        ours = {MANIFEST, LABELS, LABEL_ARRAYS, "model.safetensors", "features.safetensors", *manifest.get("files", ())}
+        parts = (f"{part}.safetensors" for part in ("model", "features", "documents"))
+        ours = {MANIFEST, LABELS, LABEL_ARRAYS, *parts, *manifest.get("files", ())}
         return "format" in manifest and names <= ours
     except (FileNotFoundError, IsADirectoryError, ValueError, TypeError, AttributeError, RecursionError):
         return False

@@ -105,7 +105,7 @@ def test_a_damaged_list_of_members_is_refused(data, tmp_path):
     from labelspace.store import sealed
 
     path.write_text(json.dumps(sealed(manifest)))
-    with pytest.raises(labelspace.errors.ModelError, match="must hold 2 members"):
+    with pytest.raises(labelspace.errors.ModelError, match="members_ of a saved model must have n_members=2 parts"):
         labelspace.load(tmp_path / "model")
 
 
