@@ -320,3 +320,12 @@ def test_models_take_columns_of_texts():
     assert model.predict_topk(iter(["bread"]), 1).labels.tolist() == [[1]]
     with pytest.raises(DataError, match="is one str"):
         create("lexical").fit("text", Y, labels=labels)
+
+
+@pytest.mark.parametrize("method", ["one_vs_rest", "neighbors", "blend"])
+def test_features_of_another_width_are_refused_by_a_tagger_of_texts(method):
+    options = {"members": "one_vs_rest,neighbors", "boosting_rounds": 2} if method == "blend" else {}
+    tagger = Tagger(method, **options).fit(["red apple", "green pear"] * 6, [["a"], ["b"]] * 6)
+    for width in (1, 10_000):
+        with pytest.raises(DataError, match=f"must have the .* features the model was trained on, but has {width}"):
+            tagger.predict_topk(sp.csr_matrix(np.ones((1, width), np.float32)), 1)
