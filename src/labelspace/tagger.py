@@ -255,8 +255,8 @@ class Tagger:
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
         names = self.labels_.names
-        used = np.flatnonzero((top.labels >= 0).any(axis=0))
-        top = top.padded(int(used[-1]) + 1 if len(used) else 0)
+        if top.k > len(names):  # the rest is padding
+            top = top.padded(len(names))
         return [
             [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
             for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)

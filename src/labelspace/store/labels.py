@@ -56,7 +56,11 @@ def _check(constraint: ArrayConstraint, key: str, values: npt.NDArray[Any], size
 
 def _refuse_unless(condition: bool | np.bool_, rule: str) -> None:
     if not condition:
-        raise ModelError(f"the saved labels must have {rule}, but have not; {REMEDY}")
+        raise _refused(rule)
+
+
+def _refused(rule: str) -> ModelError:
+    return ModelError(f"the saved labels must have {rule}, but have not; {REMEDY}")
 
 
 class JsonColumn(Sequence[Any]):
@@ -92,8 +96,8 @@ class JsonColumn(Sequence[Any]):
 
     def _field(self, row: Any) -> Any:  # noqa: ANN401 - any JSON
         value = row.get(self._key, [] if self._kind is list else None) if isinstance(row, dict) else None
-        is_right = isinstance(value, self._kind) and (self._kind is str or all(isinstance(v, str) for v in value))
-        _refuse_unless(is_right, f"{'texts' if self._kind is list else 'a text'} as {self._key!r} in each line")
+        if not isinstance(value, self._kind) or (self._kind is list and not all(isinstance(v, str) for v in value)):
+            raise _refused(f"{'texts' if self._kind is list else 'a text'} as {self._key!r} in each line")
         return value
 
 
