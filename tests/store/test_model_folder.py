@@ -186,3 +186,24 @@ def test_numbers_of_numpy_as_parameters_are_saved_as_plain_ones(data, tmp_path):
     assert type(loaded.n_neighbors) is int
     assert loaded.get_params() == model.get_params()
     assert np.array_equal(loaded.predict_topk(test.X).scores, model.predict_topk(test.X).scores)
+
+
+def test_a_model_without_names_cannot_ask_for_any_number_of_them(data, tmp_path):
+    train, _ = data
+    create("label_tree").fit(train.X, train.Y).save(tmp_path / "model")
+    manifest = json.loads((tmp_path / "model" / "model.json").read_text())
+    manifest["model"]["state"]["n_labels_"]["value"] = 2**31 - 1
+    (tmp_path / "model" / "model.json").write_text(json.dumps(store.sealed(manifest)))
+    with pytest.raises(ModelError, match="at most 5000000 labels without names, but says 2147483647; .*MAX_LABELS"):
+        labelspace.load(tmp_path / "model")
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(data, tmp_path):
+    train, _ = data
+    create("popular").fit(train.X, train.Y).save(tmp_path / "model")
+    diverged = create("one_vs_rest").fit(train.X, train.Y)
+    diverged.bias_[3] = np.nan
+    with pytest.raises(ModelError, match="so nothing was saved: bias_ of a saved model must hold finite numbers"):
+        diverged.save(tmp_path / "model")
+    assert labelspace.load(tmp_path / "model").model.name == "popular"
+    assert os.listdir(tmp_path) == ["model"]

@@ -64,7 +64,7 @@ def predict(
         if os.path.isfile(text):
             note(f"text {number} is the name of a file, and was tagged as a text; to tag the file: --input {text}")
         elif problem is not None:
-            note(f"text {number} {problem}; its labels do not depend on it")
+            note(f"text {number} {problem}; its labels are those of any such text")
     reason = {}
     if min_probability is not None:
         reason["no_tags"] = f"no label has a probability of at least {min_probability:g}"
@@ -86,7 +86,7 @@ def predict_stream(
         problems.update([problem] if problem is not None else [])
         n += 1
     for problem, count in problems.items() if not quiet else ():
-        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels do not depend on them")
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of any such document")
 
 
 class Unread:

@@ -8,6 +8,7 @@ from typing import Any
 
 from labelspace import store
 from labelspace.errors import ModelError, ParameterError
+from labelspace.limits import MAX_LABELS
 from labelspace.models.base import Model
 
 METHODS = {  # registry name -> where its class lives
@@ -54,6 +55,11 @@ def load_model(folder: str | Path, manifest: Mapping[str, Any], verify: bool | N
     """The model of a folder with its labels."""
     model: Model = store.load_part(folder, manifest, "model", method, verify)
     labels = store.read_labels(folder, manifest, verify)
+    if labels is None and model.n_labels_ > MAX_LABELS.value:
+        raise ModelError(
+            f"{folder} must have at most {MAX_LABELS.value} labels without names, but says {model.n_labels_}; "
+            f"save it with its labels, or {MAX_LABELS.raise_it}"
+        )
     if labels is not None and len(labels) != model.n_labels_:
         raise ModelError(
             f"{folder} must hold the names of its {model.n_labels_} labels, but holds {len(labels)}; "
