@@ -17,6 +17,7 @@ import numpy.typing as npt
 from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
+from labelspace.index.faiss_checks import check_faiss
 from labelspace.kernels.threads import run_blocks
 from labelspace.parameter_constraints import integer
 from labelspace.state_constraints import array, ids, must
@@ -182,7 +183,7 @@ class Approximate(Index):
 
     def read_files(self, path_of: Callable[[str], Path]) -> None:
         """Memory-map the faiss file: pages are read when a search needs them."""
-        must(self.kind in KINDS, f"a kind of {', '.join(KINDS)}")
+        must(self.kind in KINDS and self.storage in STORAGES, "a kind and a storage that exist")
         integer(1, at_most=MAX_EFFORT).check("effort of a saved index", self.report.get("effort"))
         path = path_of(FILE)
         self._faiss, self._mapped = _read_mapped(path), True
@@ -191,7 +192,7 @@ class Approximate(Index):
                 f"{path} must hold the model's {len(self.ids_)} vectors, but holds {self._faiss.ntotal}; "
                 "copy the whole folder again, or train again"
             )
-        must(self._faiss.d == self.dimension, f"vectors of {self.dimension} numbers")
+        check_faiss(self._faiss, self.kind, self.storage, self.dimension, len(self.ids_))
         self._set_active(self.active_)
         self.effort = self.report["effort"]
 
@@ -220,7 +221,7 @@ def _read_mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
     try:
         # IO_FLAG_MMAP maps the lists of IVF alone, and for writing; this one maps both kinds, for reading.
         return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:  # the latter where it claims to be larger than memory
         raise ModelError(
             f"{path} must hold a faiss index, but cannot be read as one ({_last_line(error)}); "
             "copy the whole folder again, or train again"

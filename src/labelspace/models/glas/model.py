@@ -116,7 +116,7 @@ class Glas(Model):
     def check_state(self) -> None:
         """The index holds vectors of labels, with their biases."""
         must(self.index_.dimension == len(self.encoder_.hidden_bias) + 1, "an index of the length of its embeddings")
-        must(len(self.background_) > 0, "embeddings of training documents")
+        must(len(self.background_) > 0 and self.bias_scale_ != 0, "embeddings of training documents, and a scale")
         must(int(self.index_.ids.max(initial=-1)) < self.n_labels_, f"an index of its {self.n_labels_} labels")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:

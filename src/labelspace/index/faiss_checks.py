@@ -1,0 +1,75 @@
+"""What a faiss file must satisfy before it is searched: faiss follows the numbers in it without looking again."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.state_constraints import is_sorted, must
+
+Faiss = Any  # faiss has no types
+
+
+def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -> None:
+    """Refuse an index that is not of n vectors of this kind and storage, or whose links lead out of it."""
+    import faiss
+
+    wanted = faiss.IndexIVF if kind == "ivf" else faiss.IndexHNSW
+    must(isinstance(index, wanted), f"a faiss index of kind {kind}")
+    must(index.ntotal == n and index.d == dimension, f"{n} vectors of {dimension} numbers")
+    must(index.metric_type == faiss.METRIC_INNER_PRODUCT and index.is_trained, "a trained index of inner products")
+    if kind == "ivf":
+        quantizer, lists = faiss.downcast_index(index.quantizer), index.invlists
+        must(isinstance(quantizer, faiss.IndexFlat), "centers as they are")
+        must(quantizer.d == dimension and quantizer.ntotal == index.nlist == lists.nlist, "a center per list")
+        must(quantizer.codes.size() == 4 * dimension * index.nlist, "centers of its lists")
+        must(sum(lists.list_size(i) for i in range(index.nlist)) == n, f"lists of {n} vectors")
+        must(lists.code_size == index.code_size, "lists of its vectors")
+        _check_codes(index, storage, dimension)
+        return
+    vectors = faiss.downcast_index(index.storage)
+    must(vectors.ntotal == n and vectors.d == dimension, f"{n} vectors of {dimension} numbers")
+    must(vectors.codes.size() == n * vectors.code_size, f"{n} vectors")
+    _check_codes(vectors, storage, dimension)
+    _check_graph(index.hnsw, n)
+
+
+def _check_codes(index: Faiss, storage: str, dimension: int) -> None:
+    """The vectors are stored as ``storage`` says."""
+    import faiss
+
+    bytes_each = {"float32": 4, "fp16": 2, "int8": 1}[storage]
+    must(index.code_size == bytes_each * dimension, f"vectors stored as {storage}")
+    if storage != "float32":
+        kinds = {"fp16": (faiss.ScalarQuantizer.QT_fp16, 0), "int8": (faiss.ScalarQuantizer.QT_8bit, 2 * dimension)}
+        kind, n_trained = kinds[storage]
+        must(hasattr(index, "sq"), f"a quantizer of {storage}")
+        sq: Faiss = index.sq
+        must(sq.qtype == kind and sq.d == dimension, f"a quantizer of {storage}")
+        must(sq.code_size == index.code_size and sq.trained.size() == n_trained, f"a trained quantizer of {storage}")
+
+
+def _check_graph(hnsw: Faiss, n: int) -> None:
+    """Every link of the graph leads to a vector of at least that level."""
+    levels, offsets, ends = (_array(v) for v in (hnsw.levels, hnsw.offsets, hnsw.cum_nneighbor_per_level))
+    neighbors = _array(hnsw.neighbors)
+    must(len(levels) == n and len(offsets) == n + 1, f"{n} nodes")
+    must(len(ends) > 1 and ends[0] == 0 and is_sorted(ends), "levels of links")
+    must(levels.min() >= 1 and levels.max() < len(ends), "nodes of its levels")
+    must(offsets[0] == 0 and (np.diff(offsets.astype(np.int64)) == ends[levels]).all(), "as many links as levels need")
+    must(offsets[-1] == len(neighbors), "all links")
+    must(neighbors.min(initial=-1) >= -1 and neighbors.max(initial=-1) < n, "links to its nodes")
+    must(0 <= hnsw.entry_point < n and 0 <= hnsw.max_level < levels[hnsw.entry_point], "an entry point")
+    for level in range(1, int(levels.max())):  # few nodes have more than the lowest level
+        nodes = np.flatnonzero(levels > level)
+        links = offsets[nodes].astype(np.int64)[:, None] + np.arange(ends[level], ends[level + 1])
+        linked = neighbors[links]
+        must((levels[linked[linked >= 0]] > level).all(), "links to nodes of the same level")
+
+
+def _array(vector: Faiss) -> npt.NDArray[Any]:
+    """The numbers of a vector of faiss, not copied."""
+    import faiss
+
+    array: npt.NDArray[Any] = faiss.rev_swig_ptr(vector.data(), vector.size())
+    return array
