@@ -300,8 +300,11 @@ class Tagger:
                 read |= (table > UNKNOWN if table.dtype.kind == "i" else table != 0).any(axis=1)
         return read
 
-    def save(self, folder: str | Path) -> None:
-        """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it."""
+    def save(self, folder: str | Path, force: bool = False) -> None:
+        """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it.
+
+        A model that is there is replaced; a folder with other files only with ``force``.
+        """
         self._check_fitted()
         about: dict[str, Any] = {"method": self.model.name}
         if self.columns_ is not None:
@@ -311,7 +314,7 @@ class Tagger:
             parts["features"] = self.features_
         if self.documents_ is not None:
             parts[DOCUMENTS] = self.documents_
-        store.save(folder, about, parts, self.labels_)
+        store.save(folder, about, parts, self.labels_, force)
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:

@@ -530,3 +530,24 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
     assert process.returncode == 130
     assert err.splitlines()[-1] == "error: interrupted; no model was saved"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
+
+
+def test_force_replaces_a_folder_with_other_files_but_not_one_that_nobody_means(run, texts, monkeypatch):
+    Path("notes").mkdir()
+    Path("notes", "a.txt").write_text("mine")
+    train = ("train", texts, "--method", "popular", "--out")
+    code, _, err = run(*train, "notes")
+    assert code == 2
+    assert "notes holds other files; give another folder, or save with force" in err
+    assert Path("notes", "a.txt").read_text() == "mine"
+    code, _, err = run(*train, "notes", "--force")
+    assert code == 0
+    assert "note: replaces notes and the 1 files and folders in it\n" in err
+    assert not Path("notes", "a.txt").exists()
+    Path("repository", ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(Path("home").absolute()))
+    Path("home").mkdir()
+    Path("home", "letter").write_text("x")
+    for folder in (".", "repository", "home"):
+        assert "force must not replace a working folder, a home or a repository" in run(*train, folder, "--force")[2]
+    assert Path("home", "letter").exists()

@@ -50,6 +50,7 @@ def method(folder):
     return labelspace.load(folder, verify=True).model.name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("exchange")
 def test_a_save_that_is_killed_at_every_step_leaves_a_model(place, old, new):
     folder, seen = place / "model", []
@@ -64,6 +65,7 @@ def test_a_save_that_is_killed_at_every_step_leaves_a_model(place, old, new):
     assert set(seen) == {"popular", "neighbors"}
 
 
+@pytest.mark.slow
 def test_a_first_save_that_is_killed_at_every_step(place, new):
     folder, seen = place / "deep" / "model", []
     for _ in kills(lambda: new.save(folder)):
@@ -115,6 +117,7 @@ class TestFailing:
             assert os.listdir(tmp_path) == ["model"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("exchange")
 def test_several_writers_and_readers_at_once(place, old, new):
     folder = place / "model"

@@ -30,11 +30,12 @@ def train(
             help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
         ),
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a model on DATA and save it.
 
-    A model that is there already is replaced, a folder with other files never.
+    A model that is there already is replaced, a folder with other files only with --force.
     """
     from labelspace import experiment, store
     from labelspace.cli.options import make_recipe
@@ -45,16 +46,18 @@ def train(
     recipe = make_recipe(method, settings, features, seed)
     recipe.check()
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
-    store.check_writable(out)  # before training, not after it
+    store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
     source = open_source(data, columns)
     if not as_json:
         note_label_files(source.train_path, columns)
         if replaced is not None:
             note(f"replaces the model at {out} ({replaced})")
+        elif out.is_dir() and any(out.iterdir()):
+            note(f"replaces {out} and the {len(list(out.iterdir())):,} files and folders in it")
     with progress(quiet=as_json) as report, experiment.timed() as taken:
         tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
-    tagger.save(out)
+    tagger.save(out, force)
     size = experiment.megabytes(out)
     summary: dict[str, Any] = {
         "model": str(out),

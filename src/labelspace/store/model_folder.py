@@ -11,7 +11,7 @@ import platform
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,11 @@ MAX_MANIFEST_BYTES = 64 * 2**20
 
 
 def save(
-    folder: str | Path, about: Mapping[str, Any], parts: Mapping[str, Stateful], labels: LabelSpace | None
+    folder: str | Path,
+    about: Mapping[str, Any],
+    parts: Mapping[str, Stateful],
+    labels: LabelSpace | None,
+    force: bool = False,
 ) -> None:
     """Write the state of some parts, each to arrays of its own, with the labels and what else ``model.json`` says."""
     packed: dict[str, Any] = {}
@@ -58,7 +62,7 @@ def save(
         except ModelError as error:
             raise ModelError(f"a model must be such that it can be loaded, so nothing was saved: {error}") from error
 
-    write(folder, {**about, **packed}, files, labels, check)
+    write(folder, {**about, **packed}, files, labels, check, force)
 
 
 def load_part(
@@ -93,15 +97,16 @@ def write(
     files: Mapping[str, Arrays | Writer],
     labels: LabelSpace | None,
     check: Callable[[Path], None] | None = None,
+    force: bool = False,
 ) -> None:
     """Write a model folder whole or not at all; a file is arrays, or a function that writes it at a path.
 
-    ``check`` may refuse the new folder before it replaces the old one.
+    ``check`` may refuse the new folder before it replaces the old one. ``force`` is that of ``check_writable``.
     """
     from safetensors import SafetensorError
 
     try:
-        with replacing_folder(folder, check_writable) as target:
+        with replacing_folder(folder, partial(check_writable, force=force)) as target:
             _write_files(target, manifest, files, labels)
             if check is not None:
                 check(target)
@@ -265,11 +270,14 @@ def _crc32(path: Path) -> int:
     return checksum
 
 
-def check_writable(folder: str | Path) -> None:
-    """Refuse a target that cannot be written, or that holds anything but a model: it would be replaced."""
+def check_writable(folder: str | Path, force: bool = False) -> None:
+    """Refuse a target that cannot be written, or that holds anything but a model: it would be replaced.
+
+    With ``force`` a folder with other files is replaced too, unless it is one that nobody means.
+    """
     path = Path(folder)
     try:
-        _check_replaceable(path)
+        _check_replaceable(path, force)
         above = next(parent for parent in Path(os.path.realpath(path)).parents if parent.exists())
     except OSError as error:
         raise ModelError(
@@ -280,12 +288,21 @@ def check_writable(folder: str | Path) -> None:
         raise ModelError(f"--out must lie in a folder that can be written, but {above} cannot; give another folder")
 
 
-def _check_replaceable(path: Path) -> None:
+def _check_replaceable(path: Path, force: bool) -> None:
     if path.exists() and not path.is_dir():
         raise ModelError(f"--out must be a folder, but {path} is a file; give another name")
     if path.is_dir() and not _is_model_or_empty(path):
-        problem = f"{path} holds other files"
-        raise ModelError(f"--out must be a new folder or an older model, but {problem}; give another folder")
+        if not force:
+            raise ModelError(
+                f"--out must be a new folder or an older model, but {path} holds other files; give another folder, "
+                "or save with force to replace all that is in it"
+            )
+        real, here = Path(os.path.realpath(path)), Path.cwd()
+        if real in (here, *here.parents, Path(os.path.realpath(Path.home()))) or (real / ".git").exists():
+            raise ModelError(
+                f"force must not replace a working folder, a home or a repository, but {path} is one; "
+                "give another folder"
+            )
     if path.is_mount():
         raise ModelError(f"--out must be a folder that can be replaced, but {path} is a mount; give a folder in it")
 
