@@ -58,7 +58,6 @@ def train(
     with progress(quiet=as_json) as report, experiment.timed() as taken:
         tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
     tagger.save(out, force)
-    size = experiment.megabytes(out)
     summary: dict[str, Any] = {
         "model": str(out),
         "method": recipe.method,
@@ -67,20 +66,25 @@ def train(
         "n_features": tagger.model.n_features_,
         "train_seconds": round(taken.wall, 3),
         "train_cpu_seconds": round(taken.cpu, 3),
-        "model_mb": size,
+        "model_mb": experiment.megabytes(out),
         "report": tagger.model.report(),
         **({} if replaced is None else {"replaced": replaced}),
     }
     if as_json:
         print_json(summary)
         return
+    print_summary(summary)
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what was trained, what the method has to tell, and where it is."""
     print(
-        f"{recipe.method} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
-        f"in {taken.wall:.1f} s ({taken.cpu:.1f} CPU s)"
+        f"{summary['method']} trained on {summary['n']:,} documents and {summary['n_labels']:,} labels "
+        f"in {summary['train_seconds']:.1f} s ({summary['train_cpu_seconds']:.1f} CPU s)"
     )
     for key, value in summary["report"].items():
         if isinstance(value, (int, float)):
             shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
-    print_line(f"saved: {out} ({size:.1f} MB)")
+    print_line(f"saved: {summary['model']} ({summary['model_mb']:.1f} MB)")
