@@ -551,3 +551,22 @@ def test_force_replaces_a_folder_with_other_files_but_not_one_that_nobody_means(
     for folder in (".", "repository", "home"):
         assert "force must not replace a working folder, a home or a repository" in run(*train, folder, "--force")[2]
     assert Path("home", "letter").exists()
+
+
+def test_documents_without_labels_are_counted_where_asked(run, model):
+    rows = [{"text": "w1 w2 w3", "labels": ["label 1"]}, {"text": "w4 w5", "labels": []}]
+    Path("u.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    skipped, counted = (
+        json.loads(run("evaluate", model, "u.jsonl", "--unlabelled", how, "--json")[1]) for how in ("skip", "count")
+    )
+    assert (skipped["n"], skipped["unlabelled"], counted["n"], counted["unlabelled"]) == (1, "skip", 2, "count")
+    assert counted["P@5"] == pytest.approx(skipped["P@5"] / 2, abs=1e-4)
+    assert "1 without labels counted with a score of 0" in run("evaluate", model, "u.jsonl", "--unlabelled", "count")[1]
+
+
+def test_a_preset_or_a_curve_that_a_method_does_not_have_is_refused(run, texts, model):
+    code, _, err = run("train", texts, "--method", "popular", "--preset", "paper")
+    assert (code, err) == (2, "error: popular has no preset 'paper'; its presets are: none\n")
+    code, _, err = run("evaluate", model, "texts", "--curve")
+    assert code == 2
+    assert "--curve needs metrics by epoch, but one_vs_rest recorded none; train a method that has it" in err

@@ -196,3 +196,17 @@ def test_benchmark_prints_one_json_line():
     line = json.loads(run.stdout)
     assert line["documents"] == 500
     assert 40 < line["P@5"] <= 75  # half of the ranks are correct on purpose, some more at random and by repair
+
+
+def test_documents_without_labels_are_left_out_or_counted_with_a_score_of_zero():
+    Y = sp.csr_matrix(np.array([[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 0]], np.float32))
+    topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7], [0.9, 0.5, 0.1], [0.1, 0.2, 0.3]], k=2)
+    skipped = evaluate(Y, topk, [3, 2, 1], 5, ks=(1, 2))
+    counted = evaluate(Y, topk, [3, 2, 1], 5, ks=(1, 2), unlabelled="count")
+    assert (skipped["n"], counted["n"]) == (2, 4)
+    for key in ("P@1", "P@2", "nDCG@2", "R@2", "RP@2"):
+        assert counted[key] == pytest.approx(skipped[key] / 2, abs=1e-4), key
+    for key in ("PSP@1", "PSnDCG@2", "coverage@2", "n_without_labels", "n_labels"):
+        assert counted[key] == skipped[key], key
+    with pytest.raises(ParameterError, match="unlabelled must be skip or count, but is 'drop'"):
+        evaluate(Y, topk, [3, 2, 1], 5, ks=(1, 2), unlabelled="drop")

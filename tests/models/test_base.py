@@ -1,12 +1,19 @@
-"""What the base class does for every method: batches of bounded size."""
+"""What the base class does for every method: batches of bounded size, presets."""
+
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from labelspace.data.synthetic import planted
 from labelspace.errors import ParameterError
+from labelspace.estimator import param
 from labelspace.models import base, checks
 from labelspace.models.label_tree import LabelTree
+from labelspace.models.popular import Popular
+from labelspace.models.registry import methods
+from labelspace.parameter_constraints import integer, real
+from labelspace.report.parameters import parameters_markdown
 
 
 @pytest.fixture(scope="module")
@@ -41,3 +48,29 @@ def test_an_answer_that_does_not_fit_is_refused(fitted, monkeypatch):
         model.predict_topk(X[:2], 10**9)
     monkeypatch.setattr(checks, "MAX_ANSWER", 10)
     assert model.predict_topk(X[:2], 5).labels.shape == (2, 5)
+
+
+class Preset(Popular):
+    name = "preset"
+    power: float = param(1.0, real(above=0), "Power.")
+    depth: int = param(2, integer(1), "Depth.")
+    presets: ClassVar = {"paper": {"power": 3.0}}
+
+
+def test_a_preset_sets_parameters_that_may_be_overridden():
+    assert Preset.paper().get_params() == {"power": 3.0, "depth": 2}
+    assert Preset.paper(power=5.0, depth=1).get_params() == {"power": 5.0, "depth": 1}
+    assert Preset().power == 1.0
+    with pytest.raises(ParameterError, match="preset has no preset 'authors'; its presets are: paper"):
+        Preset.from_preset("authors")
+    with pytest.raises(ParameterError, match="popular has no preset 'paper'; its presets are: none"):
+        Popular.paper()
+    assert "| parameter | default | `paper` | meaning |" in parameters_markdown(Preset)
+    assert "| `power` | 1.0 | 3.0 | Power. |" in parameters_markdown(Preset)
+    assert "| `depth` | 2 |  | Depth. |" in parameters_markdown(Preset)
+
+
+@pytest.mark.parametrize(("cls", "preset"), [(c, p) for c in methods().values() for p in c.presets])
+def test_every_preset_names_parameters_with_values_that_are_allowed(cls, preset):
+    cls.from_preset(preset).check_params()
+    assert cls.presets[preset], "it sets something"

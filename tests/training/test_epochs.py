@@ -10,13 +10,13 @@ FINGERPRINT = {"params": {"learning_rate": 0.1}, "data": [1, 2]}
 
 
 @given(st.integers(1, 10**7), st.integers(1, 5000), st.integers(1, 10**5))
-def test_batch_size_and_epochs_are_within_their_bounds(n, batch_size, steps):
-    size, epochs = batch_schedule(n, batch_size, None, steps, (3, 9))
-    assert 1 <= size <= batch_size
+def test_batch_size_and_epochs_are_within_their_bounds_or_as_given(n, usual, steps):
+    size, epochs = batch_schedule(n, None, None, steps, (3, 9), usual)
+    assert 1 <= size <= usual
     assert 3 <= epochs <= 9
     assert -(-n // size) >= min(MIN_BATCHES, n) / 2, "an epoch has some batches"
-    assert batch_schedule(n, batch_size, 4, steps, (3, 9)) == (size, 4)
-    assert batch_schedule(n, batch_size, 100, steps, (3, 9)) == (size, 100), (
+    assert batch_schedule(n, usual, 4, steps, (3, 9)) == (min(usual, n), 4), "a batch size that is given is used"
+    assert batch_schedule(n, None, 100, steps, (3, 9), usual) == (size, 100), (
         "given epochs need not be within the bounds"
     )
     if 3 < epochs < 9:

@@ -1,13 +1,18 @@
 """The command evaluate."""
 
+from __future__ import annotations
+
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from labelspace.cli.arguments import Consistent, DataPath, Json, Ks, ModelPath
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note_figures, note_label_files
+
+if TYPE_CHECKING:
+    from labelspace.models.base import Model
 
 
 def evaluate(
@@ -21,7 +26,14 @@ def evaluate(
     propensity_preset: Annotated[
         str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
     ] = "default",
+    unlabelled: Annotated[
+        Literal["skip", "count"],
+        typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
+    ] = "skip",
     consistent: Consistent = False,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model on the test documents of DATA, or on all documents of a file."""
@@ -30,11 +42,12 @@ def evaluate(
     from labelspace.data.labels import HIERARCHY, label_file
     from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
-    from labelspace.report.tables import figures_report
+    from labelspace.report.tables import curve_table, figures_report
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
     tagger = Tagger.load(model)
+    by_epoch = training_curve(tagger.model) if curve else None
     file = split_file(data, "test") if data.is_dir() else data
     if file is None:
         raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
@@ -42,11 +55,28 @@ def evaluate(
     if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
     documents = read_dataset(file, labels, tagger.columns_)
-    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent)
+    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled)
+    if by_epoch is not None:
+        figures["curve"] = by_epoch
     figures["model_mb"] = experiment.megabytes(model)
     if as_json:
         print_json(figures)
         return
     note_label_files(file, tagger.columns_)
     console().print(figures_report(figures))
+    if by_epoch is not None:
+        console().print(curve_table(by_epoch))
     note_figures(figures)
+
+
+def training_curve(model: Model) -> list[dict[str, float]]:
+    """The metrics after each epoch that the training recorded."""
+    from labelspace.errors import ParameterError
+
+    recorded: list[dict[str, float]] | None = model.report().get("curve")
+    if not recorded:
+        remedy = (
+            "train with --set curve=true" if "curve" in model.params else "train a method that has it, such as glas"
+        )
+        raise ParameterError(f"--curve needs metrics by epoch, but {model.name} recorded none; {remedy}")
+    return recorded

@@ -124,7 +124,7 @@ def methods(
 ) -> None:
     """List all methods, or show one method and its parameters."""
     from labelspace.models import registry
-    from labelspace.report.parameters import method_json, parameters_table
+    from labelspace.report.parameters import method_json, parameters_table, shown
     from labelspace.report.tables import methods_table
 
     if name is not None:
@@ -135,6 +135,8 @@ def methods(
         print(f"{name}: {method.title}")
         print(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
         console().print(parameters_table(method))
+        for preset, params in method.presets.items():
+            print(f"--preset {preset}: {', '.join(f'{key}={shown(value)}' for key, value in params.items())}")
         return
     every = registry.methods()
     if as_json:

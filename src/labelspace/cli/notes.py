@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from collections.abc import Mapping
     from pathlib import Path
 
+    from labelspace.experiment import Recipe
     from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
@@ -40,6 +41,14 @@ def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
         f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}"
         for file in unread_label_files(path)
     ]
+
+
+def note_preset(recipe: Recipe) -> None:
+    """Say which parameters a preset sets."""
+    if recipe.preset is not None:
+        model = recipe.tagger().model
+        listed = ", ".join(f"{key}={getattr(model, key)}" for key in model.presets[recipe.preset])
+        note(f"preset {recipe.preset} of {model.name}, with what --set says: {listed}")
 
 
 def note_documents(documents: Dataset) -> None:

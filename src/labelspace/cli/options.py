@@ -9,12 +9,14 @@ from labelspace.experiment import Recipe
 from labelspace.models.registry import DEFAULT, METHODS, method
 
 
-def make_recipe(name: str | None, settings: list[str] | None, features: str | None, seed: int) -> Recipe:
+def make_recipe(
+    name: str | None, settings: list[str] | None, features: str | None, seed: int, preset: str | None = None
+) -> Recipe:
     """The recipe of the options of `train`."""
     given, prefix = parse_settings(settings or []), "features."
     params = {key: value for key, value in given.items() if not key.startswith(prefix)}
     feature_params = {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
-    return Recipe(name or DEFAULT, params, features, feature_params, seed)
+    return Recipe(name or DEFAULT, params, features, feature_params, seed, preset)
 
 
 def compared_recipes(names: list[str], settings: list[str] | None, features: str | None, seed: int) -> list[Recipe]:

@@ -7,7 +7,7 @@ import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, print_line, progress
-from labelspace.cli.notes import model_at, note, note_documents, note_label_files
+from labelspace.cli.notes import model_at, note, note_documents, note_label_files, note_preset
 
 
 def train(
@@ -17,6 +17,10 @@ def train(
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="MODEL", help="Folder to save to. Default: runs/DATA-METHOD.")
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option("--preset", help="Parameters by name, such as paper: the method as published; --set overrides."),
     ] = None,
     features: Features = None,
     inputs: InputColumns = None,
@@ -43,13 +47,14 @@ def train(
     from labelspace.data.source import open_source
 
     columns = parse_columns(inputs, outputs)
-    recipe = make_recipe(method, settings, features, seed)
+    recipe = make_recipe(method, settings, features, seed, preset)
     recipe.check()
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
     source = open_source(data, columns)
     if not as_json:
+        note_preset(recipe)
         note_label_files(source.train_path, columns)
         if replaced is not None:
             note(f"replaces the model at {out} ({replaced})")
@@ -61,6 +66,7 @@ def train(
     summary: dict[str, Any] = {
         "model": str(out),
         "method": recipe.method,
+        **({} if preset is None else {"preset": preset}),
         "n": tagger.labels_.n_documents,
         "n_labels": len(tagger.labels_),
         "n_features": tagger.model.n_features_,

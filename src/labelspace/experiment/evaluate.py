@@ -26,10 +26,12 @@ def evaluate(
     propensity_from: metrics.PropensityFrom = "train",
     propensity_preset: str = "default",
     consistent: bool = False,
+    unlabelled: metrics.Unlabelled = "skip",
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
 
-    Labels that the model does not know count as missed. ``consistent`` measures answers closed upwards. Where the
+    Labels that the model does not know count as missed; for ``unlabelled`` documents see ``metrics.evaluate``.
+    ``consistent`` measures answers closed upwards. Where the
     documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
     by column, where the tagger learned from a table. ``seen_in_training`` is the percentage of the documents that the
     tagger learned from, estimated above some thousand training documents; None where that is not known.
@@ -49,8 +51,9 @@ def evaluate(
     if not known.n_documents:  # made of labels alone: there are no training counts
         propensity_from = "test"
     figures: dict[str, Any] = metrics.evaluate(
-        documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from
-    )
+        documents.Y, top, known.counts, known.n_documents, ks=ks, A=A, B=B, propensity_from=propensity_from,
+        unlabelled=unlabelled,
+    )  # fmt: skip
     calibrated = isinstance(tagger.model, Calibrated)
     if calibrated:
         error = metrics.expected_calibration_error(documents.Y, top, max(ks))
@@ -72,6 +75,7 @@ def evaluate(
         figures["by_column"] = _percent(by_group(documents.Y, deep, columns, known.counts))
     seen = None if tagger.documents_ is None else tagger.documents_.share(inputs)
     figures["seen_in_training"] = None if seen is None else round(100 * seen, 4)
+    figures["unlabelled"] = unlabelled
     figures["n_unknown_labels"] = len(np.unique(documents.Y.indices[documents.Y.indices >= len(known)]))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)

@@ -24,12 +24,18 @@ class Recipe:
     features: str | None = None
     feature_params: Settings = field(default_factory=dict)
     seed: int | None = None
+    preset: str | None = None  # of the method; ``params`` take precedence
 
     def tagger(self) -> Tagger:
         """A tagger ready to fit; the seed goes to a method that has a ``random_state``."""
         seeded = self.seed is not None and "random_state" in method(self.method).params
         params = {**({"random_state": self.seed} if seeded else {}), **self.params}
-        return Tagger(create(self.method, **params), self.features, self.feature_params)
+        made = (
+            create(self.method, **params)
+            if self.preset is None
+            else method(self.method).from_preset(self.preset, **params)
+        )
+        return Tagger(made, self.features, self.feature_params)
 
     def check(self) -> None:
         """Refuse an unknown method and unknown or invalid settings."""

@@ -9,7 +9,7 @@
 
 from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
 from labelspace.metrics.calibration import expected_calibration_error
-from labelspace.metrics.evaluation import PropensityFrom, evaluate
+from labelspace.metrics.evaluation import PropensityFrom, Unlabelled, evaluate
 from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.frequency import by_frequency
 from labelspace.metrics.groups import by_group
@@ -26,6 +26,7 @@ from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k,
 __all__ = [
     "PRESETS",
     "PropensityFrom",
+    "Unlabelled",
     "best_by_level",
     "by_frequency",
     "by_group",

@@ -14,6 +14,7 @@ from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensi
 from labelspace.types import Csr, Doubles, TopK
 
 PropensityFrom = Literal["train", "test"]
+Unlabelled = Literal["skip", "count"]
 DEFAULT_KS = (1, 3, 5)
 
 
@@ -26,11 +27,14 @@ def evaluate(
     A: float = DEFAULT_A,
     B: float = DEFAULT_B,
     propensity_from: PropensityFrom = "train",
+    unlabelled: Unlabelled = "skip",
 ) -> dict[str, float]:
     """P, nDCG, PSP and PSnDCG at each k, then R, RP and coverage at the largest, in percent with 4 decimals.
 
-    Then ``n`` (documents averaged over), ``n_without_labels`` (documents left out) and ``n_labels``. Propensities are
-    estimated from ``counts``; ``propensity_from="test"`` takes Y, as in the GLaS paper (Appendix D), and no counts.
+    Then ``n`` (documents averaged over), ``n_without_labels`` and ``n_labels``. Documents without labels are left out
+    ("skip"), or averaged over with a score of 0 ("count"), as programs of the field do; PSP, PSnDCG and coverage, which
+    are ratios of sums, are the same. Propensities are estimated from ``counts``; ``propensity_from="test"`` takes Y, as
+    in the GLaS paper (Appendix D), and no counts.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
@@ -44,14 +48,18 @@ def evaluate(
     hits = RankedHits.from_topk(Y, topk, max_k)
     weights = _weights(Y, counts, n_documents, A, B, propensity_from)
     gains, ideal = propensity.gains(hits, weights), propensity.ideal_gains(hits, weights)
-    table = {f"P@{k}": ranking.precision(hits, k) for k in ks}
-    table |= {f"nDCG@{k}": ranking.ndcg(hits, k) for k in ks}
+    if unlabelled not in ("skip", "count"):
+        raise ParameterError(f"unlabelled must be skip or count, but is {unlabelled!r}; set one of them")
+    n = len(hits) + (hits.n_without_labels if unlabelled == "count" else 0)
+    share = len(hits) / n
+    table = {f"P@{k}": share * ranking.precision(hits, k) for k in ks}
+    table |= {f"nDCG@{k}": share * ranking.ndcg(hits, k) for k in ks}
     table |= {f"PSP@{k}": propensity.psp(gains, ideal, k) for k in ks}
     table |= {f"PSnDCG@{k}": propensity.psndcg(gains, ideal, k) for k in ks}
-    table[f"R@{max_k}"] = ranking.recall(hits, max_k)
-    table[f"RP@{max_k}"] = ranking.r_precision(hits, max_k)
+    table[f"R@{max_k}"] = share * ranking.recall(hits, max_k)
+    table[f"RP@{max_k}"] = share * ranking.r_precision(hits, max_k)
     table[f"coverage@{max_k}"] = ranking.coverage(hits, max_k)
-    sizes = {"n": len(hits), "n_without_labels": hits.n_without_labels, "n_labels": int(Y.shape[1])}
+    sizes = {"n": n, "n_without_labels": hits.n_without_labels, "n_labels": int(Y.shape[1])}
     return {name: round(100 * value, 4) for name, value in table.items()} | sizes
 
 

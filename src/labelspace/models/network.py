@@ -65,11 +65,12 @@ class Network(Model):
 
     hidden_dim: int = parameters.hidden_dim(256)
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.003)
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float = parameters.dropout(0.1)
     input_dropout: float = parameters.input_dropout(0.0)
+    normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
     feature_embeddings_: Int8s = learned(array("int8", "n_features", "hidden"))  # E
@@ -81,7 +82,7 @@ class Network(Model):
     seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label has a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X)
+        X = normalize_rows(X) if self.normalize else X
         rng = np.random.default_rng(self.random_state)
         net = HiddenLayerNet.random(X, Y, self.hidden_dim, rng)  # step 1
         batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)  # step 2
@@ -96,7 +97,7 @@ class Network(Model):
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = normalize_rows(X)
+        X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:

@@ -12,6 +12,7 @@ from labelspace.parameter_constraints import Constraint, boolean, integer, one_o
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
+BATCH_SIZE = 256
 
 
 def random_state() -> Any:
@@ -35,9 +36,9 @@ def patience() -> Any:
     return param(None, integer(1), meaning)
 
 
-def batch_size(default: int = 256) -> Any:
+def batch_size(usual: int = BATCH_SIZE) -> Any:
     """Documents per step."""
-    return param(default, integer(1), "Maximum batch size.")
+    return param(None, integer(1), f"Documents per batch; none takes {usual}, but at most a 16th of all.")
 
 
 def learning_rate(default: float, of: str = "") -> Any:

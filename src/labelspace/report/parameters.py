@@ -24,6 +24,7 @@ def method_json(cls: type[Model]) -> dict[str, Any]:
             {"name": key, "type": p.type, "default": p.default, "constraint": p.constraint.text, "meaning": p.meaning}
             for key, p in cls.params.items()
         ],
+        "presets": {name: dict(params) for name, params in cls.presets.items()},
     }
 
 
@@ -35,10 +36,15 @@ def parameters_table(estimator: type[Estimator]) -> Table:
     return table
 
 
-def parameters_markdown(estimator: type[Estimator]) -> str:
-    """The parameters as a Markdown table."""
-    rows = [f"| `{key}` | {shown(p.default)} | {p.meaning} |" for key, p in estimator.params.items()]
-    return "\n".join(["| parameter | default | meaning |", "|---|---|---|", *rows])
+def parameters_markdown(estimator: type[Model]) -> str:
+    """The parameters as a Markdown table, with a column for each preset."""
+    presets = estimator.presets
+    rows = []
+    for key, p in estimator.params.items():
+        values = "".join(f" {shown(preset[key]) if key in preset else ''} |" for preset in presets.values())
+        rows.append(f"| `{key}` | {shown(p.default)} |{values} {p.meaning} |")
+    names = "".join(f" `{name}` |" for name in presets)
+    return "\n".join([f"| parameter | default |{names} meaning |", f"|---|---|{'---|' * len(presets)}---|", *rows])
 
 
 def with_parameter_tables(page: str) -> str:

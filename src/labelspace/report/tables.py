@@ -51,6 +51,15 @@ def methods_table(methods: Mapping[str, Any], default: str) -> Table:
     return table
 
 
+def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
+    """A line per epoch and a column per metric."""
+    names = list(dict.fromkeys(name for row in curve for name in row))
+    table = plain_table(*names)
+    for row in curve:
+        add_row(table, *(f"{row[name]:g}" if name in row else "" for name in names))
+    return titled("after each epoch", table)
+
+
 def figures_table(figures: Mapping[str, Any]) -> Group:
     """One line per metric and one column per k."""
     cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
@@ -59,7 +68,8 @@ def figures_table(figures: Mapping[str, Any]) -> Group:
     for metric in dict.fromkeys(name for name, _ in cells):
         add_row(table, metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
     skipped = figures["n_without_labels"]
-    left_out = f", {skipped:,} without labels left out" if skipped else ""
+    how = "counted with a score of 0" if figures.get("unlabelled") == "count" else "left out"
+    left_out = f", {skipped:,} without labels {how}" if skipped else ""
     return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
 
 

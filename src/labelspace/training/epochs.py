@@ -28,19 +28,19 @@ class Trainable(Protocol):
 
 
 def batch_schedule(
-    n: int, batch_size: int, epochs: int | None, steps: int, epoch_bounds: tuple[int, int]
+    n: int, batch_size: int | None, epochs: int | None, steps: int, epoch_bounds: tuple[int, int], usual: int = 256
 ) -> tuple[int, int]:
-    """The batch size and the number of epochs for n documents.
+    """The batch size and the number of epochs for n documents, as given.
 
-    A batch is small enough that an epoch has ``MIN_BATCHES``. Epochs, unless given, are those that make this many
-    ``steps``, within bounds.
+    Unless given, a batch has the ``usual`` size, but is small enough that an epoch has ``MIN_BATCHES``, and epochs are
+    those that make this many ``steps``, within bounds.
 
-    >>> batch_schedule(1000, batch_size=256, epochs=None, steps=300, epoch_bounds=(8, 12))
+    >>> batch_schedule(1000, batch_size=None, epochs=None, steps=300, epoch_bounds=(8, 12))
     (63, 12)
-    >>> batch_schedule(45_000, 256, None, 300, (8, 12))
-    (256, 8)
+    >>> batch_schedule(1000, 256, 20, 300, (8, 12))
+    (256, 20)
     """
-    batch_size = min(batch_size, -(-n // MIN_BATCHES))
+    batch_size = min(usual, -(-n // MIN_BATCHES)) if batch_size is None else min(batch_size, n)
     fewest, most = epoch_bounds
     return batch_size, epochs or min(max(round(steps / -(-n // batch_size)), fewest), most)
 

@@ -95,7 +95,7 @@ class Glas(Model):
     input_dropout: float | None = parameters.input_dropout(None)
     dropout: float = parameters.dropout(0.4)
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.03)
     feature_learning_rate: float = parameters.feature_learning_rate(0.2)
     all_labels: bool | None = parameters.all_labels()

@@ -33,8 +33,8 @@ class TrainingData:
 
     @classmethod
     def build(
-        cls, X: Csr, Y: Csr, measure: str | None, batch_size: int, epochs: int | None, input_dropout: float | None,
-        all_labels: bool | None,
+        cls, X: Csr, Y: Csr, measure: str | None, batch_size: int | None, epochs: int | None,
+        input_dropout: float | None, all_labels: bool | None,
     ) -> Self:  # fmt: skip
         """Choose what is None by the size of the data; ``measure`` is that of U, None without it."""
         seen = seen_labels(Y)

@@ -96,7 +96,7 @@ class HierarchicalXC(Model):
     alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.")
     training: str = parameters.training()
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.003)
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.")

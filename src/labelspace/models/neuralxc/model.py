@@ -97,7 +97,7 @@ class NeuralXC(Model):
     reduction: str = param("sum", one_of("sum", "mean"), "Sum or mean over features and labels in the losses.")
     prior_bias: bool = param(True, boolean(), "Start label biases at the log-odds of label frequency.")
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.003)
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float | None = parameters.dropout(None)

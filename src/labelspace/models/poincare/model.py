@@ -94,7 +94,7 @@ class Poincare(Model):
     )
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     all_labels: bool | None = parameters.all_labels()
     n_negatives: int = parameters.n_negatives(1024)
     patience: int | None = parameters.patience()

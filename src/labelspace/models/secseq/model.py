@@ -68,7 +68,7 @@ class SequenceModel(Model):
     decoder_dim: int = param(256, integer(1), "Units of the decoder.")
     word_dim: int = param(128, integer(1), "Dimension of word embeddings, for encoders that read words.")
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.004)
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float = parameters.dropout(0.3)

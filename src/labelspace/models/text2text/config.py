@@ -5,6 +5,8 @@ from typing import Any
 
 from labelspace.parameter_constraints import Constraint, boolean, integer
 
+USUAL_BATCH_SIZE = 64
+
 
 @dataclass(frozen=True)
 class T5Config:

@@ -41,7 +41,7 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.text2text.config import T5_CONFIG, T5Config
+from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.parameter_constraints import Constraint, integer, list_of, real
@@ -91,7 +91,7 @@ class Text2Text(Model):
     vocab_size: int = param(4_000, integer(1), "Maximum number of tokens of a tokenizer that is learned.")
     max_length: int = param(128, integer(1), "Maximum number of tokens of a document.")
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size(64)
+    batch_size: int | None = parameters.batch_size(USUAL_BATCH_SIZE)
     learning_rate: float | None = param(None, real(above=0), "Learning rate; none takes the default.")
     token_learning_rate: float | None = param(
         None, real(above=0), "Learning rate of token embeddings; none takes the default."

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from labelspace.models.fit_context import FitContext
+from labelspace.models.text2text.config import USUAL_BATCH_SIZE
 from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, sequence_loss
 from labelspace.models.text2text.embedding_init import cooccurrence_init
 from labelspace.models.text2text.label_scores import predict_labels
@@ -87,7 +88,9 @@ class Trainer:
         self.lengths = np.array([len(tokens) for tokens in self.documents])
         fine_tuning = model.pretrained is not None
         bounds = (FINE_TUNING_EPOCHS, FINE_TUNING_EPOCHS) if fine_tuning else EPOCHS
-        self.batch_size, self.epochs = batch_schedule(len(labeled), model.batch_size, model.epochs, STEPS, bounds)
+        self.batch_size, self.epochs = batch_schedule(
+            len(labeled), model.batch_size, model.epochs, STEPS, bounds, USUAL_BATCH_SIZE
+        )
         lr, token_lr = FINE_TUNING_RATES if fine_tuning else LEARNING_RATES
         self.learning_rate, self.token_learning_rate = model.learning_rate or lr, model.token_learning_rate or token_lr
         self.epoch_tokens = int(self.lengths.sum()) + self.Y_targets.nnz

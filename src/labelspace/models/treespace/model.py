@@ -97,7 +97,7 @@ class Treespace(Model):
     label_text: float = parameters.label_text(0.5)
     n_estimators: int = param(3, integer(1), "Number of learners, averaged.")
     epochs: int | None = parameters.epochs()
-    batch_size: int = parameters.batch_size()
+    batch_size: int | None = parameters.batch_size()
     learning_rate: float = param(0.05, real(above=0), "Learning rate of the label embeddings.")
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dense_learning_rate: float = param(0.002, real(above=0), "Learning rate of the dense layers.")
