@@ -1,7 +1,7 @@
 """The contract that every method keeps: ``fit(X, Y)``, ``predict_topk(X, k)``, ``save(folder)``, ``load(folder)``."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy.typing as npt
 
 from labelspace import store
-from labelspace.errors import ModelError
+from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Estimator, learned
 from labelspace.features.views import GIVEN, WORDS, View, Views
 from labelspace.models import checks
@@ -35,10 +35,24 @@ class Model(Estimator):
     title: ClassVar[str]  # the paper or the well-known name, for the table of methods
     choose_when: ClassVar[str]  # in one line
     view: ClassVar[View] = WORDS  # what the method reads of a text
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters by the name of a preset, such as ``paper``
 
     widths_: dict[str, int] = learned(plain(mapping(integer(0))))  # columns of each view; 0 for texts
     n_labels_: int = learned(plain(integer(1)))
     labels_: LabelSpace | None = learned(None)
+
+    @classmethod
+    def from_preset(cls, preset: str, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
+        """A model with the parameters of a preset, but for those given here."""
+        if preset not in cls.presets:
+            known = ", ".join(cls.presets) or "none"
+            raise ParameterError(f"{cls.name} has no preset {preset!r}; its presets are: {known}")
+        return cls(**{**cls.presets[preset], **params})
+
+    @classmethod
+    def paper(cls, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
+        """The method as published, but for the parameters given here."""
+        return cls.from_preset("paper", **params)
 
     def sizes(self) -> dict[str, int]:
         """The sizes that the state of every model may name."""
