@@ -34,6 +34,15 @@ OTHERS = {
         {"embedding_dim": 8, "geometry": "euclidean", "n_estimators": 2, "patience": 1},
         {"embedding_dim": 8, "optimizer": "adam", "projection": "clip", "all_labels": False, "n_negatives": 10},
         {"embedding_dim": 8, "route": "labels", "n_clusters": 3},
+        {
+            "embedding_dim": 8,
+            "geometry": "cosine",
+            "loss": "neighbors",
+            "negatives": "per_document",
+            "n_negatives": 10,
+            "route": "vote",
+            "stop_by": "votes",
+        },  # fmt: skip
     ],
     "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
     "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
