@@ -82,7 +82,7 @@ PAPER: Mapping[str, Any] = {
     "all_labels": True,  # eq. 1: the norm over all labels
     "normalize": False,  # section 5.1: features as given
 }
-# The programs' layers for Bibtex, the data set with most features of its size; docs/methods/neuralxc.md has the others.
+# The authors' program for Bibtex; docs/methods/neuralxc.md has the layers for the other data sets.
 AUTHORS: Mapping[str, Any] = {
     **PAPER,
     "input_layers": "1152,600,256",

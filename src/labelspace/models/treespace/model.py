@@ -71,8 +71,8 @@ MAX_LEAF = 100  # labels per cluster of the lowest level
 AVERAGED_LABELS = 50  # labels per learner that are averaged
 ROW_BLOCK = 64  # documents per task
 SPACES = ("euclidean", "poincare")
-# The document has no figures: these are the smallest weights that have an effect. Names of labels, several learners and
-# dropout are ours.
+# The document has no numbers: these are small weights that have an effect. Label names, several learners and dropout
+# are ours.
 PAPER: Mapping[str, Any] = {
     "consistency_weight": 0.01,  # consistency loss
     "projection_rank": None,  # projection matrices: each parent has one
