@@ -176,10 +176,13 @@ class Poincare(Model):
             "alpha": 10.0,  # AnnexML's gamma
             "similarity_weight": 0.0,
             "feature_learning_rate": 0.1,  # AnnexML's eta0
+            "schedule": "constant",
             "input_dropout": 0.0,
-            "epochs": 10,  # AnnexML's emb_iter
+            "epochs": 500,  # as many as it takes to stop: AnnexML's 10 are of steps on single documents
             "negatives": "per_document",
             "n_negatives": 10,  # as many as positives
+            "max_validation": None,  # stopped as in the paper
+            "patience": 25,
             "stop_by": "votes",
             "route": "vote",
             "sharpness": 0.0,
