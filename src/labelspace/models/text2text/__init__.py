@@ -1,6 +1,7 @@
 """The text-to-text baseline: a T5 that writes labels (Pathak, 2024).
 
-All modules but model, subwords, targets and embedding_init need torch: import them only after ``errors.require``.
+All modules but model, config, subwords, targets, templates and embedding_init need torch: import them only after
+``errors.require``.
 """
 
 from labelspace.models.text2text.model import Text2Text

@@ -16,10 +16,11 @@ T5 (Raffel et al., 2020) to write ``details_Brand: ... L0_category: ... L4_categ
    probabilities of the targets that carry it; an ancestor of a target gets that times the share of the target's
    training documents that carry both.
 
-Where we differ, and why: the paper decodes one sequence, brand first, without constraints; here groups are decoded
-independently, so that their probabilities are exact, and no output is malformed. A column's name is its marker
-(``brand:`` for the paper's ``details_Brand:``). Training from scratch has no instruction: one that is always the same
-says nothing.
+The preset ``paper`` is Pathak's: the T5 of transformers (``engine``) reads his ``prompt``, is trained on one sequence,
+brand first (``one_sequence``), by the cross-entropy over the vocabulary, and what it generates freely (``decoding``) is
+parsed by the ``output`` template; what cannot be parsed counts as nothing. Where we differ, and why: groups are decoded
+independently, so that their probabilities are exact, and no output is malformed. Training from scratch has no
+instruction: one that is always the same says nothing.
 """
 
 from __future__ import annotations

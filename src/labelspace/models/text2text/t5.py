@@ -1,8 +1,9 @@
 """T5 (Raffel et al., 2020): an encoder-decoder transformer with relative positions.
 
 It is written out here because constrained decoding needs more than the ``generate`` of ``transformers``: dropout from a
-generator of its own, probabilities over the tokens that may follow and no others, and many prefixes of one document at
-once. ``transformers_name`` maps our names of weights to those of that package, and tests compare the two networks.
+generator of its own, probabilities over the tokens that may follow and no others, in training too, and many prefixes of
+one document at once (``engine=transformers`` has the other, several times slower in decoding). ``transformers_name``
+maps our names of weights to those of that package, and tests compare the two networks.
 """
 
 import math

@@ -13,10 +13,10 @@ COLUMN, VALUE = "column", "value"  # fields of an output that is repeated for ea
 DEFAULT_OUTPUT = "{column}: {value}"
 DEFAULT_PROMPT = "Fill in these fields from the description below.\nFields:\n{columns}Input: {text}\nOutput:"
 PAPER_PROMPT = (
-    "Your task is to extract specific product details from the given information.\n"
-    "You need to identify and extract the following categories from the text:\n"
-    "{columns}Input: {text}\nOutput:"
-)  # Pathak (2024); the paper describes each column of its data ("Brand of the product"), here they are named
+    "Your task is to extract specific product details from the given information. "
+    "You need to identify and extract the following categories from the text: "
+    "{columns}Input: {text} Output:"
+)  # Pathak (2024), who describes each column ("Brand of the product"); here they are named. To a T5 a line is a space
 DEFAULT_PROMPT_WITHOUT_COLUMNS = "Label the text below.\nInput: {text}\nOutput:"
 
 Template = list[tuple[str, str | None]]  # text, and the field that follows it, if any
