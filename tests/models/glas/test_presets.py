@@ -21,7 +21,7 @@ def small():
 def test_a_preset_lists_what_differs_from_the_defaults_and_learns(small, preset):
     defaults, listed = Glas.defaults(), Glas.presets[preset]
     assert all(defaults[key] != value for key, value in listed.items()), "else it need not be listed"
-    model = Glas.from_preset(preset, **TINY).fit(small.X, small.Y)
+    model = Glas.from_preset(preset, **TINY, patience=10).fit(small.X, small.Y)
     assert precision_at_1(model, small) > 0.7
 
 
@@ -107,3 +107,11 @@ def test_any_number_of_layers_is_saved_and_loaded(small, tmp_path, n_layers):
     assert model.encoder_.dense_bias.shape == (16 * (n_layers - 1),)
     model.save(tmp_path / "model")
     assert same_topk(Glas.load(tmp_path / "model").predict_topk(small.X, 5), model.predict_topk(small.X, 5))
+
+
+def test_a_training_that_diverges_is_one_clear_line(small):
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(ParameterError, match="weights overflowed in epoch .*; set a smaller"),
+    ):
+        Glas.from_preset("algorithm_1", **TINY, learning_rate=1e4, feature_learning_rate=1e4).fit(small.X, small.Y)

@@ -48,6 +48,7 @@ from labelspace.models.glas.hard_negatives import mine_hard_negatives
 from labelspace.models.glas.label_placement import DEFAULT_SHARE, place_label, require_names, with_count, without_label
 from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.network import Net, append_bias
+from labelspace.models.glas.presets import ALGORITHM_1, ALGORITHM_2
 from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
 from labelspace.parameter_constraints import boolean, integer, list_of, mapping, one_of, optional, real
@@ -64,37 +65,6 @@ SCALE_LEARNING_RATE = 0.01  # of log s, by Adam
 CURVE_DOCUMENTS = 2_000  # training documents by which the curve is measured
 INDEX_QUERIES = 300  # documents that the index is chosen by
 BACKGROUND_SIZE = 2_000  # training documents whose embeddings are stored: what a new label is contrasted with
-
-
-BOTH_ALGORITHMS: dict[str, Any] = {
-    "embedding_dim": 1024,  # section 4
-    "n_layers": 2,  # section 2.1: several linear layers with ReLU
-    "hidden_bias": False,  # section 2.1: phi(x) = w'x
-    "bias": False,  # section 2.1: h(x) = phi(x)'V
-    "loss": "margin",  # eq. 1
-    "pairs": "all",  # eq. 1: a sum over the sampled labels
-    "all_labels": False,  # section 2.1: a sampled subset
-    "n_hard_negatives": 0,
-    "dropout": 0.0,
-    "optimizer": "sgd",  # lines 12 and 20
-    "decay": False,
-    "epochs": 10,  # section 4
-    "patience": 1,  # section 4: until accuracy on held-out documents ceases to improve
-    "stop_by": "precision",
-    "batch_size": 4096,  # section 4
-}
-ALGORITHM_1 = BOTH_ALGORITHMS | {
-    "normalize_document_embeddings": False,
-    "normalize_label_embeddings": False,
-    "regularizer": "none",
-    "input_dropout": 0.0,
-}
-ALGORITHM_2 = BOTH_ALGORITHMS | {
-    "weight_norm": True,  # section 3.1
-    "reg_weight": 10.0,  # section 4
-    "repeat_labels": True,  # lines 16 and 17: B x B
-    "input_dropout": 0.2,  # section 4: keep probability 0.8
-}
 
 
 class Glas(Model):
@@ -172,7 +142,7 @@ class Glas(Model):
     # Embeddings of training documents.
     background_: npt.NDArray[np.float16] = learned(array("float16", "n_background", "dim"))
     index_: Index = learned(part(index_class))  # of (s v, b / bias_scale_)
-    # P@1 after each epoch; None without ``curve``.
+    # P@1 after each epoch, in percent; None without ``curve``.
     curve_: list[dict[str, float]] | None = learned(plain(optional(list_of(mapping(real())))), default=None)
 
     def check_params(self) -> None:
@@ -229,10 +199,7 @@ class Glas(Model):
             None if held_out is None or self.patience is None else lambda: score(*held_out, seen), self.patience,
             identity, context.checkpoint, curve=curve,
         )  # fmt: skip
-        self.curve_ = None
-        if curve is not None:
-            rows = enumerate(curve.rows, 1)
-            self.curve_ = [{"epoch": n} | dict(zip(("train", "validation"), row, strict=False)) for n, row in rows]
+        self.curve_ = None if curve is None else _curve_rows(curve.rows)
 
     def _curve(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, seen: Ints) -> Curve:
         """P@1 on a sample of the training documents, the same in each epoch, and on documents not trained on."""
@@ -255,6 +222,11 @@ class Glas(Model):
             lr_decay = 1.0 - done / total if self.decay else 1.0
             self._step(net, data, rows, None if hard is None else hard[rows], lr_decay, rng)
             progress("batches", done + 1, total)
+        if self.optimizer == "sgd" and not net.is_finite():
+            raise ParameterError(
+                f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}; "
+                "set a smaller learning_rate and feature_learning_rate"
+            )
 
     def _step(
         self, net: Net, data: TrainingData, rows: Ints, hard: Ints | None, lr_decay: float, rng: np.random.Generator
@@ -347,3 +319,12 @@ class Glas(Model):
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
         self.index_.remove([label])
         self.labels_ = without_label(labels, label)
+
+
+def _curve_rows(rows: list[list[float]]) -> list[dict[str, float]]:
+    """A row per epoch: P@1 in percent on training documents and, where there are some, on validation documents."""
+    names = ("train P@1", "validation P@1")
+    return [
+        {"epoch": epoch} | {name: round(100 * score, 2) for name, score in zip(names, row, strict=False)}
+        for epoch, row in enumerate(rows, 1)
+    ]

@@ -79,6 +79,11 @@ class Net:
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
         return arrays
 
+    def is_finite(self) -> bool:
+        """Whether training has not diverged."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite([weights.sum() for weights in self.arrays().values()]).all())
+
     def scores(self, phi: Floats, sampled: SampledLabels) -> Floats:
         """The scores z = s phi.v + b of the sampled labels. Shape (batch, len(sampled.ids))."""
         out = np.empty((len(phi), len(sampled.ids)), np.float32)
