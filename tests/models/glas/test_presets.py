@@ -1,11 +1,14 @@
 """The choices in which the paper differs from our defaults, and the presets that combine them."""
 
+import json
+
 import numpy as np
 import pytest
 
 from labelspace.errors import ParameterError
 from labelspace.models.glas import Glas
 from labelspace.models.glas import model as glas_model
+from labelspace.store.model_folder import sealed
 from tests.checks import precision_at_1, same_topk
 from tests.models.glas.cases import after_one_epoch, quick, small_data, trained_arrays
 
@@ -115,3 +118,17 @@ def test_a_training_that_diverges_is_one_clear_line(small):
         pytest.raises(ParameterError, match="weights overflowed in epoch .*; set a smaller"),
     ):
         Glas.from_preset("algorithm_1", **TINY, learning_rate=1e4, feature_learning_rate=1e4).fit(small.X, small.Y)
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_a_model_that_was_saved_before_these_choices_loads(small, tmp_path, n_layers):
+    model = quick(n_layers=n_layers, epochs=1).fit(small.X, small.Y)
+    model.save(tmp_path)
+    manifest = json.loads((tmp_path / "model.json").read_text())
+    saved = manifest["model"]
+    del saved["state"]["curve_"]
+    saved["params"] = {"embedding_dim": 16, "n_layers": n_layers, "epochs": 1, "scale": 20.0, "learn_scale": True}
+    (tmp_path / "model.json").write_text(json.dumps(sealed(manifest)))
+    loaded = Glas.load(tmp_path)
+    assert same_topk(loaded.predict_topk(small.X, 5), model.predict_topk(small.X, 5))
+    assert loaded.report() == {}
