@@ -37,12 +37,16 @@ class Param:
         return replace(self, default=default)
 
 
+NO_DEFAULT = object()
+
+
 @dataclass(frozen=True)
 class Learned:
     """A declared attribute that ``fit`` sets; reading it before is an ``AttributeError``."""
 
     constraint: StateConstraint | None = None  # None for what is not saved
     name: str = ""
+    default: Any = NO_DEFAULT  # of a model that was saved before there was the attribute
 
     def __post_init__(self) -> None:
         if not isinstance(self.constraint, StateConstraint | None):
@@ -66,12 +70,13 @@ def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: A
     return Param(default, optional(constraint) if default is None else constraint, meaning)
 
 
-def learned(constraint: StateConstraint | None) -> Any:  # noqa: ANN401 - of any type
+def learned(constraint: StateConstraint | None, default: Any = NO_DEFAULT) -> Any:  # noqa: ANN401 - of any type
     """Declare a learned attribute, and what it must satisfy when it is loaded: see ``state_constraints``.
 
     As in ``bias_: Floats = learned(array("float32", "n_labels"))``. None for what is not saved: whoever loads sets it.
+    An attribute that is new may have a ``default``, a plain value, for models that were saved without it.
     """
-    return Learned(constraint)
+    return Learned(constraint, default=default)
 
 
 class Stateful:

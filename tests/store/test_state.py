@@ -94,6 +94,26 @@ def test_a_missing_field_or_unknown_parameter_is_refused(fitted):
         unpack({**packed, "state": {}}, LoadedBundle({}, None), Whole)
 
 
+def test_what_is_new_in_a_state_may_be_missing_in_an_old_one():
+    class Old(Stateful):
+        name = "part"
+        size_: int = learned(plain(integer(0)))
+
+    class New(Old):
+        notes_: list | None = learned(plain(anything()), default=None)
+
+    class Changed(Old):
+        notes_: list = learned(plain(anything()))
+
+    old = Old()
+    old.size_ = 3
+    packed = pack(old, ModelBundle())
+    loaded = unpack(packed, LoadedBundle({}, None), New)
+    assert (loaded.size_, loaded.notes_, loaded.is_fitted) == (3, None, True)
+    with pytest.raises(ModelError, match="must have the state size_, notes_, but has another"):
+        unpack(packed, LoadedBundle({}, None), Changed)
+
+
 def test_nothing_is_saved_before_it_is_fitted(fitted):
     with pytest.raises(NotFittedError, match="whole must be fitted first"):
         pack(Whole(), ModelBundle())

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import ModelError, ParameterError
-from labelspace.estimator import Estimator, Stateful
+from labelspace.estimator import NO_DEFAULT, Estimator, Stateful
 from labelspace.state_constraints import (
     NAMED,
     ArrayConstraint,
@@ -208,8 +208,10 @@ class _Reader:
     def _read_stateful(self, packed: dict[str, Any], cls: type[Stateful], path: str, sizes: Sizes) -> Stateful:
         loaded = _with_params(packed, cls)
         constraints = {key: declared.constraint for key, declared in cls.state.items() if declared.constraint}
+        defaults = {key: {"value": new.default} for key, new in cls.state.items() if new.default is not NO_DEFAULT}
         state = packed.get("state")
-        if not isinstance(state, dict) or state.keys() != constraints.keys():
+        state = defaults | state if isinstance(state, dict) else None  # a model saved before may lack what is new
+        if state is None or state.keys() != constraints.keys():
             raise StateError(f"must have the state {', '.join(constraints)}, but has another")
         outer, self.to_check = self.to_check, []
         plain = [key for key, constraint in constraints.items() if isinstance(constraint, PlainConstraint)]

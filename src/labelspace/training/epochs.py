@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,6 +66,14 @@ def batches(
         progress("epochs", phase * epochs + epoch + 1, phases * epochs)
 
 
+@dataclass
+class Curve:
+    """Metrics after each epoch: the rows that ``measure`` returns, of a training that was interrupted too."""
+
+    measure: Callable[[], list[float]]
+    rows: list[list[float]] = field(default_factory=list)
+
+
 def run_epochs(
     net: Trainable,
     epochs: int,
@@ -74,23 +83,28 @@ def run_epochs(
     fingerprint: Mapping[str, Any],
     folder: Path | None,
     name: str = "checkpoint",
+    curve: Curve | None = None,
 ) -> list[float]:
     """Train ``net`` by ``run_epoch(0)``, ``run_epoch(1)``, ...; returns the validation score after each epoch.
 
     What an epoch draws must depend on its number alone. A training with the same ``fingerprint`` (parameters and data)
     that was interrupted resumes from the checkpoint in ``folder``. With ``validate`` the net ends as it was after its
-    best epoch, and training stops ``patience`` epochs after that at the latest.
+    best epoch, and training stops ``patience`` epochs after that at the latest. ``curve`` gets a row after each epoch.
     """
+    initial: dict[str, Any] = {"epoch": 0, "step": 0, "scores": []} | ({} if curve is None else {"curve": []})
+    like = STATE | ({} if curve is None else {"curve": [[0.0]]})
     with tempfile.TemporaryDirectory() as scratch:
         place = (folder or scratch, fingerprint)
         last = Checkpoint(*place, name)
         best = Checkpoint(*place, "best" if name == "checkpoint" else f"{name}-best", durable=folder is not None)
         with nullcontext() if folder is None else last.in_use():
-            state = last.read(net.arrays(), STATE) or {"epoch": 0, "step": 0, "scores": []}
+            state = last.read(net.arrays(), like) or initial
             net.n_steps = state["step"]
             while state["epoch"] < epochs and not should_stop(state["scores"], patience):
                 run_epoch(state["epoch"])
                 state = {**state, "epoch": state["epoch"] + 1, "step": net.n_steps}
+                if curve is not None:
+                    state["curve"] = [*state["curve"], curve.measure()]
                 if validate is not None:
                     state["scores"] = [*state["scores"], validate()]
                     if int(np.argmax(state["scores"])) == state["epoch"] - 1:
@@ -98,7 +112,9 @@ def run_epochs(
                 if folder is not None:
                     last.write(net.arrays(), state)
             scores: list[float] = state["scores"]
-            kept = None if validate is None else best.read(net.arrays(), STATE)
+            if curve is not None:
+                curve.rows = state["curve"]
+            kept = None if validate is None else best.read(net.arrays(), like)
             if validate is not None and (kept is None or kept["epoch"] != int(np.argmax(scores)) + 1):
                 raise ModelError(
                     f"{best.path} must be of the best epoch of this training, but is not; "

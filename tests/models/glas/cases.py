@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
 from labelspace.models.glas import Glas
+from labelspace.models.glas.regularizers import USE_SIMILARITIES
 from labelspace.models.glas.training_data import TrainingData
 
 ENCODERS = [
@@ -36,7 +37,7 @@ def quick(**params):
 
 def training_data(model, X, Y):
     """What a model trains on, as its ``fit`` builds it."""
-    measure = model.similarity if model.regularizer == "glas" else None
+    measure = model.similarity if model.regularizer in USE_SIMILARITIES else None
     return TrainingData.build(X, Y, measure, model.batch_size, model.epochs, model.input_dropout, model.all_labels)
 
 

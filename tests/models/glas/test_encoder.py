@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
+from labelspace.state_constraints import StateError
 from labelspace.training.optimizers import AdamParameter
 from tests.models.glas.cases import ENCODERS, before_store, quick, small_data, training_data
 
@@ -28,3 +29,13 @@ def test_a_document_without_features_updates_no_weights(monkeypatch, params):
     rows = np.arange(4, dtype=np.int32)
     model._step(net, training_data(model, X, Y), rows, None, 1.0, np.random.default_rng(0))
     assert max(steps) == 0, "a zero vector has no direction to turn"
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(24, 16), (16, 8), (0, 16), (16, 0)])
+def test_stored_dense_layers_of_another_width_are_refused(rows, columns):
+    small = small_data()
+    stored = quick(epochs=1, n_layers=2).fit(small.X, small.Y).encoder_
+    stored.check_state()
+    broken = stored._replace(dense_weights=np.zeros((rows, columns), np.float32), dense_bias=np.zeros(rows, np.float32))
+    with pytest.raises(StateError, match="must have dense layers of the width of the embeddings"):
+        broken.check_state()

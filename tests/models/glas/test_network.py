@@ -42,14 +42,16 @@ def test_a_step_touches_only_the_features_and_labels_of_the_batch(small, monkeyp
     assert np.array_equal(*bias_columns), "the bias column is not learned"
 
 
-def test_blocks_and_threads_change_nothing_but_time(small, monkeypatch):
+@pytest.mark.parametrize("params", [{}, {"optimizer": "sgd", "loss": "margin", "pairs": "all", "n_layers": 3}])
+def test_blocks_and_threads_change_nothing_but_time(small, monkeypatch, params):
     arrays = []
     monkeypatch.setattr(network, "LABEL_BLOCK", 7)
     monkeypatch.setattr(losses, "ROW_BLOCK", 4)
     monkeypatch.setattr(encoder, "ROW_BLOCK", 4)
     for threads in ("1", "3"):
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
-        model = quick(all_labels=False, n_negatives=8, n_layers=2, weight_norm=True, epochs=2)
+        settings = {"all_labels": False, "n_negatives": 8, "n_layers": 2, "weight_norm": True, "epochs": 2}
+        model = quick(**settings | params)
         arrays.append(trained_arrays(model, small.X, small.Y))
     assert all(np.array_equal(arrays[0][key], arrays[1][key]) for key in arrays[0])
 

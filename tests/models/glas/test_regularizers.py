@@ -1,7 +1,13 @@
 import numpy as np
 import pytest
 
-from labelspace.models.glas.regularizers import glas_gradient, gravity_gradient, spread_out_gradient
+from labelspace.models.glas.regularizers import (
+    glas_gradient,
+    gravity_gradient,
+    laplacian_gradient,
+    regularizer_gradient,
+    spread_out_gradient,
+)
 from tests.models.glas.cases import quick, similarities_by_definition, trained_arrays, uninformative_data
 
 OFF_DIAGONAL = ~np.eye(12, dtype=bool)
@@ -31,6 +37,47 @@ def test_gradients_are_those_of_equations_3_and_2_and_of_gravity():
     assert np.allclose(gravity.of_labels, numeric_gradient(lambda V: weight * ((phi @ V.T) ** 2).mean(), V), rtol=1e-4)
     expected = numeric_gradient(lambda phi: weight * ((phi @ V.T) ** 2).mean(), phi)
     assert np.allclose(gravity.of_documents, expected, rtol=1e-4)
+
+
+def test_the_gradient_is_that_of_equation_4():
+    rng = np.random.default_rng(0)
+    V, U = rng.standard_normal((4, 3)), rng.random((4, 4))
+    U = U + U.T
+
+    def laplacian(V):
+        return 7.0 / 16 * sum(U[i, j] * ((V[i] - V[j]) ** 2).sum() for i in range(4) for j in range(4))
+
+    ours = laplacian_gradient(np.arange(4, dtype=np.int32), V, U.copy(), 7.0).of_labels
+    assert np.allclose(ours, numeric_gradient(laplacian, V), rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["glas", "spread_out", "laplacian", "gravity"])
+def test_a_label_that_is_drawn_twice_counts_twice(name):
+    """The gradient of the B x B matrix of the drawn labels, with repetitions."""
+    rng = np.random.default_rng(1)
+    V, phi, U = (rng.standard_normal(shape) for shape in ((3, 4), (5, 4), (3, 3)))
+    U, counts, weight = U + U.T, np.array([2, 1, 3]), 7.0
+    drawn = np.repeat(np.arange(3), counts)
+
+    def value(V, phi):
+        rows, similarities, same = V[drawn], U[np.ix_(drawn, drawn)], drawn[:, None] == drawn
+        return weight * {
+            "glas": ((rows @ rows.T - similarities) ** 2).mean(),
+            "spread_out": ((rows @ rows.T) ** 2 * ~same).mean(),
+            "laplacian": (((rows[:, None] - rows) ** 2).sum(axis=2) * similarities).mean(),
+            "gravity": ((phi @ rows.T) ** 2).mean(),
+        }[name]  # fmt: skip
+
+    ours = regularizer_gradient(name, weight, np.arange(3, dtype=np.int32), V, phi.copy(), lambda _: U.copy(), counts)
+    assert np.allclose(ours.of_labels, numeric_gradient(lambda V: value(V, phi), V), rtol=1e-4)
+    if name == "gravity":
+        assert np.allclose(ours.of_documents, numeric_gradient(lambda phi: value(V, phi), phi), rtol=1e-4)
+
+
+def test_the_laplacian_alone_makes_labels_alike_that_share_documents():
+    X, Y = uninformative_data()
+    V = trained_arrays(quick(regularizer="laplacian", epochs=12), X, Y)["label_embeddings"][:, :-1]
+    assert (V @ V.T)[np.arange(0, 12, 2), np.arange(1, 12, 2)].mean() > 0.95, "pairs share every document"
 
 
 @pytest.mark.parametrize("all_labels", [True, False])

@@ -8,6 +8,7 @@ from labelspace.models.glas import Glas, losses, network
 from labelspace.models.glas import model as glas_model
 from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.network import Net
+from labelspace.models.glas.optimizers import FixedNumbers, SgdLayer, SgdNumbers, SgdParameter
 from labelspace.models.glas.training_data import TrainingData
 from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
@@ -19,7 +20,25 @@ N, FEATURES, LABELS, DIM = 7, 9, 17, 6
 PARAMS = {"embedding_dim": DIM, "input_dropout": 0.1, "dropout": 0.3, "reg_weight": 3.0, "n_hardest": 3}
 PARAMS |= {"n_negatives": 4, "learning_rate": 0.05, "feature_learning_rate": 0.2}
 LOSSES = [{"loss": loss, "all_labels": all_} for loss in ("bce", "softmax", "margin") for all_ in (True, False)]
-REGULARIZERS = [{"regularizer": name} for name in ("spread_out", "gravity", "none")]
+REGULARIZERS = [{"regularizer": name} for name in ("spread_out", "laplacian", "gravity", "none")]
+REPEATED = [{"regularizer": name, "repeat_labels": True} for name in ("glas", "spread_out", "laplacian", "gravity")]
+PAIRS = [
+    {"loss": "margin", "pairs": "all", "positives": positives, "all_labels": all_labels, "margin": 0.5}
+    for positives in (None, "all")
+    for all_labels in (True, False)
+]
+CHOICES = [
+    {"loss": "softmax", "positives": "one"},
+    {"loss": "margin", "learn_scale": True},
+    {"normalize_document_embeddings": False, "n_layers": 2},
+    {"normalize_label_embeddings": False},
+    {"bias": False, "hidden_bias": False, "n_layers": 2},
+    {"optimizer": "sgd", "n_layers": 2, "weight_norm": True},
+    {"optimizer": "sgd", "normalize_label_embeddings": False, "bias": False},
+    {"n_layers": 3},
+    {"n_layers": 4, "weight_norm": True, "optimizer": "sgd", "hidden_bias": False},
+    {key: value for key, value in Glas.presets["paper"].items() if key not in ("embedding_dim", "reg_weight")},
+]
 MEASURES = [{"similarity": measure} for measure in ("geometric", "jaccard", "pmi")]
 COMBINED = [{"n_layers": 2, "weight_norm": True, "regularizer": "gravity", "loss": "softmax", "all_labels": False}]
 
@@ -44,24 +63,29 @@ def tiny_net(model, seed=5):
     def normal(*shape):
         return rng.standard_normal(shape).astype(np.float32)
 
-    dense = None
-    if model.n_layers == 2:
-        dense = DenseLayer(normal(DIM, DIM), model.weight_norm)
-        dense.bias.value[:], dense.norm.value[:] = normal(DIM), 0.8
-    encoder = Encoder(SparseLayer(normal(FEATURES, DIM), model.weight_norm), dense, model.activation == "relu")
+    dense = [DenseLayer(normal(DIM, DIM), model.weight_norm) for _ in range(model.n_layers - 1)]
+    for layer in dense:
+        layer.bias.value[:], layer.norm.value[:] = normal(DIM), 0.8
+    sgd = model.optimizer == "sgd"
+    features = (SgdLayer if sgd else SparseLayer)(normal(FEATURES, DIM), model.weight_norm)
+    relu, normalized = model.activation == "relu", model.normalize_document_embeddings
+    encoder = Encoder(features, dense, relu, normalized, model.hidden_bias)
     encoder.bias.value[:], encoder.gain.value[:] = 0.5 * normal(DIM), 1.3
     embeddings = np.full((LABELS, DIM + 1), np.nan, np.float32)  # the bias column is not read in training
     embeddings[:, :-1] = normal(LABELS, DIM)
-    embeddings[:, :-1] /= np.linalg.norm(embeddings[:, :-1], axis=1, keepdims=True)
-    return Net(encoder, embeddings, AdagradParameter(normal(LABELS)), AdamParameter(np.array([1.1], np.float32)))
+    if model.normalize_label_embeddings:
+        embeddings[:, :-1] /= np.linalg.norm(embeddings[:, :-1], axis=1, keepdims=True)
+    bias = (FixedNumbers if not model.bias else SgdNumbers if sgd else AdagradParameter)(normal(LABELS))
+    log_scale = (SgdParameter if sgd else AdamParameter)(np.array([1.1], np.float32))
+    return Net(encoder, embeddings, bias, log_scale, model.normalize_label_embeddings)
 
 
 def parameters(net):
     """Every parameter object of a net by its name in the reference, but E and V."""
     encoder = net.encoder
     named = {"c": encoder.bias, "g": encoder.gain, "b": net.bias, "log_s": net.log_scale}
-    if encoder.dense is not None:
-        named |= {"R": encoder.dense.rows, "c2": encoder.dense.bias, "g2": encoder.dense.norm}
+    for at, dense in enumerate(encoder.dense):
+        named |= {f"R{at}": dense.rows, f"c{at}": dense.bias, f"g{at}": dense.norm}
     return named
 
 
@@ -85,7 +109,7 @@ def one_step(model, monkeypatch):
         step = cls.step
 
         def spy(self, gradient, learning_rate, *rest):
-            which = rest[0] if cls is AdagradParameter else slice(None)
+            which = rest[0] if issubclass(cls, AdagradParameter) else slice(None)
             gradients.setdefault(names[id(self)], np.zeros(self.value.shape))[which] = gradient
             step(self, gradient, learning_rate, *rest)
 
@@ -94,6 +118,9 @@ def one_step(model, monkeypatch):
     def record_labels(gradient, ids, start, stop, *rest):
         gradients.setdefault("V", np.zeros((LABELS, DIM)))[ids[start:stop]] = gradient
 
+    def record_rows(gradient, ids, *rest):
+        record_labels(gradient, ids, 0, len(ids))
+
     def remember(key, function):
         def spy(*args):
             drawn[key] = function(*args)
@@ -101,9 +128,10 @@ def one_step(model, monkeypatch):
 
         return spy
 
-    record_steps(AdamParameter)
-    record_steps(AdagradParameter)
+    for cls in (AdamParameter, AdagradParameter, SgdParameter, SgdNumbers):
+        record_steps(cls)
     monkeypatch.setattr(network, "adagrad_unit_rows", record_labels)
+    monkeypatch.setattr(network, "update_rows", record_rows)
     monkeypatch.setattr(glas_model, "sample_positives", remember("positives", glas_model.sample_positives))
     monkeypatch.setattr(TrainingData, "sample_labels", remember("sampled", TrainingData.sample_labels))
     monkeypatch.setattr(Encoder, "forward", remember("activations", Encoder.forward))
@@ -111,8 +139,9 @@ def one_step(model, monkeypatch):
     hard = None if data.all_labels else np.random.default_rng(7).choice(data.labels, (N, 1))[rows]
     model._step(net, data, rows, hard, 1.0, np.random.default_rng(6))
     features = net.encoder.features
-    moved = features.vectors - before["E"]  # Adagrad's first step: its memory is the gradient's mean square
-    gradients["E"] = -moved * np.sqrt(features.squares)[:, None] / model.feature_learning_rate
+    gradients["E"] = (before["E"] - features.vectors) / model.feature_learning_rate
+    if model.optimizer == "adagrad":  # in its first step the memory is the gradient's mean square
+        gradients["E"] *= np.sqrt(features.squares)[:, None]
     return before, drawn | {"Y_batch": Y[rows].toarray(), "Y": Y.toarray()}, gradients
 
 
@@ -146,20 +175,27 @@ def tangential(gradient, vectors):
 @pytest.mark.parametrize("differentiate", [pytest.param(by_torch, marks=pytest.mark.slow), by_differences])
 @pytest.mark.parametrize(
     "params",
-    ENCODERS + LOSSES + REGULARIZERS + MEASURES + COMBINED,
+    ENCODERS + LOSSES + REGULARIZERS + MEASURES + COMBINED + REPEATED + PAIRS + CHOICES,
     ids=lambda params: "-".join(map(str, params.values())),
 )
 def test_gradients_are_those_of_the_paper_s_objective(monkeypatch, params, differentiate):
     model = Glas(**PARAMS | params)
     w, drawn, ours = one_step(model, monkeypatch)
     expected = differentiate(w, drawn, model)
+    dense, fixed = range(model.n_layers - 1), []
     if not model.weight_norm:
-        expected = {key: value for key, value in expected.items() if key not in ("g", "g2")}
+        fixed += ["g", *(f"g{at}" for at in dense)]
     else:
         ours["E"] = tangential(ours["E"].T, w["E"].T).T  # the rest changes the norm alone
-    if model.loss == "margin":
-        expected = {key: value for key, value in expected.items() if key != "log_s"}
-    ours["V"] = tangential(ours["V"], w["V"])
+    if not model.hidden_bias:
+        fixed += ["c", *(f"c{at}" for at in dense)]
+    if not model.bias:
+        fixed += ["b"]
+    if not (model.loss != "margin" if model.learn_scale is None else model.learn_scale):
+        fixed += ["log_s"]
+    expected = {key: value for key, value in expected.items() if key not in fixed}
+    if model.normalize_label_embeddings:
+        ours["V"] = tangential(ours["V"], w["V"])
     assert ours.keys() == expected.keys()
     for key, gradient in expected.items():
         known = np.isfinite(gradient)

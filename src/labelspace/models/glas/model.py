@@ -6,32 +6,35 @@ phi: document embeddings (batch, dim), V: label embeddings (m, dim), U: label si
 
 1. Initialize phi and the label embeddings v at random; b at the log-odds of each label's frequency.
 2. For each batch of documents, apply input dropout and compute phi: feature embeddings, summed, through a ReLU
-   (``n_layers=2``: and a dense layer), normalized to length 1.
-3. Sample one label of each document.
+   (``n_layers`` above 1: and dense layers with ReLUs between), normalized to length 1.
+3. Draw one label of each document.
 4. Train on all labels, or, where they are many, on those of the batch, ``n_negatives`` sampled for the batch, and for
    each document the ``n_hard_negatives`` nearest ones by the label index.
-5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin loss of eq. 1 between the sampled
-   label and the hardest wrong ones.
-6. The regularizer of eq. 3 on the sampled labels: the inner products of their embeddings are to equal their
-   co-occurrence similarity U. Others: ``spread_out`` (eq. 2), ``gravity`` (documents and sampled labels repel).
+5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin loss of eq. 1, between the drawn label
+   and all wrong ones or the hardest (stochastic negative mining).
+6. The regularizer of eq. 3 on the drawn labels: the inner products of their embeddings are to equal their co-occurrence
+   similarity U. Others: ``spread_out`` (eq. 2), ``laplacian`` (eq. 4), ``gravity`` (documents and labels repel).
 7. Update feature and label embeddings of the batch by row-wise Adagrad, label embeddings along the sphere; all else by
-   Adam or Adagrad. Learning rates fall linearly to 0.
+   Adam or Adagrad. Learning rates fall linearly to 0. Or all by SGD, with a rate for phi and one for labels.
 8. Put the label embeddings into an index; rank the labels of a document by z.
 
 The cost of a step does not depend on the number of features, nor above ``MAX_UNSAMPLED_LABELS`` on that of labels.
 
 Where we differ, and why: the paper has no biases; binary cross-entropy, which we add, needs them, and with embeddings
 of length 1 nothing else distinguishes a frequent label from a rare one. All labels of a document count in it and in
-softmax, which is the expectation of sampling one. Row-wise Adagrad stores one number per row and touches only the rows
-of a batch.
+softmax, which is the expectation of drawing one. Row-wise Adagrad stores one number per row and touches only the rows
+of a batch. The preset ``paper`` is Algorithm 2 as published, ``algorithm_1`` is Algorithm 1.
 """
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
@@ -45,18 +48,21 @@ from labelspace.models.glas.hard_negatives import mine_hard_negatives
 from labelspace.models.glas.label_placement import DEFAULT_SHARE, place_label, require_names, with_count, without_label
 from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.network import Net, append_bias
-from labelspace.models.glas.regularizers import regularizer_gradient
+from labelspace.models.glas.presets import ALGORITHM_1, ALGORITHM_2
+from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
-from labelspace.parameter_constraints import boolean, integer, one_of, real
+from labelspace.parameter_constraints import boolean, integer, list_of, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.epochs import run_epochs
+from labelspace.training.epochs import Curve, run_epochs
 from labelspace.training.losses import sigmoid
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Ints, Progress, TopK
+from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
-SCALE_LEARNING_RATE = 0.01  # of log s
+SCALE = 20.0  # s at first, of cross-entropies
+SCALE_LEARNING_RATE = 0.01  # of log s, by Adam
+CURVE_DOCUMENTS = 2_000  # training documents by which the curve is measured
 INDEX_QUERIES = 300  # documents that the index is chosen by
 BACKGROUND_SIZE = 2_000  # training documents whose embeddings are stored: what a new label is contrasted with
 
@@ -77,31 +83,55 @@ class Glas(Model):
     title = "GLaS: label and document embeddings on one sphere (Guo et al., 2019)"
     choose_when = "rare labels matter, labels come and go, or there are very many of them"
     resumes_training = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": ALGORITHM_2, "algorithm_1": ALGORITHM_1}
 
+    normalize: bool = parameters.normalize()
     embedding_dim: int = param(512, integer(16, at_most=1024), "Dimension of the embeddings of labels and documents.")
-    n_layers: int = param(1, one_of(1, 2), "Layers of the document encoder.")
+    n_layers: int = param(1, integer(1), "Layers of the document encoder, all of the same width.")
     activation: str = param("relu", one_of("relu", "linear"), "Activation function of hidden layers.")
     weight_norm: bool = param(False, boolean(), "Normalize the weights of every unit.")
+    hidden_bias: bool = param(True, boolean(), "Learn a bias for every unit of the document encoder.")
+    bias: bool = param(True, boolean(), "Learn a bias for every label.")
+    normalize_document_embeddings: bool = param(True, boolean(), "Normalize document embeddings to length one.")
+    normalize_label_embeddings: bool = param(True, boolean(), "Normalize label embeddings to length one.")
     loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or the margin loss.")
     margin: float = param(0.3, real(above=0), "Margin of the margin loss.")
+    positives: str | None = param(
+        None, one_of("all", "one"),
+        "True labels of a document that the loss counts, all or one drawn; none takes one for the margin loss.",
+    )  # fmt: skip
+    pairs: str = param(
+        "hardest", one_of("hardest", "all"),
+        "Wrong labels that the margin loss pairs with a true one: the mean of the hardest, or the sum of all.",
+    )  # fmt: skip
     n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.")
     regularizer: str = param(
-        "glas", one_of("glas", "spread_out", "gravity", "none"), "Regularizer of label embeddings."
+        "glas", one_of("glas", "spread_out", "laplacian", "gravity", "none"), "Regularizer of label embeddings."
     )
-    similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the GLaS regularizer aims at.")
+    similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the regularizer aims at.")
     reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
-    scale: float = param(20.0, real(above=0), "Initial scale of the scores.")
-    learn_scale: bool = param(True, boolean(), "Learn the scale.")
+    repeat_labels: bool = param(False, boolean(), "Count a label in the regularizer as often as it is drawn.")
+    scale: float | None = param(
+        None, real(above=0), f"Initial scale of the scores; none takes {SCALE:g}, for the margin loss 1."
+    )
+    learn_scale: bool | None = param(None, boolean(), "Learn the scale; none does, but not for the margin loss.")
     input_dropout: float | None = parameters.input_dropout(None)
     dropout: float = parameters.dropout(0.4)
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size()
+    optimizer: str = param("adagrad", one_of("adagrad", "sgd"), "Row-wise Adagrad, with Adam for dense layers, or SGD.")
+    decay: bool = param(True, boolean(), "Let learning rates fall linearly to 0.")
     learning_rate: float = parameters.learning_rate(0.03)
     feature_learning_rate: float = parameters.feature_learning_rate(0.2)
     all_labels: bool | None = parameters.all_labels()
     n_negatives: int = parameters.n_negatives(1024)
     n_hard_negatives: int = param(8, integer(0), "Hard negative labels mined per document, where labels are sampled.")
     patience: int | None = parameters.patience()
+    stop_by: str = param(
+        "r_precision", one_of("r_precision", "precision"),
+        "Score of validation documents to stop by: R-precision at 5, or precision at 1.",
+    )  # fmt: skip
+    curve: bool = param(False, boolean(), "Report P@1 on training and validation documents after each epoch.")
     index: str = param("auto", one_of(*index.choice.KINDS), "Kind of label index; auto chooses it by measured recall.")
     recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")
     random_state: int = parameters.random_state()
@@ -112,6 +142,18 @@ class Glas(Model):
     # Embeddings of training documents.
     background_: npt.NDArray[np.float16] = learned(array("float16", "n_background", "dim"))
     index_: Index = learned(part(index_class))  # of (s v, b / bias_scale_)
+    # P@1 after each epoch, in percent; None without ``curve``.
+    curve_: list[dict[str, float]] | None = learned(plain(optional(list_of(mapping(real())))), default=None)
+
+    def check_params(self) -> None:
+        """Check every parameter, and that those of the loss agree."""
+        super().check_params()
+        if self.loss == "bce" and self.positives == "one":
+            raise ParameterError("positives must be all with loss=bce, but is 'one'; leave it out")
+        if self.loss == "margin" and self.positives == "all" and self.pairs != "all":
+            raise ParameterError(
+                "positives must be one with pairs=hardest, but is 'all'; leave it out or set pairs=all"
+            )
 
     def check_state(self) -> None:
         """The index holds vectors of labels, with their biases."""
@@ -120,8 +162,10 @@ class Glas(Model):
         must(int(self.index_.ids.max(initial=-1)) < self.n_labels_, f"an index of its {self.n_labels_} labels")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X, Y, held_out = context.early_stopping_split(normalize_rows(X), Y, self.patience, self.random_state)
-        held_out = None if held_out is None else (normalize_rows(held_out[0]), held_out[1])
+        X, Y, held_out = context.early_stopping_split(self._rows(X), Y, self.patience, self.random_state)
+        if held_out is None and self.curve:
+            held_out = context.validation
+        held_out = None if held_out is None else (self._rows(held_out[0]), held_out[1])
         net = self._init_net(X, Y)  # step 1
         with threadpool_limits(1, user_api="blas"):
             self._train(net, X, Y, held_out, context)  # steps 2 to 7
@@ -129,20 +173,39 @@ class Glas(Model):
 
     def _init_net(self, X: Csr, Y: Csr) -> Net:
         rng = np.random.default_rng([self.random_state, 0])
-        encoder = Encoder.random(X, self.embedding_dim, self.n_layers, self.activation == "relu", self.weight_norm, rng)
-        return Net.random(encoder, Y, None if self.loss == "margin" else self.scale, rng)  # not in eq. 1
+        encoder = Encoder.random(
+            X, self.embedding_dim, self.n_layers, self.activation == "relu", self.weight_norm, rng, self.optimizer,
+            self.normalize_document_embeddings, self.hidden_bias,
+        )  # fmt: skip
+        margin = self.loss == "margin"
+        scale, bias = self.scale or (1.0 if margin else SCALE), "zero" if margin else "log_odds"
+        return Net.random(
+            encoder, Y, scale, bias if self.bias else "none", rng, self.optimizer, self.normalize_label_embeddings
+        )
+
+    def _rows(self, X: Csr) -> Csr:
+        return normalize_rows(X) if self.normalize else X
 
     def _train(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, context: FitContext) -> None:
         """All epochs, from the last checkpoint on; with early stopping the net ends as it was after its best epoch."""
-        measure = self.similarity if self.regularizer == "glas" else None
+        measure = self.similarity if self.regularizer in USE_SIMILARITIES else None
         data = TrainingData.build(X, Y, measure, self.batch_size, self.epochs, self.input_dropout, self.all_labels)
         seen = seen_labels(Y)
         identity = {"params": self.get_params(), "data": data_fingerprint(X, Y, *(held_out or ()))}
+        curve = self._curve(net, X, Y, held_out, seen) if self.curve else None
+        score = net.validation_score if self.stop_by == "r_precision" else net.precision_at_1
         run_epochs(
             net, data.epochs, lambda epoch: self._run_epoch(net, data, epoch, context.progress),
-            None if held_out is None else lambda: net.validation_score(*held_out, seen), self.patience,
-            identity, context.checkpoint,
+            None if held_out is None or self.patience is None else lambda: score(*held_out, seen), self.patience,
+            identity, context.checkpoint, curve=curve,
         )  # fmt: skip
+        self.curve_ = None if curve is None else _curve_rows(curve.rows)
+
+    def _curve(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, seen: Ints) -> Curve:
+        """P@1 on a sample of the training documents, the same in each epoch, and on documents not trained on."""
+        rows = np.sort(np.random.default_rng([self.random_state, 3]).permutation(X.shape[0])[:CURVE_DOCUMENTS])
+        measured = [(X[rows], Y[rows])] + ([] if held_out is None else [held_out])
+        return Curve(lambda: [net.precision_at_1(*documents, seen) for documents in measured])
 
     def _run_epoch(self, net: Net, data: TrainingData, epoch: int, progress: Progress) -> None:
         """One pass over the documents; its random numbers depend on the seed and the epoch's number alone."""
@@ -156,49 +219,69 @@ class Glas(Model):
         for batch in range(n_batches):
             rows = order[batch * data.batch_size : (batch + 1) * data.batch_size]
             done = epoch * n_batches + batch
-            self._step(net, data, rows, None if hard is None else hard[rows], 1.0 - done / total, rng)
+            lr_decay = 1.0 - done / total if self.decay else 1.0
+            self._step(net, data, rows, None if hard is None else hard[rows], lr_decay, rng)
             progress("batches", done + 1, total)
+        if self.optimizer == "sgd" and not net.is_finite():
+            raise ParameterError(
+                f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}; "
+                "set a smaller learning_rate and feature_learning_rate"
+            )
 
     def _step(
         self, net: Net, data: TrainingData, rows: Ints, hard: Ints | None, lr_decay: float, rng: np.random.Generator
     ) -> None:
         """The body of Algorithm 2 for one batch; ``hard`` are its hard negatives."""
         net.n_steps += 1
-        learning_rate, Y_batch = self.learning_rate * lr_decay, data.Y[rows]
+        learning_rate, feature_learning_rate = self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay
+        sgd, Y_batch = self.optimizer == "sgd", data.Y[rows]
         inputs = batch_rows(data.X, rows, data.input_dropout, rng)  # step 2
         activations = net.encoder.forward(inputs, self.dropout, rng)
         phi = activations.embeddings
         positives = sample_positives(Y_batch.indptr, rng)  # step 3
         sampled = data.sample_labels(Y_batch, self.n_negatives, hard, rng)  # step 4
         scores = net.scores(phi, sampled)
-        score_gradient = loss_gradient(scores, sampled, positives, self.loss, self.margin, self.n_hardest)  # step 5
-        labels = np.unique(Y_batch.indices[positives[positives >= 0]])  # step 6
+        counted = positives if (self.positives or ("one" if self.loss == "margin" else "all")) == "one" else None
+        n_hardest = None if self.pairs == "all" else self.n_hardest
+        score_gradient = loss_gradient(scores, sampled, counted, self.loss, self.margin, n_hardest)  # step 5
+        labels, counts = np.unique(Y_batch.indices[positives[positives >= 0]], return_counts=True)  # step 6
         V = net.label_embeddings[labels, :-1]
-        regularizer = regularizer_gradient(self.regularizer, self.reg_weight, labels, V, phi, data.similarities)
+        regularizer = regularizer_gradient(
+            self.regularizer, self.reg_weight, labels, V, phi, data.similarities, counts if self.repeat_labels else None
+        )
         gradient = net.update_labels(score_gradient, phi, sampled, regularizer, learning_rate)  # step 7
-        if self.learn_scale and self.loss != "margin":
+        if self.loss != "margin" if self.learn_scale is None else self.learn_scale:
             by_log_scale = np.array([np.vdot(gradient, phi)], np.float32)
-            net.log_scale.step(by_log_scale, SCALE_LEARNING_RATE * lr_decay, net.n_steps)
+            net.log_scale.step(by_log_scale, learning_rate if sgd else SCALE_LEARNING_RATE * lr_decay, net.n_steps)
         if regularizer.of_documents is not None:
             gradient += regularizer.of_documents
-        net.encoder.backward(activations, gradient, learning_rate, self.feature_learning_rate * lr_decay, net.n_steps)
+        dense_rate = feature_learning_rate if sgd else learning_rate
+        net.encoder.backward(activations, gradient, dense_rate, feature_learning_rate, net.n_steps)
 
     def _store(self, net: Net, X: Csr, Y: Csr, context: FitContext) -> None:
         """Store what prediction needs, and build the index of the label embeddings."""
         self.encoder_ = Int8Encoder.from_trained(net.encoder)
         self.scale_, self.bias_scale_ = net.scale, net.write_bias_column(net.scale)
         order = np.random.default_rng([self.random_state, 2]).permutation(X.shape[0])
-        self.background_ = self.encoder_.embed(X[np.sort(order[:BACKGROUND_SIZE])]).astype(np.float16)
+        self.background_ = self._embed(X[np.sort(order[:BACKGROUND_SIZE])]).astype(np.float16)
         net.label_embeddings[:, :-1] *= np.float32(self.scale_)
         seen = seen_labels(Y)
-        queries = append_bias(self.encoder_.embed(X[np.sort(order[:INDEX_QUERIES])]), self.bias_scale_)
+        queries = append_bias(self._embed(X[np.sort(order[:INDEX_QUERIES])]), self.bias_scale_)
         self.index_ = index.choose(
             net.compact(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.random_state,
             progress=context.progress,
         )  # fmt: skip
 
+    def _embed(self, X: Csr) -> Floats:
+        return self.encoder_.embed(X, self.normalize_document_embeddings)
+
+    def report(self) -> dict[str, Any]:
+        """With ``curve``, P@1 on training and validation documents after each epoch, as in Figure 1."""
+        self.check_fitted()
+        return {} if self.curve_ is None else {"curve": self.curve_}
+
     def _predict(self, X: Csr, k: int) -> TopK:
-        top = self.index_.search(append_bias(self.encoder_.embed(normalize_rows(X)), self.bias_scale_), k)
+        top = self.index_.search(append_bias(self._embed(self._rows(X)), self.bias_scale_), k)
         if self.loss == "bce":
             listed = top.labels >= 0
             top.scores[listed] = sigmoid(top.scores[listed])
@@ -220,8 +303,9 @@ class Glas(Model):
         label = labels.index[name]
         if label in self.index_.ids:
             raise DataError(f"a label that is added must be new, but {name!r} is known; remove it first")
-        embeddings = self.encoder_.embed(normalize_rows(X))
+        embeddings = self._embed(self._rows(X))
         v, b = place_label(embeddings, self.background_.astype(np.float32), self.scale_, share)
+        b = b if self.bias else 0.0
         self.index_.add([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
         self.labels_, self.n_labels_ = with_count(labels, label, X.shape[0]), len(labels)
         return label
@@ -235,3 +319,12 @@ class Glas(Model):
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
         self.index_.remove([label])
         self.labels_ = without_label(labels, label)
+
+
+def _curve_rows(rows: list[list[float]]) -> list[dict[str, float]]:
+    """A row per epoch: P@1 in percent on training documents and, where there are some, on validation documents."""
+    names = ("train P@1", "validation P@1")
+    return [
+        {"epoch": epoch} | {name: round(100 * score, 2) for name, score in zip(names, row, strict=False)}
+        for epoch, row in enumerate(rows, 1)
+    ]

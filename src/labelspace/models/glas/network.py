@@ -8,13 +8,14 @@ from labelspace import index, store
 from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder
+from labelspace.models.glas.optimizers import FixedNumbers, SgdNumbers, SgdParameter, update_rows
 from labelspace.models.glas.regularizers import RegularizerGradient
 from labelspace.training.dense_layers import row_norms
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.losses import log_odds
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
-from labelspace.types import Csr, Floats, Ints
+from labelspace.types import Csr, Floats, Ints, TopK
 
 LABEL_BLOCK = 512  # labels per task: their scores of a batch stay in the cache
 
@@ -25,22 +26,39 @@ class Net:
     ``label_embeddings`` (n_labels, dim + 1) have one more column, in which ``write_bias_column`` puts the biases.
     """
 
-    def __init__(self, encoder: Encoder, embeddings: Floats, bias: AdagradParameter, log_scale: AdamParameter) -> None:
+    def __init__(
+        self, encoder: Encoder, embeddings: Floats, bias: AdagradParameter, log_scale: AdamParameter,
+        normalized: bool = True,
+    ) -> None:  # fmt: skip
         self.encoder, self.label_embeddings, self.bias, self.log_scale = encoder, embeddings, bias, log_scale
-        self.label_squares = np.zeros(len(embeddings), np.float32)  # row-wise Adagrad: sums of squared gradients
+        self.normalized = normalized  # label embeddings keep length 1
+        self.sgd = isinstance(log_scale, SgdParameter)
+        n_squares = 0 if self.sgd else len(embeddings)
+        self.label_squares = np.zeros(n_squares, np.float32)  # row-wise Adagrad: sums of squared gradients
         self.n_steps = 0  # steps started
 
     @classmethod
-    def random(cls, encoder: Encoder, Y: Csr, scale: float | None, rng: np.random.Generator) -> Self:
-        """Random label embeddings of length 1; biases at their log-odds, or, without a scale (eq. 1), at 0."""
+    def random(
+        cls, encoder: Encoder, Y: Csr, scale: float, bias: str, rng: np.random.Generator, optimizer: str = "adagrad",
+        normalized: bool = True,
+    ) -> Self:  # fmt: skip
+        """Random label embeddings of length 1; biases at their ``log_odds``, at ``zero``, or there are ``none``."""
         dim, n_labels = len(encoder.bias.value), Y.shape[1]
         embeddings = np.zeros((n_labels, dim + 1), np.float32)
         for start in range(0, n_labels, LABEL_BLOCK):
             block = rng.standard_normal((min(LABEL_BLOCK, n_labels - start), dim), np.float32)
             embeddings[start : start + LABEL_BLOCK, :-1] = block / row_norms(block)[:, None]
-        bias = np.zeros(n_labels, np.float32) if scale is None else log_odds(Y)
-        log_scale = np.full(1, 0.0 if scale is None else np.log(scale), np.float32)
-        return cls(encoder, embeddings, AdagradParameter(bias), AdamParameter(log_scale))
+        biases = log_odds(Y) if bias == "log_odds" else np.zeros(n_labels, np.float32)
+        log_scale = np.full(1, np.log(scale), np.float32)
+        sgd = optimizer == "sgd"
+        numbers = FixedNumbers if bias == "none" else SgdNumbers if sgd else AdagradParameter
+        by = SgdParameter if sgd else AdamParameter
+        return cls(encoder, embeddings, numbers(biases), by(log_scale), normalized)
+
+    @property
+    def biased(self) -> bool:
+        """Whether labels have biases."""
+        return not isinstance(self.bias, FixedNumbers)
 
     @property
     def scale(self) -> float:
@@ -49,16 +67,22 @@ class Net:
 
     def arrays(self) -> store.Arrays:
         """Every array that a step changes, by name, for checkpoints."""
-        features, dense = self.encoder.features, self.encoder.dense
+        features = self.encoder.features
         arrays: store.Arrays = {"label_embeddings": self.label_embeddings, "label_squares": self.label_squares}
         arrays |= {"feature_embeddings": features.vectors, "feature_squares": features.squares}
         arrays |= {"unit_squares": features.squared_norms, "bias": self.bias.value, "bias_square": self.bias.square}
         by_adam = {"log_scale": self.log_scale, "hidden_bias": self.encoder.bias, "gain": self.encoder.gain}
-        if dense is not None:
-            by_adam |= {"dense": dense.rows, "dense_bias": dense.bias, "dense_gain": dense.norm}
+        for at, dense in enumerate(self.encoder.dense):
+            name = f"dense{at or ''}"
+            by_adam |= {name: dense.rows, f"{name}_bias": dense.bias, f"{name}_gain": dense.norm}
         for name, weights in by_adam.items():
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
         return arrays
+
+    def is_finite(self) -> bool:
+        """Whether training has not diverged."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bool(np.isfinite([weights.sum() for weights in self.arrays().values()]).all())
 
     def scores(self, phi: Floats, sampled: SampledLabels) -> Floats:
         """The scores z = s phi.v + b of the sampled labels. Shape (batch, len(sampled.ids))."""
@@ -89,7 +113,11 @@ class Net:
             gradient *= scale
             first, last = np.searchsorted(columns, [start, stop])
             gradient[columns[first:last] - start] += regularizer.of_labels[first:last]
-            adagrad_unit_rows(gradient, ids, start, stop, learning_rate, self.label_embeddings, self.label_squares)
+            if self.normalized and not self.sgd:
+                adagrad_unit_rows(gradient, ids, start, stop, learning_rate, self.label_embeddings, self.label_squares)
+            else:
+                squares = None if self.sgd else self.label_squares
+                update_rows(gradient, ids[start:stop], learning_rate, self.label_embeddings, squares, self.normalized)
             self.bias.step(block.sum(axis=0), learning_rate, ids[start:stop])
 
         run_blocks(update, len(ids), LABEL_BLOCK)
@@ -108,7 +136,8 @@ class Net:
         is not much larger than the other coordinates: the index treats all of them alike.
         """
         rms = norm / np.sqrt(self.label_embeddings.shape[1])
-        bias_scale = max(float(np.abs(self.bias.value).max() / (2 * rms)), 1e-3)
+        largest = float(np.abs(self.bias.value).max()) if self.biased else norm  # a label may be added with a bias
+        bias_scale = max(float(largest / (2 * rms)), 1e-3)
         np.divide(self.bias.value, np.float32(bias_scale), out=self.label_embeddings[:, -1])
         return bias_scale
 
@@ -121,9 +150,18 @@ class Net:
 
     def validation_score(self, X: Csr, Y: Csr, seen: Ints) -> float:
         """R-precision at 5 of the labels seen in training."""
+        return r_precision(self.rank(X, VALIDATION_K, seen), Y)
+
+    def precision_at_1(self, X: Csr, Y: Csr, seen: Ints) -> float:
+        """P@1 over the documents with labels; 0 where there are none."""
+        labeled = np.flatnonzero(np.diff(Y.indptr))
+        return float(Y[labeled, self.rank(X[labeled], 1, seen).labels[:, 0]].mean()) if len(labeled) else 0.0
+
+    def rank(self, X: Csr, k: int, seen: Ints) -> TopK:
+        """The best k of the labels seen in training, by an exact search."""
         bias_scale = self.write_bias_column()
         queries = append_bias(self.encoder.embed(X) * np.float32(self.scale), bias_scale)
-        return r_precision(index.Exact(self.label_embeddings[seen], seen).search(queries, VALIDATION_K), Y)
+        return index.Exact(self.label_embeddings[seen], seen).search(queries, k)
 
 
 def append_bias(embeddings: Floats, bias_scale: float) -> Floats:
