@@ -68,13 +68,19 @@ def test_a_row_that_cannot_be_run_is_skipped_with_the_reason():
     assert skipped["Old"].startswith("one_vs_rest has no parameter 'D'")
 
 
-def test_parameters_are_those_of_the_preset_the_row_the_data_set_and_the_user_in_this_order(monkeypatch):
+def test_parameters_are_those_of_the_preset_the_data_set_the_user_and_the_row_in_this_order(monkeypatch):
     monkeypatch.setattr(OneVsRest, "presets", {"paper": {"C": 2.0, "tol": 0.2, "max_iter": 7, "threshold": 0.5}})
-    row = replace(TABLE.rows[5], params={"C": 3.0, "tol": 0.3, "max_iter": 8}, by_dataset={"D": {"C": 4.0, "tol": 0.4}})
-    given = {"one_vs_rest": Recipe("one_vs_rest", {"C": 5.0})}
+    row = replace(TABLE.rows[5], params={"C": 3.0}, by_dataset={"D": {"tol": 0.4, "max_iter": 8}})
+    given = {"one_vs_rest": Recipe("one_vs_rest", {"C": 3, "max_iter": 9})}
     (planned,) = plan(replace(TABLE, rows=(row,)), "D", None, given)
     params = planned.recipe.tagger().model.get_params()
-    assert [params[key] for key in ("C", "tol", "max_iter", "threshold")] == [5.0, 0.4, 8, 0.5]
+    assert [params[key] for key in ("C", "tol", "max_iter", "threshold")] == [3.0, 0.4, 9, 0.5]
+
+
+def test_a_row_whose_own_parameter_is_set_otherwise_is_skipped():
+    planned = plan(TABLE, given={"one_vs_rest": Recipe("one_vs_rest", {"C": 5.0})})
+    assert planned[0].recipe.params == {"C": 5.0}
+    assert planned[1].skipped == "C is 0.01 in this row, but 5.0 is given"
 
 
 @pytest.mark.parametrize(
@@ -152,7 +158,7 @@ def test_other_data_parameters_seeds_and_columns_run_anew(folder, tmp_path, fits
     first = len(fits)
     reproduction(folder, out, "Linear", 2).run()
     assert fits[first:] == [("one_vs_rest", 1)] * 2
-    reproduction(folder, out, "small", 1, given={"one_vs_rest": Recipe("one_vs_rest", {"C": 0.02})}).run()
+    reproduction(folder, out, "small", 1, given={"one_vs_rest": Recipe("one_vs_rest", {"tol": 0.02})}).run()
     assert len(fits) == first + 3
     reproduction(folder, out, "small", 1, replace(TABLE, columns=(Column("P@3"),))).run()
     assert len(fits) == first + 4

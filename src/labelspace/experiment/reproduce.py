@@ -66,7 +66,7 @@ def plan(
     """What to run for each row of a table; an error where no row is left.
 
     ``pattern`` selects rows by their labels: a part of it, or with wildcards. ``given`` are recipes by method whose
-    settings take precedence over those of the rows.
+    settings take precedence over presets; a row with another value of its own is skipped.
     """
     if dataset is not None and dataset not in table.datasets:
         listed = ", ".join(table.datasets)
@@ -91,7 +91,10 @@ def _plan_row(row: Row, dataset: str | None, pattern: str | None, given: Mapping
     if row.method not in METHODS:
         return PlannedRow(row, None, f"there is no method {row.method!r} in this version", selected)
     base = given.get(row.method, Recipe(row.method))
-    params = {**row.params, **row.by_dataset.get(dataset or "", {}), **base.params}
+    for key, own in row.params.items():  # with another value it would be another row
+        if base.params.get(key, own) != own:
+            return PlannedRow(row, None, f"{key} is {own} in this row, but {base.params[key]} is given", selected)
+    params = {**row.by_dataset.get(dataset or "", {}), **base.params, **row.params}
     recipe = replace(base, params=params, preset=row.preset)
     try:
         if row.preset is not None and row.preset not in method(row.method).presets:
