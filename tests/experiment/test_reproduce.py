@@ -4,7 +4,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from labelspace.data.source import Source, open_source
+from labelspace.data.source import Source, open_source, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
 from labelspace.experiment.published import GAP, Column, PublishedTable, Row, Slip, published_table, published_tables
@@ -12,6 +12,7 @@ from labelspace.experiment.reproduce import NOT_HERE, Reproduction, plan
 from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.models.registry import METHODS, method
 from labelspace.tagger import Tagger
+from labelspace.types import Dataset
 
 TABLE = PublishedTable(
     "test-table",
@@ -33,6 +34,15 @@ TABLE = PublishedTable(
     (Slip("Common", "D", "P@1", "A misprint.", corrected="0.2"),),
     sizes={"D": {"n_train": 5}},
 )
+
+
+@pytest.fixture
+def folder(data, tmp_path):
+    """A small data folder of texts with a test file."""
+    for name, part, n in zip(("train", "test"), data, (250, 60), strict=True):
+        texts = part.rows(range(n))
+        write_dataset(Dataset(texts.Y, texts.labels, texts=texts.texts), tmp_path / f"{name}.jsonl")
+    return tmp_path
 
 
 @pytest.fixture
@@ -113,7 +123,7 @@ def test_figures_are_those_of_train_and_evaluate(folder, tmp_path):
     assert cell["P@1"]["difference"] == pytest.approx(cell["P@1"]["ours"] - 40, abs=1e-3)
     assert 0 < cell["size"]["ours"] < 1
     assert figures(results, "Linear")["size"]["value"] == 15_000
-    assert (results["n_train"], results["n_test"], results["n_labels"]) == (700, 200, 40)
+    assert (results["n_train"], results["n_test"], results["n_labels"]) == (250, 60, len(tagger.labels_))
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == results
 
 
@@ -164,7 +174,7 @@ def test_other_data_parameters_seeds_and_columns_run_anew(folder, tmp_path, fits
     assert len(fits) == first + 4
     with (folder / "test.jsonl").open("a") as file:
         file.write('{"text": "w1", "labels": ["label 1"]}\n')
-    assert reproduction(folder, out, "Common").run()["n_test"] == 201
+    assert reproduction(folder, out, "Common").run()["n_test"] == 61
     reproduction(folder, out, "small", 1).run()
     assert len(fits) == first + 6
 
@@ -184,11 +194,22 @@ def test_a_row_that_fails_is_reported_and_tried_again(folder, tmp_path, monkeypa
 
 def test_a_data_set_without_a_test_file_is_split(folder, tmp_path):
     results = reproduction(folder / "train.jsonl", tmp_path / "out").run()
-    assert (results["n_train"], results["n_test"]) == (560, 140)
+    assert (results["n_train"], results["n_test"]) == (200, 50)
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "no JSON", '{"table": "other", "runs": {}}', '{"table": "test-table", "runs": {"a": 1}}']
+    "text",
+    [
+        "{}",
+        "no JSON",
+        "[" * 100_000,
+        '{"table": "other", "runs": {}}',
+        '{"table": "test-table", "runs": {"a": 1}}',
+        '{"table": "test-table", "runs": {"a": {"figures": {}}}}',
+        '{"table": "test-table", "runs": {"a": {"figures": {"P@1": ""}, "train_cpu_seconds": 1, "n_train": 1, '
+        '"n_test": 1, "n_labels": 1}}}',
+    ],
+    ids=range(7),
 )
 def test_foreign_results_are_not_replaced(folder, tmp_path, text):
     (tmp_path / "out").mkdir()

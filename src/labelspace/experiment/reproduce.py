@@ -207,8 +207,8 @@ class Reproduction:
         try:
             results = json.loads(path.read_text(encoding="utf-8"))
             runs, name = results["runs"], results["table"]
-            is_ours = isinstance(runs, dict) and all(isinstance(run.get("figures"), dict) for run in runs.values())
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            is_ours = isinstance(runs, dict) and all(map(is_run, runs.values()))
+        except (ValueError, LookupError, TypeError, RecursionError):
             is_ours, runs, name = False, {}, None
         if not is_ours or name != self.table.name:
             remedy = "choose another --out"
@@ -338,6 +338,15 @@ def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float 
     for part in column.metric.split("/"):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value if isinstance(value, int | float) else None
+
+
+def is_run(run: object) -> bool:
+    """Whether a value of ``results.json`` is a run."""
+    if not isinstance(run, dict) or not isinstance(run.get("figures"), dict):
+        return False
+    counted = [run.get(key) for key in ("train_cpu_seconds", "n_train", "n_test", "n_labels")]
+    measured = [value for value in run["figures"].values() if value is not None]
+    return all(isinstance(value, int | float) for value in counted + measured)
 
 
 def seconds(taken: Seconds) -> dict[str, float]:

@@ -131,7 +131,7 @@ def _shown(results: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
 def _headings(results: Mapping[str, Any]) -> list[str]:
     headings = ["row of the paper"]
     for key, is_printed in _shown(results):
-        headings += [key, "published", "difference"] if is_printed else [key]
+        headings += [key, "paper", "diff"] if is_printed else [key]
     return headings
 
 
