@@ -9,7 +9,8 @@ from labelspace.tagger import Tagger
 
 BY_LEVEL = (
     "micro_f1 macro_f1 n_labels n_occurrences accuracy accuracy_with_na best_micro_f1 best_macro_f1 tail_micro_f1 "
-    "tail_macro_f1 tail_recall n_tail n_na"
+    "tail_macro_f1 tail_recall n_tail n_na micro_f1_with_na macro_f1_with_na na_f1 tail_micro_f1_with_na "
+    "tail_macro_f1_with_na"
 ).split()
 
 

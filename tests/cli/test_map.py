@@ -55,6 +55,48 @@ def test_json_and_another_file(run, tagger):
     assert embedded("pages/mine.html")["counts"] == [1, 3, 2]
 
 
+# ---- the table of norms
+
+
+def test_the_table_has_label_norm_and_frequency_by_norm(run, tagger):
+    code, out, err = run("map", tagger, "--table")
+    assert (code, err) == (0, "")
+    assert out == "label\tnorm\tfrequency\nbaking\t0.300000\t3\nfish\t0.500000\t2\n</script>\t0.700000\t1\n"
+    assert not Path("map.html").exists()
+
+
+def test_the_table_as_json_and_in_a_file(run, tagger):
+    code, out, _ = run("map", tagger, "--table", "--json")
+    table = json.loads(out)
+    assert code == 0
+    assert table.pop("labels")[1] == {"label": "fish", "norm": 0.5, "frequency": 2}
+    assert table == {"n_labels": 3, "n_left_out": 0, "spearman": -1.0, "n_documents": 4}
+    code, out, _ = run("map", tagger, "--table", "--out", "tables/norms.tsv")
+    assert (code, out) == (0, "tables/norms.tsv: 3 labels, Spearman's correlation of norm and frequency: -1.000\n")
+    assert Path("tables/norms.tsv").read_text(encoding="utf-8") == run("map", tagger, "--table")[1]
+    code, out, _ = run("map", tagger, "--table", "--out", "norms.tsv", "--json")
+    assert json.loads(out) == {"table": "norms.tsv", "n_labels": 3, "n_left_out": 0, "spearman": -1.0}
+
+
+def test_control_characters_in_names_are_escaped_in_the_table(run):
+    names = [["two\tcells\nred \x1b[31m"], ["plain"]]
+    Tagger("hyperbolic").fit(["bread", "bread"], names).save("model")
+    _, out, _ = run("map", "model", "--table")
+    assert sorted(out.splitlines()[1:]) == ["plain\t0.500000\t1", r"two\tcells\nred \x1b[31m" + "\t0.500000\t1"]
+    _, out, _ = run("map", "model", "--table", "--json")
+    assert "\x1b" not in out
+    assert {row["label"] for row in json.loads(out)["labels"]} == {names[0][0], "plain"}
+
+
+def test_labels_without_a_point_are_not_in_the_table(run):
+    create("hyperbolic").fit(np.eye(3), np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1]])).save("bare")
+    _, out, _ = run("map", "bare", "--table")
+    assert [line.split("\t")[0] for line in out.splitlines()] == ["label", "0", "2"]
+
+
+# ---- what is drawn, and where
+
+
 def test_a_bare_model_without_names_is_drawn_by_number(run):
     create("hyperbolic").fit(np.eye(3), np.array([[1, 0, 0], [1, 0, 1], [0, 0, 1]])).save("bare")
     code, out, _ = run("map", "bare")

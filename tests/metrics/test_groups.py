@@ -70,7 +70,35 @@ def test_documents_without_any_label_count_where_they_are_asked_for(Y, topk):
     silent = by_group(Y, TopK.empty(5, 2), GROUPS, COUNTS, include_unlabeled=True)["color"]
     assert silent["accuracy_with_na"] == pytest.approx(3 / 5)
     without = by_group(Y, topk, GROUPS, COUNTS)["brand"]
-    assert {key for key in brand if brand[key] != without[key]} == {"accuracy_with_na", "n_na"}
+    changed = {key for key in brand if brand[key] != without[key]}
+    assert changed == {"accuracy_with_na", "micro_f1_with_na", "n_na"}  # label 0 is never right: its F1 was 0 before
+
+
+def test_f1_with_na_is_scikit_learns_with_na_as_a_class():
+    f1_score = pytest.importorskip("sklearn.metrics").f1_score
+    rng = np.random.default_rng(0)
+    true, predicted = rng.integers(-1, 6, (2, 80))  # one class of each document, -1 for NA
+    scores = rng.random(80).astype(np.float32)
+    Y = sp.csr_matrix(((true >= 0).astype(int), (np.arange(80), np.maximum(true, 0))), shape=(80, 6))
+    figures = by_group(
+        Y, TopK(predicted[:, None], np.where(predicted < 0, -np.inf, scores)[:, None]), {"all": np.arange(6)},
+        counts=[9, 90, 25, 90, 26, 90], min_probability=0.3, include_unlabeled=True,
+    )["all"]  # fmt: skip
+    said = np.where(scores >= 0.3, predicted, -1)
+    assert figures["micro_f1_with_na"] == pytest.approx(f1_score(true, said, average="micro"))
+    assert figures["macro_f1_with_na"] == pytest.approx(f1_score(true, said, average="macro"))
+    assert figures["na_f1"] == pytest.approx(f1_score(true, said, labels=[-1], average="macro"))
+    for average in ("micro", "macro"):
+        expected = f1_score(true, said, labels=[0, 2], average=average)
+        assert figures[f"tail_{average}_f1_with_na"] == pytest.approx(expected)
+
+
+def test_always_na_looks_good_with_na_as_a_class_only(Y):
+    color = by_group(Y, TopK.empty(5, 2), {"color": [4]}, COUNTS)["color"]  # three of four documents have none
+    assert color["micro_f1_with_na"] == pytest.approx(3 / 4)
+    assert color["na_f1"] == pytest.approx(6 / 7)
+    assert color["macro_f1_with_na"] == pytest.approx((6 / 7 + 0) / 2)
+    assert color["best_micro_f1"] == color["tail_micro_f1_with_na"] == 0
 
 
 def test_a_group_that_no_document_has(Y, topk):

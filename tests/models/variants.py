@@ -34,31 +34,33 @@ OTHERS = {
         {"embedding_dim": 8, "geometry": "euclidean", "n_estimators": 2, "patience": 1},
         {"embedding_dim": 8, "optimizer": "adam", "projection": "clip", "all_labels": False, "n_negatives": 10},
         {"embedding_dim": 8, "route": "labels", "n_clusters": 3},
+        {
+            "embedding_dim": 8,
+            "geometry": "cosine",
+            "loss": "neighbors",
+            "negatives": "per_document",
+            "n_negatives": 10,
+            "route": "vote",
+            "stop_by": "votes",
+        },  # fmt: skip
     ],
     "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
     "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
     "secseq": [
         {"code_size": 4, "hidden_dim": 32, "decoder_dim": 16, "n_estimators": 2, "target": "label", "patience": 1},
         {
-            "code_size": 8,
-            "hidden_dim": 32,
-            "decoder_dim": 16,
-            "word_dim": 16,
-            "encoder": "gru",
-            "target": "sequence",
-            "epochs": 2,
-            "beam_size": 4,
-        },  # fmt: skip
+            "code_size": 8, "hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "encoder": "gru", "target": "sequence",
+            "epochs": 2, "beam_size": 4,
+        },
         {
-            "code_size": 8,
-            "hidden_dim": 32,
-            "word_dim": 16,
-            "encoder": "convolution",
-            "decoding": "sampling",
-            "epochs": 2,
-            "n_samples": 20,
-        },  # fmt: skip
-    ],
+            "code_size": 8, "hidden_dim": 32, "word_dim": 16, "encoder": "convolution", "decoding": "sampling",
+            "epochs": 2, "n_samples": 20,
+        },
+        {
+            "code_size": 8, "hidden_dim": 32, "decoder_dim": 16, "beam_size": 4, "target": "sequence", "decoder": "lstm",
+            "shared_outputs": True, "constrained": False, "masked_softmax": False, "scores": "count", "epochs": 2,
+        },
+    ],  # fmt: skip
     "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
     "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_layers": 2, "epochs": 2, "patience": 1}],
     "blend": [{"members": "neighbors:bigrams,label_tree:chars,lexical", "n_folds": 1, "boosting_rounds": 20}],

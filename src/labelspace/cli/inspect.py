@@ -1,5 +1,6 @@
 """The commands map, tree, codes and methods."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,23 +13,37 @@ from labelspace.report.terminal import printable
 
 def draw_map(
     model: ModelPath,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="HTML file to write.")] = Path("map.html"),
+    table: Annotated[
+        bool, typer.Option("--table", help="Print label, norm and frequency as TSV instead, the smallest norm first.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="File to write. Default: map.html; with --table stdout."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Draw the labels of a hyperbolic model on the Poincaré disk, as an HTML page that works offline."""
     from labelspace.data.files import writing_text
     from labelspace.models.capabilities import HasLabelPoints, require
-    from labelspace.report.map import map_page, map_summary
+    from labelspace.report.map import map_page, map_summary, norm_table, norm_tsv
     from labelspace.tagger import load
 
     tagger = load(model)
     points, labels = require(tagger.model, HasLabelPoints).label_points(), tagger.labels_
-    page = map_page(points, labels, f"Labels of {model.resolve().name}")
+    summary = map_summary(points, labels)
+    rows = norm_table(points, labels) if table else []
+    if table and out is None:
+        if as_json:
+            print_json({**summary, "n_documents": labels.n_documents, "labels": rows})
+        else:
+            sys.stdout.writelines(norm_tsv(rows))
+        return
+    out = out or Path("map.html")
+    text = norm_tsv(rows) if table else [map_page(points, labels, f"Labels of {model.resolve().name}")]
     with writing_text(out) as file:
-        file.write(page)
-    summary = {"map": str(out), **map_summary(points, labels)}
+        file.writelines(text)
     if as_json:
-        print_json(summary)
+        print_json({"table" if table else "map": str(out), **summary})
         return
     correlation = "undefined" if summary["spearman"] is None else f"{summary['spearman']:+.3f}"
     print_line(f"{out}: {summary['n_labels']:,} labels, Spearman's correlation of norm and frequency: {correlation}")

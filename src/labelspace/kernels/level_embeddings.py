@@ -107,13 +107,16 @@ def adagrad_step(
 ) -> np.float32:  # fmt: skip
     """Adagrad step on gradient + target_weight * (vector - target) + decay * vector; returns the new squared sum.
 
-    The difference between vector and target is added to ``deviation``.
+    The difference between vector and target is added to ``deviation``. Each loop adds one term to the gradient: the
+    compiler may add two in any order, and not in the same one when it compiles and when it loads what it compiled.
     """
     step = np.float32(0.0)
     for m in range(len(vector)):
         difference = vector[m] - target[m]
         deviation[m] += difference
-        gradient[m] += np.float32(target_weight) * difference + np.float32(decay) * vector[m]
+        gradient[m] += np.float32(target_weight) * difference
+    for m in range(len(vector)):
+        gradient[m] += np.float32(decay) * vector[m]
         step += gradient[m] * gradient[m]
     total = np.float32(squared_sum + step / len(vector))
     step = np.float32(learning_rate) / (np.sqrt(total) + ADAGRAD_EPSILON)

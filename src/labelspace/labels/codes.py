@@ -17,7 +17,7 @@ import numpy as np
 from labelspace.errors import DataError, ParameterError
 from labelspace.labels.quantization import balanced_digits, quantize_projections
 from labelspace.labels.tree import TreeNodes
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Csr, Floats, Ints, Longs
 
 SCHEMES = ("projection", "tree", "clusters")
 QUANTIZERS = ("ordinal", "uniform")
@@ -53,8 +53,12 @@ class Codes:
         return int(self.digits.shape[1])
 
 
-def make_codes(vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int) -> Codes:
-    """Codes of labels with these embeddings (n_labels, P); labels with similar embeddings share a prefix.
+def make_codes(
+    vectors: Floats | Csr, code_size: int, code_length: int, scheme: str, quantizer: str, seed: int
+) -> Codes:
+    """Codes of labels with these embeddings (n_labels, P), which may be sparse with ``projection``.
+
+    Labels with similar embeddings share a prefix.
 
     ``projection`` is the paper's: a random direction per digit, along which all labels are quantized. ``tree`` draws a
     direction for every prefix and quantizes the labels of that prefix; where these are at most ``code_size``, each gets
@@ -75,14 +79,15 @@ def make_codes(vectors: Floats, code_size: int, code_length: int, scheme: str, q
     """
     _check(vectors, code_size, code_length, scheme, quantizer)
     rng = np.random.default_rng(seed)
-    if scheme == "clusters":
+    if scheme == "clusters" and isinstance(vectors, np.ndarray):
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors = (vectors / np.where(norms > 0, norms, 1.0)).astype(np.float32)
-    digits = np.zeros((len(vectors), code_length), np.int32)
-    order, bounds = np.arange(len(vectors), dtype=np.int32), np.array([0, len(vectors)], np.int64)
+    n_labels = vectors.shape[0]
+    digits = np.zeros((n_labels, code_length), np.int32)
+    order, bounds = np.arange(n_labels, dtype=np.int32), np.array([0, n_labels], np.int64)
     for position in range(code_length):
-        if scheme == "clusters":
-            digit_seed = (seed * 1_000_003 + position * len(vectors)) % 2**62
+        if scheme == "clusters" and isinstance(vectors, np.ndarray):
+            digit_seed = (seed * 1_000_003 + position * n_labels) % 2**62
             digit = balanced_digits(vectors, order, bounds, code_size, digit_seed)
         else:
             order, digit = quantize_projections(vectors, order, bounds, code_size, quantizer, scheme == "tree", rng)
@@ -90,19 +95,21 @@ def make_codes(vectors: Floats, code_size: int, code_length: int, scheme: str, q
         if scheme == "projection":
             continue
         bounds = np.union1d(bounds, np.flatnonzero(np.diff(digit)) + 1)
-        if len(bounds) > len(vectors):  # no two labels share a prefix
+        if len(bounds) > n_labels:  # no two labels share a prefix
             break
     return Codes(digits, code_size)
 
 
-def _check(vectors: Floats, code_size: int, code_length: int, scheme: str, quantizer: str) -> None:
+def _check(vectors: Floats | Csr, code_size: int, code_length: int, scheme: str, quantizer: str) -> None:
     for name, value, least in (("code_size", code_size, 2), ("code_length", code_length, 1)):
         if value < least:
             raise ParameterError(f"{name} must be at least {least}, but is {value}; ask for {least} or more")
     for name, given, known in (("scheme", scheme, SCHEMES), ("quantizer", quantizer, QUANTIZERS)):
         if given not in known:
             raise ParameterError(f"{name} must be one of {', '.join(known)}, but is {given!r}; set it so")
-    if vectors.ndim != 2 or not len(vectors):
+    if not isinstance(vectors, np.ndarray) and scheme != "projection":
+        raise ParameterError(f"sparse vectors need scheme projection, but it is {scheme!r}; give dense ones")
+    if vectors.ndim != 2 or not vectors.shape[0]:
         raise DataError(f"vectors must have a row per label, but are of shape {vectors.shape}; give at least one label")
 
 
@@ -170,6 +177,23 @@ class CodeTree:
         size = self.digit.max() + 1
         keys = self.parent[1:].astype(np.int64) * size + self.digit[1:]
         return np.asarray(1 + np.searchsorted(keys, nodes * size + digits))
+
+    def leaves_of(self, codes: Longs) -> Longs:
+        """The leaf of each code (..., code_length), whatever its digits; -1 where no label has it.
+
+        >>> tree = CodeTree.from_codes(Codes(np.array([[1, 0], [0, 2], [1, 1]], np.int32), code_size=3))
+        >>> tree.leaves_of(np.array([[0, 2], [1, 1], [1, 2], [-1, 0]])).tolist()
+        [3, 5, -1, -1]
+        """
+        size = int(self.digit.max()) + 1
+        keys = self.parent[1:].astype(np.int64) * size + self.digit[1:]
+        nodes, exist = np.zeros(codes.shape[:-1], np.int64), ((codes >= 0) & (codes < size)).all(axis=-1)
+        for position in range(self.code_length):
+            wanted = nodes * size + codes[..., position]
+            at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+            exist &= keys[at] == wanted
+            nodes = np.where(exist, 1 + at, 0)
+        return np.where(exist, nodes, -1)
 
     def path(self, label: int) -> Ints:
         """The nodes from the root to the leaf of a label. Shape (code_length + 1,)."""

@@ -8,16 +8,16 @@ import numpy as np
 from labelspace.kernels.kmeans import balanced_2means_dense
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import MAX_ITERATIONS
-from labelspace.types import Doubles, Floats, Ints, Longs
+from labelspace.types import Csr, Doubles, Floats, Ints, Longs
 
 ROW_BLOCK = 65_536  # rows that are projected at once
 
 
 def quantize_projections(
-    vectors: Floats, order: Ints, bounds: Longs, code_size: int, quantizer: str, split_small: bool,
+    vectors: Floats | Csr, order: Ints, bounds: Longs, code_size: int, quantizer: str, split_small: bool,
     rng: np.random.Generator,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Quantize the labels of each group along a random direction per group.
+    """Quantize the labels of each group along a random direction per group; of sparse vectors there is one group.
 
     Returns the labels sorted within their groups, and the digit of each; with ``split_small``, every label of a group
     of at most ``code_size`` labels gets another digit.
@@ -26,7 +26,9 @@ def quantize_projections(
     group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
     directions = rng.standard_normal((len(sizes), vectors.shape[1]), np.float32)
     z = np.empty(len(order), np.float32)
-    for start in range(0, len(order), ROW_BLOCK):
+    if not isinstance(vectors, np.ndarray):
+        z[:] = (vectors @ directions[0])[order]
+    for start in range(0, len(order) if isinstance(vectors, np.ndarray) else 0, ROW_BLOCK):
         rows = slice(start, start + ROW_BLOCK)
         # Not by BLAS: another order of the sum could give another rank.
         z[rows] = np.einsum("ij,ij->i", vectors[order[rows]], directions[group[rows]])

@@ -13,7 +13,7 @@ import numpy as np
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.hits import checked_labels
-from labelspace.types import Bools, Csr, Longs, TopK
+from labelspace.types import Bools, Csr, Ints, Longs, TopK
 
 
 def micro_f1(Y: Csr, predicted: Csr | TopK, k: int | None = None) -> float:
@@ -55,12 +55,21 @@ class LabelCounts:
         true, guess = checked_matrix(Y), predicted_set(predicted, k, Y.shape)
         labeled = labeled_rows(true)
         true, guess = true[labeled], guess[labeled]
-        occurrences = (true.multiply(guess).tocsr().indices, guess.indices, true.indices)
-        return LabelCounts(*(np.bincount(labels, minlength=Y.shape[1]) for labels in occurrences))
+        return LabelCounts.from_ids(true.multiply(guess).tocsr().indices, guess.indices, true.indices, Y.shape[1])
+
+    @staticmethod
+    def from_ids(hits: Ints, predicted: Ints, true: Ints, n_labels: int) -> LabelCounts:
+        """Count the label ids of all hits, of all predictions and of all true labels."""
+        return LabelCounts(*(np.bincount(ids, minlength=n_labels) for ids in (hits, predicted, true)))
 
     def subset(self, group: Bools) -> LabelCounts:
         """The counts of the labels marked in ``group`` (n_labels,)."""
         return LabelCounts(self.hits[group], self.predicted[group], self.true[group])
+
+    def joined(self, others: LabelCounts) -> LabelCounts:
+        """These labels and others."""
+        pairs = ((self.hits, others.hits), (self.predicted, others.predicted), (self.true, others.true))
+        return LabelCounts(*map(np.concatenate, pairs))
 
     def micro(self) -> float:
         """Micro-F1; 0 where nothing is true or predicted."""

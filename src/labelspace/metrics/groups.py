@@ -34,10 +34,14 @@ def by_group(
     - ``accuracy``: share of correct predictions, over the documents with a label in the group;
     - ``accuracy_with_na``: the same over all documents; one without a label in the group is correct if nothing is
       predicted for it. Predictions with a score below ``min_probability`` are dropped here;
+    - ``micro_f1_with_na``, ``macro_f1_with_na``: F1 of the same predictions over all documents, with NA as one more
+      class: it is true where a document has no label in the group, and predicted where nothing is; ``na_f1`` is the F1
+      of NA itself. A predictor that always says NA looks good by the first where most documents have none;
     - ``n_na``: documents without a label in the group;
     - ``best_micro_f1``, ``best_macro_f1``: F1 of the predictions, over the documents with a label in the group;
     - ``tail_micro_f1``, ``tail_macro_f1``, ``tail_recall``: the same, and recall, of the group's labels with at most
-      ``tail`` training documents;
+      ``tail`` training documents; ``tail_micro_f1_with_na``, ``tail_macro_f1_with_na``: the F1 of these labels over all
+      documents. NA is no tail label;
     - ``n_labels``, ``n_tail``: labels of the group, and its tail labels; ``n_occurrences``: true occurrences.
 
     A metric with a zero denominator is 0. Documents without any label are left out, unless ``include_unlabeled``: then
@@ -48,6 +52,8 @@ def by_group(
     >>> metrics = by_group(Y, topk, {"brand": [0, 1], "color": [2]}, counts=[9, 9, 9], min_probability=0.4)
     >>> metrics["brand"]["accuracy"], metrics["color"]["accuracy"], metrics["color"]["accuracy_with_na"]
     (0.5, 1.0, 1.0)
+    >>> metrics["color"]["macro_f1_with_na"], metrics["color"]["na_f1"]
+    (1.0, 1.0)
     """
     true = checked_matrix(Y)
     checked_labels(topk, checked_k(topk.k), Y.shape)
@@ -59,8 +65,9 @@ def by_group(
     correct, has_label = np.zeros(labels.shape, bool), _has_label(true, group_of, len(groups))
     one_per_group = TopK(labels, np.zeros(labels.shape, np.float32))
     correct[labeled] = RankedHits.from_topk(true, one_per_group, len(groups)).relevant > 0
-    occurrences = (labels[correct], labels[has_label & (labels >= 0)], true.indices)
-    label_counts = LabelCounts(*(np.bincount(ids, minlength=Y.shape[1]) for ids in occurrences))
+    label_counts = LabelCounts.from_ids(labels[correct], labels[has_label & (labels >= 0)], true.indices, Y.shape[1])
+    over_all = LabelCounts.from_ids(labels[correct & confident], labels[confident], true.indices, Y.shape[1])
+    na = [marked.sum(axis=0) for marked in (~confident & ~has_label, ~confident, ~has_label)]  # each (n_groups,)
     rare = checked_counts(counts, Y.shape[1]) <= tail
     with_na = np.where(has_label, correct & confident, ~confident).mean(axis=0)  # (n_groups,)
     return {
@@ -68,6 +75,7 @@ def by_group(
             "accuracy": ratio(correct[:, i].sum(), has_label[:, i].sum()),
             "accuracy_with_na": float(with_na[i]),
             **_f1_metrics(label_counts, group_of == i, rare),
+            **_f1_with_na(over_all, LabelCounts(*(x[i : i + 1] for x in na)), group_of == i, rare),
             "n_na": int((~has_label[:, i]).sum()),
         }
         for i, name in enumerate(groups)
@@ -115,6 +123,18 @@ def _f1_metrics(counts: LabelCounts, group: Bools, rare: Bools) -> dict[str, flo
         "n_labels": len(every.true),
         "n_tail": len(tail.true),
         "n_occurrences": int(every.true.sum()),
+    }
+
+
+def _f1_with_na(counts: LabelCounts, na: LabelCounts, group: Bools, rare: Bools) -> dict[str, float]:
+    """F1 over all documents, of the labels of a group (n_labels,) with NA as a class, and of its rare labels."""
+    every, tail = counts.subset(group).joined(na), counts.subset(group & rare)
+    return {
+        "micro_f1_with_na": every.micro(),
+        "macro_f1_with_na": every.macro(),
+        "na_f1": na.micro(),
+        "tail_micro_f1_with_na": tail.micro(),
+        "tail_macro_f1_with_na": tail.macro(),
     }
 
 

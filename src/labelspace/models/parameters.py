@@ -8,7 +8,7 @@ A method takes one in its class body, with a default of its own: ``dropout: floa
 from typing import Any
 
 from labelspace.estimator import param
-from labelspace.parameter_constraints import Constraint, boolean, integer, one_of, real
+from labelspace.parameter_constraints import Constraint, boolean, integer, one_of, optional, real
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
@@ -70,6 +70,12 @@ def training() -> Any:
     """Order in which autoencoders and the rest are trained."""
     meaning = "Joint from the start, staged (autoencoders first), or pretrained (autoencoders first, then all)."
     return param("joint", one_of("joint", "staged", "pretrained"), meaning)
+
+
+def n_sampled_features() -> Any:
+    """Sampling of features."""
+    meaning = "Absent features sampled per batch in the reconstruction loss; none counts all."
+    return param(2048, optional(integer(1)), meaning)
 
 
 def all_labels() -> Any:

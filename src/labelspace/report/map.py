@@ -4,6 +4,7 @@ The folder ``disk`` has the page, its style and its scripts, which are joined. L
 the hyperbolic distance from the center can be rounded, while a norm near 1 would be rounded to the boundary.
 """
 
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from math import isnan
@@ -15,13 +16,14 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.labels.rank_correlation import spearman
-from labelspace.report.terminal import json_text
+from labelspace.report.terminal import json_text, printable
 from labelspace.types import Bools, Doubles, LabelSpace
 
 # In order of dependence.
 SCRIPTS = ("geometry", "pixels", "labels", "theme", "drawing", "navigation", "info_panel", "search", "chart", "events")
 ANGLE_DIGITS = 7  # decimals
 DISTANCE_DIGITS = 5
+NORM_DIGITS = 6
 MAX_NORM = 1 - 2**-24  # the largest float32 below 1
 
 
@@ -106,6 +108,37 @@ def map_summary(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
         "n_left_out": int((~drawn).sum()),
         "spearman": None if isnan(correlation) else round(correlation, 6),
     }
+
+
+def norm_table(points: npt.ArrayLike, labels: LabelSpace) -> list[dict[str, Any]]:
+    """Label, norm of its point and number of training documents, the smallest norm first; labels without are left out.
+
+    >>> norm_table([[0.5, 0.0], [0.0, 0.1]], LabelSpace(["cat", "dog"], counts=np.array([1, 4])))
+    [{'label': 'dog', 'norm': 0.1, 'frequency': 4}, {'label': 'cat', 'norm': 0.5, 'frequency': 1}]
+    """
+    norms = np.linalg.norm(checked_points(points, labels), axis=1)
+    drawn = np.flatnonzero(has_point(points))
+    counts = None if labels.counts is None else labels.counts.tolist()
+    return [
+        {
+            "label": labels.names[i],
+            "norm": round(float(norms[i]), NORM_DIGITS),
+            "frequency": None if counts is None else counts[i],
+        }
+        for i in drawn[np.argsort(norms[drawn], kind="stable")].tolist()
+    ]
+
+
+def norm_tsv(table: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    r"""The lines of a norm table as TSV, a header first; control characters in names are escaped.
+
+    >>> list(norm_tsv([{"label": "cat\n", "norm": 0.5, "frequency": 1}]))[1]
+    'cat\\n\t0.500000\t1\n'
+    """
+    yield "label\tnorm\tfrequency\n"
+    for row in table:
+        frequency = "" if row["frequency"] is None else row["frequency"]
+        yield f"{printable(row['label'])}\t{row['norm']:.{NORM_DIGITS}f}\t{frequency}\n"
 
 
 def has_point(points: npt.ArrayLike) -> Bools:

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.errors import ParameterError
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
+from labelspace.models.hierarchicalxc.dendrogram import cluster_labels
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
 from labelspace.training.losses import sigmoid
 from tests.checks import digest, precision_at_1, same_topk
@@ -137,6 +139,55 @@ def test_following_only_likely_children_gives_some_of_the_labels_with_the_same_s
         n_likely += listed.sum()
     assert 0 < n_likely < (everything.labels >= 0).sum() / 2
     assert likely.to_csr(40).multiply(test.Y).sum() / n_likely > 0.5, "what is likely is mostly right"
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("threshold", [0.5, 0.2])
+def test_without_a_ranking_the_answer_is_the_set_of_labels_behind_accepted_children(fitted, data, kind, threshold):
+    """By recursion from the root over the probabilities of the stored arrays, as section 4 of the paper has it."""
+    model, test = fitted[kind], data[1].rows(range(60))
+    (tree,) = model.label_trees()
+    accepted = probabilities(model, test.X) >= threshold
+
+    def labels_below(row, node):
+        if tree.label[node] >= 0:
+            return [int(tree.label[node])]
+        children = range(tree.first_child[node], tree.last_child[node])
+        return [label for child in children if accepted[row, child] for label in labels_below(row, child)]
+
+    model.set_params(ranking="none", follow_threshold=threshold, beam_size=40)
+    full, short = model.predict_topk(test.X, 40), model.predict_topk(test.X, 2)
+    model.set_params(ranking="probability", follow_threshold=0.0, beam_size=20)
+    expected = [sorted(labels_below(row, 0)) for row in range(60)]
+    assert [row[row >= 0].tolist() for row in full.labels] == expected
+    assert [row[row >= 0].tolist() for row in short.labels] == [labels[:2] for labels in expected]
+    assert set(full.scores[full.labels >= 0]) == {1.0}
+    assert 0 < max(map(len, expected)) < 40
+
+
+def test_no_ranking_of_all_labels_is_an_error():
+    with pytest.raises(ParameterError, match=r"ranking='none' .* follow_threshold=0 .*; set follow_threshold"):
+        HierarchicalXC(ranking="none").fit(np.eye(2), np.eye(2))
+
+
+def test_the_paper_is_a_chain_of_counts_and_a_code_that_is_trained_before(data):
+    train, test = data
+    model = HierarchicalXC.paper(input_layers=128, epochs=15).fit(train.X, train.Y)
+    counts = cluster_labels(train.Y, "counts", "order", "never")
+    assert np.array_equal(model.label_trees()[0].label, counts.label)
+    found = model.predict(test.X, 40)
+    assert found.multiply(test.Y).sum() / found.sum() > 0.3, "random would be under a tenth"
+    assert HierarchicalXC.from_preset("authors").input_layers == "1152,600,256"
+
+
+@pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_documents_are_normalized_or_used_as_given(small, kind, normalize):
+    scaled = sp.csr_matrix(small.X.multiply(np.linspace(0.5, 2, 200)[:, None]), dtype=np.float32)
+    model, other = (HierarchicalXC(**QUICK, input=kind, normalize=normalize).fit(X, small.Y) for X in (small.X, scaled))
+    scores = [model.predict_topk(X, 3).scores for X in (small.X, scaled)]
+    assert np.allclose(*scores, atol=1e-3) == normalize
+    assert np.allclose(scores[0], other.predict_topk(scaled, 3).scores, atol=1e-3) == normalize
 
 
 @pytest.mark.parametrize("threshold", [0.5, 0.3])

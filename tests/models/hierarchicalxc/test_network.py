@@ -7,6 +7,8 @@ import scipy.sparse as sp
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.hierarchicalxc import model as hierarchicalxc
 from labelspace.models.hierarchicalxc.model import HierarchicalXC
+from labelspace.models.hierarchicalxc.network import init_classifiers
+from labelspace.models.hierarchicalxc.node_targets import NodeTargets
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 
@@ -104,3 +106,13 @@ def test_a_step_has_the_gradients_that_torch_finds(monkeypatch, nets, layers, ph
     for key, layer in tables.items():
         step = first_adagrad_step(expected[key], rates[key])
         assert np.allclose(layer.vectors - before[key], step, atol=1e-4), key
+
+
+@pytest.mark.parametrize("prior_bias", [True, False])
+def test_biases_of_nodes_start_at_their_frequency_or_at_0(data, prior_bias):
+    train = data[0].rows(range(200))
+    tree = HierarchicalXC(input_layers=4, epochs=1).fit(train.X, train.Y).label_trees()[0]
+    targets = NodeTargets.build(tree, train.Y, 0)
+    vectors = init_classifiers(targets, 4, prior_bias, np.random.default_rng(0)).vectors
+    assert np.array_equal(vectors[:, -1], targets.log_odds() if prior_bias else np.zeros(len(tree)))
+    assert vectors[:, :-1].all()

@@ -7,9 +7,11 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import quantize_int8
 from labelspace.models.neuralxc import model as neuralxc
 from labelspace.models.neuralxc.model import NeuralXC
+from labelspace.training.autoencoder import SparseDecoder
 from labelspace.training.dense_layers import ACTIVATIONS
 from labelspace.training.losses import log_odds
 from labelspace.training.optimizers import AdamParameter
+from labelspace.training.output_layer import SampledOutputLayer
 from tests.checks import precision_at_1, same_topk
 from tests.models.neuralxc.parameters import copies
 
@@ -111,6 +113,47 @@ def test_few_sampled_features_suffice(data):
     train, test = data
     model = NeuralXC(n_sampled_features=20, alpha=0.5, input_layers=128, output_layers=128, epochs=10)
     assert precision_at_1(model.fit(train.X, train.Y), test) > 0.8
+
+
+@pytest.mark.parametrize("limit", [20_000, 5])
+@pytest.mark.parametrize("all_labels", [None, True, False])
+def test_labels_are_sampled_as_asked_or_by_their_number(small, monkeypatch, trained, limit, all_labels):
+    monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", limit)
+    NeuralXC(**SMALL, all_labels=all_labels).fit(small.X, small.Y)
+    is_sampled = limit == 5 if all_labels is None else not all_labels
+    assert isinstance(trained[0][0].output, SampledOutputLayer) == is_sampled
+
+
+def test_the_reconstruction_of_all_features_samples_none(small, monkeypatch):
+    sampled, sample = [], SparseDecoder._sample_features
+    monkeypatch.setattr(
+        SparseDecoder, "_sample_features", lambda *args: sampled.append(sample(*args).tolist()) or sample(*args)
+    )
+    NeuralXC(**SMALL, n_sampled_features=None).fit(small.X, small.Y)
+    assert set(map(tuple, sampled)) == {tuple(range(small.X.shape[1]))}
+
+
+def test_the_layers_of_the_preset_authors(small):
+    model = NeuralXC.from_preset("authors", epochs=1).fit(small.X, small.Y)
+    relu = [(1152, "relu"), (600, "relu")]
+    assert model.encoder_.specs == [*relu, (256, "linear"), (112, "relu"), (32, "tanh"), (96, "relu")]
+    assert np.abs(model.encode(small.X)).max() > 0
+
+
+def test_the_paper_finds_planted_labels_once_its_biases_start_at_the_frequencies(data):
+    train, test = data
+    model = NeuralXC.paper(input_layers=128, output_layers=128, epochs=15, prior_bias=True).fit(train.X, train.Y)
+    assert precision_at_1(model, test) > 0.5
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_documents_are_normalized_or_used_as_given(small, normalize):
+    scaled = sp.csr_matrix(small.X.multiply(np.linspace(0.5, 2, 200)[:, None]), dtype=np.float32)
+    model, other = (NeuralXC(**SMALL, normalize=normalize).fit(X, small.Y) for X in (small.X, scaled))
+    assert np.allclose(model.encode(small.X), model.encode(scaled), atol=1e-4) == normalize
+    scores = [model.predict_topk(X, 3).scores for X in (small.X, scaled)]
+    assert np.allclose(*scores, atol=1e-4) == normalize
+    assert np.allclose(model.output_bias_, other.output_bias_, atol=1e-4) == normalize
 
 
 @pytest.mark.parametrize("all_labels", [20_000, 5])

@@ -22,6 +22,8 @@ CASES = {
     "deep": DEEP,
     "shallow f": {"input_layers": "8,5", "output_layers": 6, "output_code": "elu", "reduction": "mean"},
     "dropout": {"dropout": 0.4},
+    "paper": NeuralXC.presets["paper"],
+    "authors": {**NeuralXC.presets["authors"], "input_layers": "8,7,5", "output_layers": "6,4", "regressor": 5},
 }
 PHASES = {
     "all": TrainingPhase(0.7, 0.4, True),

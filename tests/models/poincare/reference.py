@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from labelspace.models.poincare.geometry import Euclidean, PoincareBall
+from labelspace.models.poincare.geometry import Euclidean, PoincareBall, Sphere
 from labelspace.models.poincare.model import Poincare
 
-BALL, CLIPPED, EUCLIDEAN = PoincareBall(), PoincareBall(exponential=False), Euclidean()
-MANIFOLDS = pytest.mark.parametrize("manifold", [BALL, EUCLIDEAN], ids=["ball", "euclidean"])
+BALL, CLIPPED, EUCLIDEAN, SPHERE = PoincareBall(), PoincareBall(exponential=False), Euclidean(), Sphere()
+MANIFOLDS = pytest.mark.parametrize("manifold", [BALL, EUCLIDEAN, SPHERE], ids=["ball", "euclidean", "sphere"])
 
 
 def quick(**params):
@@ -19,11 +19,13 @@ def project(manifold, r, xp=np):
     if isinstance(manifold, Euclidean):
         return r
     norms = xp.sqrt((r * r).sum(1))[:, None]
-    return xp.tanh(norms) * r / norms
+    return r / norms if isinstance(manifold, Sphere) else xp.tanh(norms) * r / norms
 
 
 def distances(manifold, one, other, xp=np):
     """All distances between two sets of points."""
+    if isinstance(manifold, Sphere):
+        return 1 - project(manifold, one, xp) @ project(manifold, other, xp).T
     squares = ((one[:, None] - other[None]) ** 2).sum(2)
     if isinstance(manifold, Euclidean):
         return xp.sqrt(squares)

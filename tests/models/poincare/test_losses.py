@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.poincare.losses import SIMILARITY_ALPHA, label_loss_gradients, similarity_loss_gradient
+from labelspace.models.poincare.losses import (
+    SIMILARITY_ALPHA,
+    label_loss_gradients,
+    pair_loss_gradients,
+    similarity_loss_gradient,
+)
+from labelspace.models.poincare.pairs import sample_pairs
 from labelspace.training.negative_sampling import SampledLabels, sample_labels
 from tests.models.poincare.reference import (
     BALL,
@@ -123,6 +129,67 @@ def test_the_gradient_by_sampled_labels_is_that_of_the_weighted_loss(manifold):
         "torch",
     )
     assert all(close(*both, 1e-3) for both in zip(computed, expected, strict=True))
+
+
+def pair_loss(manifold, r, targets, pairs, alpha, xp):
+    """Of each positive of a document against its own negatives, each as often as it was drawn."""
+    powers = xp.exp(-alpha * distances(manifold, project(manifold, r, xp), targets, xp))
+    n_positives, total = pairs.indptr[-1], 0.0
+    for j in range(len(r)):
+        of_document = np.flatnonzero(pairs.documents == j)
+        positives = pairs.targets[of_document[of_document < n_positives]]
+        negative_sum = powers[j][pairs.targets[of_document[of_document >= n_positives]]].sum()
+        for i in positives:
+            total = total - xp.log(powers[j, i] / (negative_sum + powers[j, i])) / len(positives)
+    return total / len(r)
+
+
+@ORACLES
+@MANIFOLDS
+@pytest.mark.parametrize("alpha", [1.0, 10.0])
+def test_the_gradient_by_negatives_of_each_document_is_that_of_the_loss_on_labels(manifold, alpha, oracle):
+    r, points, Y = random_case(6, 9)
+    true = sp.csr_matrix(Y)
+    pairs = sample_pairs(true, true, 4, np.random.default_rng(3))
+    points = points[pairs.ids]
+    by_lifted, by_targets = pair_loss_gradients(
+        manifold, manifold.lift_projected(r), manifold.lift(points), pairs, alpha
+    )
+    computed = (manifold.lift_projected_backward(r, by_lifted), manifold.lift_backward(points, by_targets))
+    expected = reference_gradients(
+        lambda r, points, xp: pair_loss(manifold, r, points, pairs, alpha, xp), (r, points), oracle
+    )
+    for one, other in zip(computed, expected, strict=True):
+        assert one.dtype == np.float32
+        assert np.abs(other).max() > 1e-3
+        assert close(one, other, 1e-3)
+
+
+@MANIFOLDS
+def test_the_gradient_of_the_loss_on_neighbors_is_that_of_annexml_s_softmax(manifold):
+    """Documents are drawn to their neighbors and away from others: both are vectors of the same map."""
+    rng = np.random.default_rng(5)
+    vectors = rng.standard_normal((7, 3)).astype(np.float32)
+    graph = sp.csr_matrix(np.roll(np.eye(7), 1, axis=1) + np.roll(np.eye(7), 3, axis=1))
+    pairs = sample_pairs(graph[:4], (graph + sp.eye(7)).tocsr()[:4], 5, rng)
+
+    def loss(vectors):
+        cosine_or_distance = distances(manifold, project(manifold, vectors), project(manifold, vectors))
+        total = 0.0
+        for j in range(4):
+            negatives = pairs.ids[pairs.targets[graph[:4].nnz :]][pairs.documents[graph[:4].nnz :] == j]
+            powers = np.exp(-10 * cosine_or_distance[j])
+            for v in graph[j].indices:
+                total -= np.log(powers[v] / (powers[negatives].sum() + powers[v])) / 2 / 4
+        return total
+
+    expected = finite_differences(loss, vectors.astype(np.float64))
+    lifted = manifold.lift_projected(vectors)
+    by_documents, by_targets = pair_loss_gradients(manifold, lifted[:4], lifted[pairs.ids], pairs, 10.0)
+    by_lifted = np.zeros_like(lifted)
+    by_lifted[:4] += by_documents
+    by_lifted[pairs.ids] += by_targets
+    assert close(manifold.lift_projected_backward(vectors, by_lifted), expected, 2e-3)
 
 
 @MANIFOLDS

@@ -7,9 +7,12 @@ from labelspace.errors import NotFittedError, ParameterError
 from labelspace.models.poincare import model as poincare
 from labelspace.models.poincare import training
 from labelspace.models.poincare.model import Poincare
+from labelspace.models.poincare.network import Net
 from labelspace.models.popular import Popular
 from tests.checks import digest, same_topk
 from tests.models.poincare.reference import quick
+
+NEIGHBORS = {"loss": "neighbors", "negatives": "per_document", "n_negatives": 10, "route": "vote", "stop_by": "votes"}
 
 
 def precision(model, documents, k=1):
@@ -130,6 +133,8 @@ def test_label_points_are_in_the_ball_and_nan_for_labels_without_documents(small
     assert np.array_equal(ensemble.label_points()[labels.ids], labels.points)
     with pytest.raises(ParameterError, match="geometry is euclidean; train with geometry=poincare"):
         quick(geometry="euclidean", epochs=1).fit(small.X, small.Y).label_points()
+    with pytest.raises(ParameterError, match="loss is neighbors; train with loss=labels"):
+        quick(**NEIGHBORS, epochs=1).fit(small.X, small.Y).label_points()
 
 
 def test_the_report_has_norms_scores_by_epoch_and_vote_weights(ensemble):
@@ -159,6 +164,96 @@ def test_validation_documents_are_not_changed_and_the_model_keeps_copies(small):
     assert same_topk(model.predict_topk(small.X, 5), before)
 
 
+# ---- presets and settings
+
+
+@pytest.mark.parametrize("preset", Poincare.presets)
+def test_a_preset_lists_only_what_differs_from_the_defaults_and_is_learned(small, tmp_path, preset):
+    defaults = Poincare.defaults()
+    assert all(defaults[key] != value for key, value in Poincare.presets[preset].items())
+    model = Poincare.from_preset(preset, embedding_dim=8, n_estimators=2).fit(small.X, small.Y)
+    assert precision(model, small) > 2 * precision(Popular().fit(small.X, small.Y), small)
+    model.save(tmp_path / "model")
+    loaded = Poincare.load(tmp_path / "model")
+    assert same_topk(loaded.predict_topk(small.X, 5), model.predict_topk(small.X, 5))
+    assert loaded.report() == model.report()
+
+
+def test_the_papers_preset_stops_25_epochs_after_the_best_and_counts_the_votes_of_one_cluster(small):
+    model = Poincare.paper(embedding_dim=4, n_estimators=1).fit(small.X, small.Y)
+    scores = model.report_["accuracy_by_epoch"][0]
+    assert len(scores) == int(np.argmax(scores)) + 26
+    assert model.vote_weights_.sharpness == 0
+    assert (model.document_indexes_[0].n_clusters, model.document_indexes_[0].probes) == (1, 1)
+
+
+@pytest.mark.parametrize("geometry", ["poincare", "euclidean", "cosine"])
+@pytest.mark.parametrize(
+    "params", [NEIGHBORS, {"negatives": "per_document", "n_negatives": 10}], ids=["docs", "labels"]
+)
+def test_both_losses_learn_in_every_geometry(data, geometry, params):
+    train, test = data
+    model = quick(geometry=geometry, embedding_dim=20, epochs=10, **params).fit(train.X, train.Y)
+    assert precision(model, test) > 0.7
+    norms = np.linalg.norm(model.document_indexes_[0].points, axis=1)
+    assert (np.allclose(norms, 1, atol=1e-5)) == (geometry == "cosine")
+    assert len(model.label_indexes_[0]) == (0 if "loss" in params else 40)
+    report = model.report()
+    assert (report["mean_norm_of_labels"] is None) == ("loss" in params)
+    assert (report["norm_against_frequency"] is None) == ("loss" in params or geometry == "cosine")
+
+
+def test_the_documents_nearest_on_the_sphere_have_the_largest_cosines(small):
+    model = quick(geometry="cosine", route="vote", n_neighbors=5, sharpness=0.0).fit(small.X, small.Y)
+    points = model._embed(model.scaled(small.X[:20]), 0).astype(np.float64)
+    documents = model.document_indexes_[0]
+    cosines = points @ documents.points.astype(np.float64).T
+    found = documents.search(points.astype(np.float32), 5).labels
+    best = -np.sort(-cosines, axis=1)[:, :5]
+    assert np.allclose(np.take_along_axis(cosines, np.argsort(documents.ids)[found], axis=1), best, atol=1e-6)
+
+
+def test_documents_are_used_as_given_without_normalize(small):
+    scaled = small.X.multiply(np.linspace(1, 3, 260)[:, None]).tocsr().astype(np.float32)
+    models = [quick(normalize=n).fit(X, small.Y) for n in (True, False) for X in (small.X, scaled)]
+    assert np.abs(models[0].theta_.astype(int) - models[1].theta_).max() <= 2, "but for rounding"
+    assert not np.array_equal(models[2].theta_, models[3].theta_)
+    lengths = [np.linalg.norm(model._embed(model.scaled(3 * small.X[:5]), 0), axis=1) for model in models]
+    assert (lengths[3] > lengths[1]).all()
+
+
+def test_the_document_map_starts_with_the_given_standard_deviation(small):
+    for init_std in (1e-4, 0.3):
+        theta = Net.random(quick(init_std=init_std), small.X, 30, np.random.default_rng(0)).theta.vectors
+        used = theta[np.unique(small.X.indices)]
+        assert np.isclose(used.std(), init_std, rtol=0.1)
+
+
+@pytest.mark.parametrize("probes", [None, 1, 5, 100])
+def test_as_many_clusters_are_searched_as_given(small, tmp_path, probes):
+    model = quick(epochs=1, n_clusters=9, probes=probes).fit(small.X, small.Y)
+    assert model.document_indexes_[0].probes == {None: 3, 100: 9}.get(probes, probes)
+    assert model.document_indexes_[0].report["probes"] == model.document_indexes_[0].probes
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"geometry": "cosine", "projection": "clip"}, "projection=clip of poincare needs geometry=poincare"),
+        ({"probes": 2}, "probes of poincare needs n_clusters, but that is not so; set n_clusters too"),
+        ({"negatives": "per_document", "all_labels": True}, "negatives=per_document of poincare needs all_labels=none"),
+        ({"n_label_neighbors": 3}, "n_label_neighbors of poincare needs loss=neighbors"),
+        ({**NEIGHBORS, "negatives": "shared"}, "loss=neighbors of poincare needs negatives=per_document"),
+        ({**NEIGHBORS, "route": "both"}, "loss=neighbors of poincare needs route=vote"),
+        ({**NEIGHBORS, "stop_by": "labels"}, "loss=neighbors of poincare needs stop_by=votes"),
+        ({**NEIGHBORS, "learning_rate": 0.1}, "learning_rate of poincare needs loss=labels"),
+    ],
+)
+def test_a_setting_that_has_no_effect_with_the_others_is_an_error(small, params, message):
+    with pytest.raises(ParameterError, match=message):
+        quick(**params).fit(small.X, small.Y)
+
+
 # ---- tiny data
 
 TINY = {
@@ -174,12 +269,23 @@ TINY = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("params", [{"n_estimators": 2}, {"all_labels": False, "n_negatives": 1, "optimizer": "adam"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"n_estimators": 2},
+        {"all_labels": False, "n_negatives": 1, "optimizer": "adam"},
+        {"negatives": "per_document", "n_negatives": 2, "stop_by": "votes", "geometry": "cosine"},
+        NEIGHBORS,
+    ],
+    ids=["two", "sampled", "per document", "neighbors"],
+)
 @pytest.mark.parametrize("route", ["both", "vote", "labels"])
 @pytest.mark.parametrize("name", TINY)
 def test_tiny_data_give_valid_predictions(name, route, params):
     X, Y = (np.array(table, np.float32) for table in TINY[name])
-    model = quick(route=route, **params).fit(X, Y)
+    if params is NEIGHBORS and route != "vote":
+        return
+    model = quick(**{"route": route, **params}).fit(X, Y)
     top = model.predict_topk(X, k=4)
     assert top.labels.shape == (len(X), 4)
     known = np.flatnonzero(Y.any(axis=0))

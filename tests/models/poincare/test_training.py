@@ -12,11 +12,12 @@ from labelspace.models.poincare.network import Net
 from labelspace.models.poincare.training import TrainingData
 from labelspace.models.popular import Popular
 from tests.checks import digest, precision_at_1, same_topk
-from tests.models.poincare.reference import quick
+from tests.models.poincare.reference import distances, project, quick
 
 EXTREME = {"learning_rate": 100.0, "feature_learning_rate": 100.0, "alpha": 100.0, "similarity_weight": 100.0}
 GEOMETRIES = pytest.mark.parametrize(
-    ("geometry", "projection"), [("poincare", "exponential"), ("poincare", "clip"), ("euclidean", "exponential")]
+    ("geometry", "projection"),
+    [("poincare", "exponential"), ("poincare", "clip"), ("euclidean", "exponential"), ("cosine", "exponential")],
 )
 OPTIMIZERS = pytest.mark.parametrize("optimizer", ["adagrad", "adam", "sgd"])
 
@@ -38,7 +39,7 @@ def test_extreme_learning_rates_end_in_finite_predictions(
     for indexes in (model.label_indexes_, model.document_indexes_):
         assert np.isfinite(indexes[0].points).all()
         norms = np.linalg.norm(indexes[0].points.astype(np.float64), axis=1)
-        assert geometry == "euclidean" or norms.max() < 1
+        assert geometry != "poincare" or norms.max() < 1
     assert model.report()["mean_norm_of_documents"] > 0
 
 
@@ -67,6 +68,17 @@ def test_learning_rates_fall_linearly_to_0_by_adagrad_and_are_constant_as_in_the
     assert np.allclose(decays, expected)
 
 
+@pytest.mark.parametrize("optimizer", ["adagrad", "adam"])
+def test_the_schedule_of_an_optimizer_can_be_set(small, monkeypatch, optimizer):
+    decays = {}
+    for schedule in ("linear", "constant"):
+        seen = decays[schedule] = []
+        monkeypatch.setattr(training, "train_batch", lambda *args, seen=seen: seen.append(args[4]))
+        quick(optimizer=optimizer, schedule=schedule, epochs=2).fit(small.X, small.Y)
+    assert np.allclose(decays["linear"], 1 - np.arange(32) / 32)
+    assert decays["constant"] == [1.0] * 32
+
+
 def test_every_epoch_has_all_training_documents_in_a_new_order(small, monkeypatch):
     batches = []
     monkeypatch.setattr(training, "train_batch", lambda *args: batches.append(args[3]))
@@ -83,7 +95,16 @@ def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypa
     assert TrainingData.build(small.X, small.Y, None, Poincare(all_labels=True)).all_labels
 
 
-@pytest.mark.parametrize("params", [{}, {"all_labels": False, "n_negatives": 4}, {"optimizer": "adam"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"all_labels": False, "n_negatives": 4},
+        {"optimizer": "adam"},
+        {"negatives": "per_document", "n_negatives": 4},
+        {"loss": "neighbors", "negatives": "per_document", "n_negatives": 4, "route": "vote", "stop_by": "votes"},
+    ],
+)
 def test_small_blocks_and_several_threads_do_not_change_the_model(small, tmp_path, monkeypatch, params):
     monkeypatch.setattr(network, "ROW_BLOCK", 4)
     monkeypatch.setattr(losses, "ROW_BLOCK", 4)
@@ -139,6 +160,52 @@ def test_a_training_that_only_gets_worse_stops(small):
         assert len(scores) == int(np.argmax(scores)) + 2
 
 
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"sharpness": 0.0, "n_neighbors": 5}, {"geometry": "cosine", "sharpness": 2.0}],
+    ids=["default", "counted", "cosine"],
+)
+def test_training_stops_by_the_votes_of_the_nearest_documents(small, params, monkeypatch):
+    model, nets = quick(stop_by="votes", patience=1, epochs=2, **params), []
+    train, validation = small.rows(range(200)), small.rows(range(200, 260))
+    vote_score = training.vote_score
+
+    def remembered(net, data, params):
+        X = [rows.toarray() @ net.theta.vectors for rows in (data.X, data.held_out[0])]
+        nets.append([project(model.manifold, r.astype(np.float64)) for r in X])
+        return vote_score(net, data, params)
+
+    monkeypatch.setattr(training, "vote_score", remembered)
+    model.fit(train.X, train.Y, validation=(validation.X, validation.Y))
+    m, sharpness = params.get("n_neighbors", 40), params.get("sharpness", 4.0)
+    for (documents, queries), score in zip(nets, model.report_["accuracy_by_epoch"][0], strict=True):
+        to_documents, precisions = distances(model.manifold, queries, documents), []
+        if model.geometry == "cosine":
+            to_documents = np.sqrt(2 * np.maximum(to_documents, 0))  # the length of the chord
+        for i, row in enumerate(to_documents):
+            nearest = np.argsort(row)[:m]
+            votes = np.exp(-sharpness * row[nearest]) @ train.Y[nearest].toarray()
+            truth = validation.Y[i].indices
+            best = [label for label in np.argsort(-votes, kind="stable")[:5] if votes[label] > 0]
+            precisions.append(np.isin(best, truth).sum() / min(5, len(truth)) if len(truth) else np.nan)
+        assert np.isclose(score, np.nanmean(precisions), atol=0.02), "but for ties"
+    scores = quick(stop_by="labels", epochs=2).fit(train.X, train.Y).report_["accuracy_by_epoch"]
+    assert scores != model.report_["accuracy_by_epoch"]
+
+
+def test_the_best_epoch_by_votes_is_used(small, monkeypatch):
+    scores, nets = [0.1, 0.3, 0.2, 0.3, 0.9], []
+
+    def vote_score(net, data, params):
+        nets.append((net.theta.vectors.copy(), net.label_points.copy()))
+        return scores[len(nets) - 1]
+
+    monkeypatch.setattr(training, "vote_score", vote_score)
+    model = quick(epochs=9, patience=2, stop_by="votes").fit(small.X, small.Y)
+    assert len(nets) == 4
+    assert [is_final(model, net) for net in nets] == [False, True, False, False]
+
+
 # ---- held-out documents
 
 
@@ -159,9 +226,14 @@ def test_documents_are_held_out_unless_some_are_given_and_all_vote_in_the_end(sm
             points = model._embed(normalize_rows(small.X), 0)
             assert np.array_equal(documents.points, points[documents.ids]), "ids are rows of Y"
     assert sizes == [(247, 13)] * 2 + [(260, 50)] * 2 + [(247, 13)] * 2
-    monkeypatch.setattr(training, "MAX_HELD_OUT", 20)
-    quick(epochs=1).fit(small.X, small.Y, validation=(other.X, other.Y))
-    assert sizes[-1] == (260, 20)
+    for params, given, expected in (
+        ({"max_validation": 20}, {"validation": (other.X, other.Y)}, (260, 20)),
+        ({"max_validation": 7}, {}, (253, 7)),
+        ({"validation_share": 0.1, "max_validation": None}, {}, (234, 26)),
+        ({"validation_share": 0.1, "max_validation": 20}, {}, (240, 20)),
+    ):
+        quick(epochs=1, **params).fit(small.X, small.Y, **given)
+        assert sizes[-1] == expected
 
 
 def test_labels_that_only_validation_documents_have_are_ignored(small):

@@ -36,11 +36,12 @@ def test_a_leaf_histogram_by_hand():
     leaves = np.array([[[one, shared, -1], [shared, -1, -1]], [[other, one, -1], [one, -1, -1]]])
     weights = np.array([[[0.5, 0.25, 9], [0.5, 9, 9]], [[0.125, 0.25, 9], [0.25, 9, 9]]], np.float32)
     shares = np.array([1, 1, 1, 1, 0.5, 0.5, 0.25, 0.0, 1], np.float32)
-    top = leaf_histogram(leaves, weights, tree, shares, 4)
+    histogram = leaf_histogram(leaves, weights, tree, shares)
+    top = TopK.from_sparse(histogram, 4)
     assert top.labels.tolist() == [[0, 5, 6, -1], [0, 4, -1, -1]]
     assert top.scores[0, :3] == pytest.approx([0.5, 0.375, 0.1875])
     assert top.scores[1, :2] == pytest.approx([0.5, 0.0625])
-    assert leaf_histogram(leaves, weights, tree, shares, 1).labels.tolist() == [[0], [0]]
+    assert TopK.from_sparse(histogram, 1).labels.tolist() == [[0], [0]]
 
 
 def test_the_best_of_rows_are_those_of_sorting():

@@ -167,7 +167,9 @@ def test_siblings_share_their_first_digit(source, scheme, family):
 
 def test_bad_arguments_are_refused():
     Y = sp.csr_matrix(np.ones((1, 2), np.float32))
-    with pytest.raises(ParameterError, match="one of documents, walks, text, sentences, but is 'names'"):
+    with pytest.raises(
+        ParameterError, match="one of documents, walks, text, sentences, instances, FILE.npy, but is 'names'"
+    ):
         embed_labels("names", Y, Y, None)
     with pytest.raises(ParameterError, match="embedding_dim must be at least 1, but is 0"):
         embed_labels("documents", Y, Y, None, dim=0)

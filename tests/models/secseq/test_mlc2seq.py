@@ -28,7 +28,8 @@ def test_each_label_is_a_digit(few):
 
 
 def test_it_has_the_parameters_of_secseq_but_for_the_codes():
-    codes = {"n_estimators", *CODES, "label_vectors", "coding", "quantizer", "embedding_dim"}
+    codes = {"n_estimators", *CODES, "label_vectors", "coding", "quantizer", "embedding_dim", "center_labels"}
+    codes |= {"shared_outputs", "shared_embeddings", "repeated_codes", "leaf_histogram"}
     assert set(Mlc2Seq.defaults()) == set(SequenceModel.defaults()) == set(SeCSeq.defaults()) - codes
     changed = {key: value for key, value in Mlc2Seq.defaults().items() if value != SeCSeq.defaults()[key]}
     assert changed == {"target": "sequence", "beam_size": 8}

@@ -117,7 +117,7 @@ def test_the_parameters_decide_how_is_decoded(few, monkeypatch, target):
     calls, model = [], fit(tiny(target=target, epochs=1, beam_size=3, n_samples=7, random_state=4), few)
 
     def spy(name, function):
-        return lambda *args: calls.append((name, *args[-4:])) or function(*args)
+        return lambda *args: calls.append((name, *args[-4:])) or function(*args)  # generate: m, seed, length, count
 
     monkeypatch.setattr(PrefixTable, "beam_search", spy("beam search", PrefixTable.beam_search))
     monkeypatch.setattr(PrefixTable, "sample", spy("sample", PrefixTable.sample))
@@ -125,7 +125,7 @@ def test_the_parameters_decide_how_is_decoded(few, monkeypatch, target):
     for method in ("beam", "sampling"):
         model.set_params(decoding=method).predict_topk(few.X[:5], 2)
     if target == "sequence":
-        assert [(name, *args[-2:]) for name, *args in calls] == [("generate", 3, None), ("generate", 7, 4)]
+        assert calls == [("generate", 3, None, 50, False), ("generate", 7, 4, 50, False)]
     else:
         softmax = target == "label"
         assert calls[0][0] == "beam search"

@@ -5,7 +5,6 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes  # noqa: E402
-from labelspace.models.secseq import objectives  # noqa: E402
 from labelspace.models.secseq.objectives import (  # noqa: E402
     PrefixObjective,
     SequenceObjective,
@@ -168,10 +167,9 @@ def slow_sequence_loss(decoder, encoder_states, codes, labels, max_labels=50):
 @pytest.mark.parametrize("label_order", ["frequent", "rare", "random"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("max_labels", [50, 2])
-def test_the_sequence_loss_is_that_of_going_code_by_code(monkeypatch, label_order, encoder, max_labels):
-    monkeypatch.setattr(objectives, "MAX_LABELS", max_labels)
+def test_the_sequence_loss_is_that_of_going_code_by_code(label_order, encoder, max_labels):
     decoder, Y = random_decoder(sequences=True, encoder=encoder), random_labels(N, 9, unseen=[3])
-    objective = SequenceObjective(Codes(CODES, 3), Y, label_order, rng_of(4))
+    objective = SequenceObjective(Codes(CODES, 3), Y, label_order, rng_of(4), max_labels)
     encoder_states = random_states(decoder, len(ROWS))
     loss, n_tokens = objective.loss(decoder, encoder_states, ROWS)
     ranked, expected, count = slow_order(Y, label_order, rng_of(4)), 0.0, 0
@@ -231,11 +229,10 @@ def test_a_random_order_depends_on_the_generator():
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("max_labels", [50, 2])
-def test_tokens_are_the_target_digits_of_all_documents_and_y_is_left_as_it_is(monkeypatch, target, max_labels):
-    monkeypatch.setattr(objectives, "MAX_LABELS", max_labels)
+def test_tokens_are_the_target_digits_of_all_documents_and_y_is_left_as_it_is(target, max_labels):
     decoder, Y = random_decoder(sequences=target == "sequence"), random_labels(N, 9, unseen=[0])
     before = Y.copy()
-    objective = build_objective(target, Codes(CODES, 3), Y, "frequent", seed=[0])
+    objective = build_objective(target, Codes(CODES, 3), Y, "frequent", [0], max_labels)
     encoder_states = random_states(decoder, 4)
     counts = [objective.loss(decoder, encoder_states, rows)[1] for rows in ALL_ROWS.reshape(2, 4)]
     assert objective.n_tokens == sum(counts) > 0

@@ -1,3 +1,4 @@
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -6,8 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
-from labelspace.models.secseq import sequence_search  # noqa: E402
-from labelspace.models.secseq.sequence_search import generate_sequences  # noqa: E402
+from labelspace.models.secseq.sequence_search import generate_sequences as generate  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     code_tree,
     next_digits,
@@ -74,14 +74,16 @@ def case(code_length, encoder="bag", seed=0, n=2):
     [("bag", *size) for size in [(1, 2), (1, 3), (2, 2), (2, 3), (3, 2), (3, 3), (1, 6), (2, 6)]]
     + [("gru", 2, 3), ("convolution", 2, 3)],
 )
-def test_a_beam_of_all_sequences_has_each_with_its_probability(monkeypatch, encoder, code_length, max_labels):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", max_labels)
+def test_a_beam_of_all_sequences_has_each_with_its_probability(encoder, code_length, max_labels):
+    generate_sequences = partial(generate, max_sequence=max_labels)
     decoder, encoder_states, tree = case(code_length, encoder)
     exact = [
         all_sequences(decoder, one_document(encoder_states, row), CODES[code_length], max_labels) for row in range(2)
     ]
     leaves, weights = generate_sequences(decoder, encoder_states, tree, len(exact[0]) + 3)
-    assert leaves.shape == weights.shape == (2, len(exact[0]) + 3, max_labels)
+    assert leaves.shape == weights.shape
+    assert leaves.shape[:2] == (2, len(exact[0]) + 3)
+    assert leaves.shape[2] <= max_labels
     for row in range(2):
         assert sum(probability for _, probability, _ in exact[row]) == pytest.approx(1, abs=1e-5)
         expected = {codes: (probability, each) for codes, probability, each in exact[row]}
@@ -100,8 +102,8 @@ def test_a_beam_of_all_sequences_has_each_with_its_probability(monkeypatch, enco
             assert counts == pytest.approx(probability * np.array(each), rel=2e-3, abs=1e-6)
 
 
-def test_sequences_of_a_narrow_beam_are_weighted_by_their_share_of_its_probability(monkeypatch):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 3)
+def test_sequences_of_a_narrow_beam_are_weighted_by_their_share_of_its_probability():
+    generate_sequences = partial(generate, max_sequence=3)
     decoder, encoder_states, tree = case(2)
     leaves, weights = generate_sequences(decoder, encoder_states, tree, 3)
     for row in range(2):
@@ -117,8 +119,8 @@ def test_sequences_of_a_narrow_beam_are_weighted_by_their_share_of_its_probabili
 @pytest.mark.parametrize("code_length", [1, 2, 3])
 @pytest.mark.parametrize("seed", [None, 3])
 @pytest.mark.parametrize("m", [1, 2, 5])
-def test_sequences_have_existing_codes_none_twice_and_every_document_has_one(monkeypatch, code_length, seed, m):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 6)
+def test_sequences_have_existing_codes_none_twice_and_every_document_has_one(code_length, seed, m):
+    generate_sequences = partial(generate, max_sequence=6)
     for decoder_seed in range(3):
         decoder, encoder_states, tree = case(code_length, seed=decoder_seed, n=4)
         leaves, weights = generate_sequences(decoder, encoder_states, tree, m, seed)
@@ -134,9 +136,9 @@ def test_sequences_have_existing_codes_none_twice_and_every_document_has_one(mon
         assert (first.sum(axis=1) <= 1 + 1e-5).all()
 
 
-def test_a_beam_of_one_leaves_a_prefix_whose_codes_are_used_up(monkeypatch):
+def test_a_beam_of_one_leaves_a_prefix_whose_codes_are_used_up():
     """A decoder that prefers one prefix: after its only code it must take another one, or end."""
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 3)
+    generate_sequences = partial(generate, max_sequence=3)
     decoder, encoder_states, tree = case(2)
     for layer, bias in ((decoder.outputs[0], [0.0, 50.0, 0.0, -50.0]), (decoder.outputs[1], [0.0, 0.0, 0.0])):
         layer.weight.zero_()
@@ -150,8 +152,8 @@ def test_a_beam_of_one_leaves_a_prefix_whose_codes_are_used_up(monkeypatch):
     assert all(len(set(codes_of(tree, sequence))) == 3 for sequence in sampled[0])
 
 
-def test_the_end_is_never_first_and_ends_the_sequence(monkeypatch):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 4)
+def test_the_end_is_never_first_and_ends_the_sequence():
+    generate_sequences = partial(generate, max_sequence=4)
     decoder, encoder_states, tree = case(2)
     decoder.outputs[0].bias[-1] = 50.0
     for seed in (None, 1):
@@ -161,8 +163,8 @@ def test_the_end_is_never_first_and_ends_the_sequence(monkeypatch):
 
 
 @pytest.mark.parametrize("code_length", [1, 2])
-def test_samples_have_the_exact_probabilities(monkeypatch, code_length):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 2)
+def test_samples_have_the_exact_probabilities(code_length):
+    generate_sequences = partial(generate, max_sequence=2)
     decoder, encoder_states, tree = case(code_length)
     m = 3000
     leaves, weights = generate_sequences(decoder, encoder_states, tree, m, seed=5)
@@ -176,8 +178,8 @@ def test_samples_have_the_exact_probabilities(monkeypatch, code_length):
             assert abs(sampled.count(codes) / m - probability) < 4.5 * error + 1e-6
 
 
-def test_samples_depend_on_the_seed_and_not_on_other_documents(monkeypatch):
-    monkeypatch.setattr(sequence_search, "MAX_LABELS", 3)
+def test_samples_depend_on_the_seed_and_not_on_other_documents():
+    generate_sequences = partial(generate, max_sequence=3)
     decoder, encoder_states, tree = case(2, n=3)
     one, same, other = (generate_sequences(decoder, encoder_states, tree, 30, seed)[0] for seed in (2, 2, 3))
     assert np.array_equal(one, same)

@@ -127,3 +127,14 @@ def test_neither_the_library_nor_the_list_of_methods_needs_torch():
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert json.loads(ran.stdout) == []
+
+
+def test_one_sequence_and_no_prior_from_scratch(products):
+    texts, Y, labels = products
+    rows = {frozenset(labels.names[i] for i in row.indices) for row in Y}
+    model = small_model(one_sequence=True, prior=False).fit(texts, Y, labels=labels)
+    assert model.report()["answers"] == [5]
+    assert not model._decoder[2].tries[0].log_prior.any()
+    for best in best_by_column(model, ["", "title: leaf bar", "title: mist"]):
+        written = {f"{column}: {value}" for column, value in best.items()}
+        assert any(written >= row for row in rows), "the best of all columns are of one row"

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.errors import ParameterError
 from labelspace.models.text2text.targets import build_targets, table_columns, target_names
 from labelspace.types import Hierarchy, LabelSpace
 
@@ -73,3 +74,29 @@ def test_ancestors_get_the_share_of_documents_that_carry_both():
     assert targets.label_ids.ravel().tolist() == [0, 1, 2]
     assert Y_targets.toarray().tolist() == [[0, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]
     assert targets.label_shares.toarray().tolist() == [[1, 0, 0], [0.5, 1, 0], [1, 0, 1]]
+
+
+def test_one_sequence_has_all_columns_in_the_order_of_the_table():
+    Y = to_csr(["brand: A", "L0: Food", "L1: Tea"], ["L0: Care"], [], ["brand: B", "L0: Food", "L1: Tea"])
+    targets, Y_targets = build_targets(Y, TABLE, one_sequence=True)
+    assert targets.n_groups == 1
+    assert [as_text(targets, Y_targets, row) for row in range(4)] == [
+        ["brand: A L0: Food L1: Tea"],
+        ["brand: NA L0: Care L1: NA"],
+        [],
+        ["brand: B L0: Food L1: Tea"],
+    ]
+    assert (targets.label_shares.sum(axis=0) == [[1, 1, 2, 1, 2, 0]]).all(), "NA is no label"
+
+
+def test_several_values_give_several_sequences():
+    Y = to_csr(["brand: A", "L0: Food", "L1: Tea", "L0: Care", "L1: Soap"])
+    targets, Y_targets = build_targets(Y, TABLE, one_sequence=True)
+    texts = as_text(targets, Y_targets, 0)
+    assert "brand: A L0: Care L1: Soap" in texts
+    assert all(text.startswith("brand: A ") for text in texts)
+
+
+def test_one_sequence_is_for_tables():
+    with pytest.raises(ParameterError, match="one_sequence of text2text must be false where labels are not"):
+        build_targets(sp.csr_matrix(np.eye(2)), LabelSpace(["cat", "dog"]), one_sequence=True)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.models.treespace import Treespace
 from labelspace.report.tree import tree_json, tree_newick, tree_text
 from labelspace.types import Hierarchy, LabelSpace
@@ -54,6 +54,14 @@ def fitted(edges=TREE, closed=True, n_labels=8, **params):
     return Treespace(**{**SMALL, "epochs": 12, "learning_rate": 0.2, **params}).fit(X, Y, labels=labels), X, Y
 
 
+def same_nodes(model, other):
+    pairs = zip(model.estimators_, other.estimators_, strict=True)
+    return all(
+        np.array_equal(a.node_embeddings, b.node_embeddings) and np.array_equal(a.node_scales, b.node_scales)
+        for a, b in pairs
+    )
+
+
 @st.composite
 def graphs(draw):
     n = draw(st.integers(1, 9))
@@ -90,6 +98,48 @@ def test_planted_labels_are_predicted(ball, closed, edges):
     assert model.report()["documents_carry_labels_above"] == closed
     assert model.report()["hierarchy_is_given"]
     assert model.report()["dimensions"] == [4, 6, 8]
+
+
+@pytest.mark.parametrize("preset", list(Treespace.presets))
+def test_presets_learn_planted_labels_with_all_losses(preset):
+    labels = space(TREE, 8)
+    X, Y = documents(labels)
+    quick = {**SMALL, "epochs": 12, "learning_rate": 0.2}
+    model = Treespace.from_preset(preset, **{**quick, "level_weight": [1, 2, 3]}).fit(X, Y, labels=labels)
+    assert Y[np.arange(160), model.predict_topk(X, 1).labels[:, 0]].mean() > 0.9
+    off = {key: Treespace.params[key].default for key in ("consistency_weight", "weight_decay", "dimension_penalty")}
+    for without in ({"level_weight": 1.0}, {"projection_rank": 1}, *({key: value} for key, value in off.items())):
+        params = {**quick, "level_weight": [1, 2, 3], **without}
+        other = Treespace.from_preset(preset, **params).fit(X, Y, labels=labels)
+        assert not same_nodes(other, model), f"{without} has no effect"
+
+
+def test_level_weights_are_as_many_as_the_levels():
+    same, each = fitted(level_weight=0.5)[0], fitted(level_weight=[1, 0.5, 0.25])[0]
+    assert same_nodes(same, each)
+    with pytest.raises(ParameterError, match="one number or 3, one for each level of the hierarchy, but has 2; "):
+        fitted(level_weight="1,0.5")
+
+
+def test_the_dimension_penalty_empties_coordinates():
+    plain, sparse = fitted()[0], fitted(dimension_penalty=0.1)
+    assert plain.report()["effective_dimensions"] == plain.report()["dimensions"] == [4, 6, 8]
+    model, X, Y = sparse
+    used = model.report()["effective_dimensions"]
+    assert all(0 < few < all_ for few, all_ in zip(used, [4, 6, 8], strict=True))
+    assert Y[np.arange(160), model.predict_topk(X, 1).labels[:, 0]].mean() > 0.9
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_documents_are_normalized_or_used_as_given(normalize):
+    labels = space(TREE, 8)
+    X, Y = documents(labels)
+    scaled = sp.csr_matrix(X.multiply(np.linspace(0.5, 2, 160)[:, None]), dtype=np.float32)
+    model, other = (Treespace(**SMALL, normalize=normalize).fit(x, Y, labels=labels) for x in (X, scaled))
+    maps, other_maps = model.estimators_[0].level_maps, other.estimators_[0].level_maps
+    assert np.allclose(maps, other_maps, atol=1e-3) == normalize
+    scores = [model.predict_topk(x, 3).scores for x in (X, scaled)]
+    assert np.allclose(*scores, atol=1e-3) == normalize
 
 
 def test_documents_without_the_ancestors_get_the_labels_they_carry():

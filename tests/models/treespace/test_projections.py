@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.models.treespace.projections import Projections
+from labelspace.models.treespace.projections import ParentMatrices, Projections
 from tests.models.recorded_gradients import record_adam
 from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
@@ -26,6 +26,51 @@ def test_initial_projections_keep_coordinates(layout, rng):
     assert not targets[0].any()
     assert np.allclose(targets[1], [*embedding_of(layout, embeddings, 1), 0, 0, 0])
     assert np.allclose(targets[2], [*embedding_of(layout, embeddings, 4), 0])
+
+
+def test_initial_matrices_of_parents_keep_coordinates(layout, rng):
+    embeddings, parents = random_embeddings(layout, rng), np.array([0, 1, 4], np.int32)
+    shared = Projections.init(layout, 2, rng).targets(parents, embeddings)
+    assert np.array_equal(ParentMatrices.init(layout).targets(parents, embeddings), shared)
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.3])
+def test_a_step_of_full_matrices_has_the_gradients_that_torch_finds(layout, rng, weight_decay):
+    torch = pytest.importorskip("torch")
+    projections, embeddings = ParentMatrices.init(layout), random_embeddings(layout, rng)
+    for matrices in projections.matrices:
+        matrices += rng.standard_normal(matrices.shape).astype(np.float32)
+    parents, nodes, consistency_weight = np.array([0, 1, 2, 4], np.int32), layout.nodes, 0.3  # not 5, with a child too
+    leaf = torch.tensor(embeddings, dtype=torch.float64, requires_grad=True)
+    tensors = [torch.tensor(part, dtype=torch.float64, requires_grad=True) for part in projections.matrices]
+    targets, residuals, loss = projections.targets(parents, embeddings), np.zeros((4, 5), np.float32), 0
+    for at, parent in enumerate(parents.tolist()[1:], start=1):
+        level = int(layout.level[parent])
+        matrix = tensors[level][parent - int(np.flatnonzero(nodes.level == level + 1)[0])]
+        target = embedding_of(layout, leaf, parent) @ matrix
+        width = len(target)
+        assert np.allclose(targets[at, :width], target.detach().numpy(), atol=1e-4)
+        assert not targets[at, width:].any()
+        for child in range(nodes.first_child[parent], nodes.last_child[parent]):
+            constant = embedding_of(layout, embeddings, child)
+            residuals[at, :width] += constant - targets[at, :width]
+            loss = loss + consistency_weight * (torch.tensor(constant, dtype=torch.float64) - target).square().sum()
+        identity = torch.eye(*matrix.shape, dtype=torch.float64)
+        loss = loss + weight_decay / 2 * (matrix - identity).square().sum()
+    loss.backward()
+    before = [part.copy() for part in (*projections.matrices, embeddings)]
+    squares = np.zeros(len(nodes), np.float32)
+    projections.backward(parents, embeddings, residuals, squares, consistency_weight, weight_decay, 0.1, 1)
+    for part, old, twin in zip(projections.matrices, before, tensors, strict=False):
+        gradient = twin.grad.numpy().reshape(len(part), -1)
+        step = -0.1 * gradient / (np.sqrt(np.mean(gradient**2, axis=1, keepdims=True)) + 1e-10)
+        assert np.allclose((part - old).reshape(len(part), -1), step, atol=1e-3)
+    assert any(not twin.grad[-1].any() for twin in tensors), "what is not named is not updated"
+    for node in range(1, len(nodes)):
+        gradient = embedding_of(layout, leaf.grad.numpy(), node)
+        step = embedding_of(layout, embeddings - before[-1], node)
+        assert squares[node] == pytest.approx(np.mean(gradient**2), rel=1e-3)
+        assert np.allclose(step, -0.1 * gradient / (np.sqrt(squares[node]) + 1e-10), atol=1e-3)
 
 
 @pytest.mark.parametrize(("consistency_weight", "weight_decay"), [(0.3, 0.0), (0.3, 0.3)])

@@ -28,6 +28,12 @@ def test_label_texts_with_features_are_further_documents_of_the_label_and_its_an
     ]
 
 
+def test_label_texts_that_are_not_normalized_stay_as_they_are():
+    texts = sp.csr_matrix(np.array([[0, 0, 0, 0], [3, 4, 0, 0], [0] * 4, [0] * 4, [0] * 4], np.float32))
+    data = TrainingSet.build(X, Y, TREE, LEVEL_WEIGHTS, texts, label_text=0.5, normalize=False)
+    assert data.X[3:].toarray().tolist() == [[3, 4, 0, 0]]
+
+
 @pytest.mark.parametrize(("texts", "label_text"), [(None, 0.5), (X[[0] * 5], 0.0)])
 def test_without_label_texts_or_their_weight_there_are_only_documents(texts, label_text):
     data = TrainingSet.build(X, Y, TREE, LEVEL_WEIGHTS, texts, label_text)

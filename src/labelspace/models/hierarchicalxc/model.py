@@ -16,23 +16,27 @@ Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (sectio
    (linear_classifiers.py).
 5. Prediction is a beam search from the root that keeps the ``beam_size`` best nodes of each level. None, one or both
    children are followed: those with a probability of at least ``follow_threshold``. The score of a label is the product
-   of the probabilities on its path.
+   of the probabilities on its path. With ``ranking="none"`` the labels that are reached are the answer, without an
+   order: all have score 1.
 
 Where we differ, and why: the authors predict the set of labels that the classifiers accept, without an order; the
 product of probabilities ranks labels. ``follow_threshold=0.5`` is their rule, but a right label behind one doubtful
 step is lost with it. A document at a node always has a label below it, so without off-path documents no classifier
 would see that neither of two children is right. Complete link leaves most clusters tied, and joined in the order of
 their ids they are a chain: see ``ties``. In joint training the code learns what the classifiers need; a code that only
-reconstructs words is worse (docs/methods/hierarchicalxc.md).
+reconstructs words is worse (docs/methods/hierarchicalxc.md). The preset ``paper`` has none of this; ``authors`` has the
+layers of their autoencoder for Bibtex too.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
@@ -46,7 +50,7 @@ from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_
 from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
 from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
 from labelspace.models.hierarchicalxc.node_targets import NodeTargets
-from labelspace.parameter_constraints import integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
@@ -58,8 +62,27 @@ from labelspace.types import Csr, Floats, Ints, TopK
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
+RANKINGS = ("probability", "none")
 LOGISTIC = 0.0  # selects the logistic link in the beam search
 ROOT: Ints = np.zeros(1, np.int32)
+# Section 4; where it is silent, what the authors' programs do for every data set.
+PAPER: Mapping[str, Any] = {
+    "similarity": "counts",  # section 4.1: the distance of two classes
+    "ties": "order",  # programs
+    "balance": "never",  # section 4.1.2: imbalanced trees are expected
+    "training": "staged",  # programs: the autoencoder first
+    "batch_size": 64,  # programs
+    "dropout": 0.0,
+    "n_sampled_features": None,  # as eq. 1: the norm over all features
+    "off_path": 0,  # section 4.1.1: a classifier gets only the documents that are sent to it
+    "prior_bias": False,
+    "beam_size": parameters.MAX_BEAM_SIZE,  # section 4: all branches that are accepted are traversed
+    "follow_threshold": 0.5,  # section 4: none, one or both
+    "ranking": "none",  # section 4.1: on reaching a leaf, the document has its label
+    "normalize": False,  # section 5.1: features as given
+}
+# Section 4: the autoencoder is that of NeuralXC. The layers are the programs' for Bibtex.
+AUTHORS: Mapping[str, Any] = {**PAPER, "input_layers": "1152,600,256"}
 
 
 class CodeClassifiers(NamedTuple):
@@ -85,6 +108,7 @@ class HierarchicalXC(Model):
     name = "hierarchicalxc"
     title = "HierarchicalXC: a binary tree of co-occurring labels (Srinivasan et al.)"
     choose_when = "you compare with the paper, or want to see and use a tree of your labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER, "authors": AUTHORS}
 
     similarity: str = param("iou", one_of(*MEASURES), "Label similarity: shared documents, or intersection over union.")
     ties: str = param("average", one_of(*TIES), "How clusters that share no documents are joined.")
@@ -102,12 +126,15 @@ class HierarchicalXC(Model):
     node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.")
     dropout: float = parameters.dropout(0.1)
     input_dropout: float = parameters.input_dropout(0.0)
-    n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
+    n_sampled_features: int | None = parameters.n_sampled_features()
     off_path: int = param(1, integer(0), "Steps that training documents are followed off their paths, as negatives.")
+    prior_bias: bool = param(True, boolean(), "Start the bias of a node on codes at the log-odds of its frequency.")
     C: float = parameters.C(10.0)
     threshold: float = parameters.threshold(0.1)
     beam_size: int = parameters.beam_size(20)
     follow_threshold: float = param(0.0, real(at_least=0, below=1), "Minimum probability of a child that is followed.")
+    ranking: str = param("probability", one_of(*RANKINGS), "How the labels that are reached are ranked.")
+    normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
     # Over the labels with training documents.
@@ -118,7 +145,7 @@ class HierarchicalXC(Model):
     linear_classifiers_: LinearClassifiers | None = learned(
         part(LinearClassifiers, optional=True, n_nodes="n_nodes", n_features="n_features")
     )
-    # Of a document, which has length 1; None without an autoencoder.
+    # Of a document, which has length 1 if normalized; None without an autoencoder.
     reconstruction_error_: float | None = learned(plain(optional(real())))
 
     def check_state(self) -> None:
@@ -129,7 +156,12 @@ class HierarchicalXC(Model):
             must(self.code_classifiers_.weights.shape[1] == self.encoder_.code_dim, "classifiers of its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X, seen = normalize_rows(X), seen_labels(Y)
+        if self.ranking == "none" and not self.follow_threshold:
+            raise ParameterError(
+                "ranking='none' answers with the labels that are reached, but with follow_threshold=0 those are all; "
+                "set follow_threshold, as to 0.5"
+            )
+        X, seen = self._normalized(X), seen_labels(Y)
         context.progress("tree", 0, 1)
         tree = cluster_labels(Y[:, seen], self.similarity, self.ties, self.balance)  # step 1
         context.progress("tree", 1, 1)
@@ -141,13 +173,17 @@ class HierarchicalXC(Model):
             settings = (float(self.C), float(self.threshold), self.random_state, partial(context.progress, "nodes"))
             self.linear_classifiers_ = train_linear_classifiers(X, Y[:, seen], tree, *settings)
 
+    def _normalized(self, X: Csr) -> Csr:
+        return normalize_rows(X) if self.normalize else X
+
     def _fit_code(self, X: Csr, Y: Csr, context: FitContext) -> None:
         rng = np.random.default_rng(self.random_state)
         sizes, targets = parse_layer_sizes(self.input_layers), NodeTargets.build(self.tree_, Y, self.off_path)
+        n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         net = CodeNet(
             encoder=SparseEncoder.random(X, sizes, self.activation, self.input_code, rng),
-            decoder=SparseDecoder.random(X, sizes[::-1], self.activation, self.n_sampled_features, rng),
-            classifiers=init_classifiers(targets, sizes[-1], rng),
+            decoder=SparseDecoder.random(X, sizes[::-1], self.activation, n_sampled, rng),
+            classifiers=init_classifiers(targets, sizes[-1], self.prior_bias, rng),
             targets=targets,
         )
         batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
@@ -198,27 +234,51 @@ class HierarchicalXC(Model):
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:  # step 5
-        X = normalize_rows(X)
+        X = self._normalized(X)
         out = TopK.empty(X.shape[0], k)
+
+        def search(start: int, stop: int) -> None:
+            rows = slice(start, stop)
+            if self.ranking == "none":
+                top = without_order(self._reached(X, start, stop, self.tree_.n_labels), k)
+            else:
+                top = self._reached(X, start, stop, k)
+            out.labels[rows], out.scores[rows] = top.labels, top.scores
+
+        run_blocks(search, X.shape[0], ROW_BLOCK)
+        return out
+
+    def _reached(self, X: Csr, start: int, stop: int, k: int) -> TopK:
+        """The k most probable labels that the rows start..stop of X reach."""
+        out = TopK.empty(stop - start, k)
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
         beam_size = min(self.beam_size, len(self.tree_))
         tree = (self.tree_.first_child, self.tree_.last_child, self.tree_.label)
-        linear, encoder, classifiers = self.linear_classifiers_, self.encoder_, self.code_classifiers_
-
-        def search(start: int, stop: int) -> None:
-            if linear is not None:
-                beam_search(
-                    X.data, X.indices, X.indptr, start, stop, *linear, *tree, ROOT, beam_size, LOGISTIC, min_log,
-                    out.labels, out.scores,
-                )  # fmt: skip
-            else:
-                assert encoder is not None
-                assert classifiers is not None
-                dense_beam_search(
-                    encoder(X, start, stop), *classifiers, *tree, beam_size, LOGISTIC, min_log,
-                    out.labels[start:stop], out.scores[start:stop],
-                )  # fmt: skip
-
-        run_blocks(search, X.shape[0], ROW_BLOCK)
+        if self.linear_classifiers_ is not None:
+            indptr = X.indptr[start : stop + 1]
+            beam_search(
+                X.data, X.indices, indptr, 0, stop - start, *self.linear_classifiers_, *tree, ROOT, beam_size, LOGISTIC,
+                min_log, out.labels, out.scores,
+            )  # fmt: skip
+        else:
+            assert self.encoder_ is not None
+            assert self.code_classifiers_ is not None
+            dense_beam_search(
+                self.encoder_(X, start, stop), *self.code_classifiers_, *tree, beam_size, LOGISTIC, min_log, out.labels,
+                out.scores,
+            )  # fmt: skip
         return out
+
+
+def without_order(top: TopK, k: int) -> TopK:
+    """The first k of the listed labels by their ids, all with score 1.
+
+    >>> without_order(TopK(np.array([[7, 2, 5, -1]], np.int32), np.array([[3, 2, 1, -np.inf]], np.float32)), k=2).labels
+    array([[2, 5]], dtype=int32)
+    """
+    last = np.iinfo(np.int32).max
+    labels = np.sort(np.where(top.labels < 0, last, top.labels), axis=1)[:, :k]
+    listed = labels < last
+    scores = np.where(listed, 1.0, -np.inf).astype(np.float32)
+    return TopK(np.where(listed, labels, -1).astype(np.int32), scores).padded(k)

@@ -34,9 +34,9 @@ class CodeNet:
         return gradient
 
 
-def init_classifiers(targets: NodeTargets, code_dim: int, rng: np.random.Generator) -> SparseLayer:
-    """Random weights; biases at the log-odds of each node."""
+def init_classifiers(targets: NodeTargets, code_dim: int, prior_bias: bool, rng: np.random.Generator) -> SparseLayer:
+    """Random weights; biases at the log-odds of each node, or at 0."""
     classifiers = SparseLayer(rng.standard_normal((len(targets.tree), code_dim + 1), np.float32))
     classifiers.vectors *= np.float32(code_dim**-0.5)
-    classifiers.vectors[:, -1] = targets.log_odds()
+    classifiers.vectors[:, -1] = targets.log_odds() if prior_bias else 0
     return classifiers

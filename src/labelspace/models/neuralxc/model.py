@@ -31,11 +31,13 @@ Where we differ, and why: losses are summed over features and labels, as eq. 1 h
 mean. Biases at the label frequencies and codes that do not saturate keep the model from collapsing to the label
 frequencies (docs/methods/neuralxc.md). Above ``MAX_UNSAMPLED_LABELS`` labels a batch is trained on its own labels and
 ``n_negatives`` sampled ones; above ``n_sampled_features`` features the reconstruction loss is sampled. Both estimate
-the same sums without a table of all labels or features.
+the same sums without a table of all labels or features. The preset ``paper`` has none of this; ``authors`` is the
+authors' program for Bibtex, with its layers.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +53,7 @@ from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
-from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.parameter_constraints import boolean, layer_sizes, one_of, optional, parse_layer_sizes, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
@@ -67,6 +69,28 @@ EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
 MANY_DOCUMENTS = 30_000  # above, less dropout is needed: there is less to overfit
 DROPOUT = (0.5, 0.1)  # up to so many documents, and above
+# Section 3; where it is silent, what the authors' programs do for every data set.
+PAPER: Mapping[str, Any] = {
+    "input_code": "linear",  # programs
+    "output_code": "tanh",  # programs
+    "alpha": 0.01,  # eq. 1; the value is the programs'
+    "beta": 0.01,  # eq. 1; the value is the programs'
+    "prior_bias": False,
+    "batch_size": 64,  # programs
+    "dropout": 0.0,
+    "n_sampled_features": None,  # eq. 1: the norm over all features
+    "all_labels": True,  # eq. 1: the norm over all labels
+    "normalize": False,  # section 5.1: features as given
+}
+# The programs' layers for Bibtex, the data set with most features of its size; docs/methods/neuralxc.md has the others.
+AUTHORS: Mapping[str, Any] = {
+    **PAPER,
+    "input_layers": "1152,600,256",
+    "output_layers": "96,32",
+    "regressor": 112,
+    "reduction": "mean",
+    "learning_rate": 0.0003,
+}
 
 
 class NeuralXC(Model):
@@ -84,6 +108,7 @@ class NeuralXC(Model):
     name = "neuralxc"
     title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
     choose_when = "you compare with the paper, or need codes of documents beside their labels"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER, "authors": AUTHORS}
 
     input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
     output_layers: int | str = param(512, layer_sizes(), "Units from the labels to the code, the last being the code.")
@@ -102,8 +127,10 @@ class NeuralXC(Model):
     feature_learning_rate: float = parameters.feature_learning_rate(0.1)
     dropout: float | None = parameters.dropout(None)
     input_dropout: float = parameters.input_dropout(0.0)
-    n_sampled_features: int = param(2048, integer(1), "Absent features sampled per batch in the reconstruction loss.")
+    n_sampled_features: int | None = parameters.n_sampled_features()
+    all_labels: bool | None = parameters.all_labels()
     n_negatives: int = parameters.n_negatives(2048)
+    normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
     # phi_i, f and psi_o without its output layer.
@@ -112,7 +139,7 @@ class NeuralXC(Model):
     output_scales_: Floats = learned(array("float32", "n_labels"))
     output_bias_: Floats = learned(array("float32", "n_labels"))
     seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label has a training document
-    # Of a document, which has length 1; None with alpha at 0.
+    # Of a document, which has length 1 if normalized; None with alpha at 0.
     reconstruction_error_: float | None = learned(plain(optional(real())))
 
     def check_state(self) -> None:
@@ -120,7 +147,7 @@ class NeuralXC(Model):
         must(len(self.output_weights_) == self.encoder_.code_dim, "an output layer on its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X)
+        X = self._normalized(X)
         rng = np.random.default_rng(self.random_state)
         net = self._init_net(X, Y, rng)  # step 1
         batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
@@ -131,15 +158,20 @@ class NeuralXC(Model):
                     self._train_step(net, phase, X, Y, rows, seen, lr_decay, rng)
         self._store(net, Y)  # step 7
 
+    def _normalized(self, X: Csr) -> Csr:
+        return normalize_rows(X) if self.normalize else X
+
     def _init_net(self, X: Csr, Y: Csr, rng: np.random.Generator) -> NeuralXCNet:
         inputs, regressor, outputs = self._layer_sizes()
         hidden = self.activation
         bias = log_odds(Y) if self.prior_bias else np.zeros(Y.shape[1], np.float32)
-        layer = OutputLayer if Y.shape[1] <= MAX_UNSAMPLED_LABELS else SampledOutputLayer
+        all_labels = Y.shape[1] <= MAX_UNSAMPLED_LABELS if self.all_labels is None else self.all_labels
+        layer = OutputLayer if all_labels else SampledOutputLayer
+        n_sampled = X.shape[1] if self.n_sampled_features is None else self.n_sampled_features
         output = layer.random(bias, outputs[0], rng)
         return NeuralXCNet(
             phi_i=SparseEncoder.random(X, inputs, hidden, self.input_code, rng),
-            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, self.n_sampled_features, rng),
+            psi_i=SparseDecoder.random(X, inputs[::-1], hidden, n_sampled, rng),
             f=MLP.random([inputs[-1], *regressor, outputs[-1]], hidden, self.output_code, rng),
             phi_o=SparseEncoder.random(Y, outputs, hidden, self.output_code, rng),
             psi_o=MLP.random(outputs[::-1], hidden, hidden, rng),
@@ -212,10 +244,10 @@ class NeuralXC(Model):
         check_widths(views, self.widths_)
         n_layers = len(parse_layer_sizes(self.input_layers))
         phi_i = replace(self.encoder_, specs=self.encoder_.specs[:n_layers])
-        return phi_i.rows(normalize_rows(self.read(views)))
+        return phi_i.rows(self._normalized(self.read(views)))
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X = normalize_rows(X)
+        X = self._normalized(X)
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:

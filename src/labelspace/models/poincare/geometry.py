@@ -1,4 +1,4 @@
-"""The manifolds that points are learned on: the Poincaré ball, and Euclidean space for comparison.
+"""The manifolds that points are learned on: the Poincaré ball, and for comparison Euclidean space and the sphere.
 
 A distance d is a function of one inner product z, so all distances of a batch come from one matrix product. For it,
 points are lifted to rows, and ``dual`` turns a lifted row into one to multiply by: z(x, y) = lift(x) . dual(lift(y)).
@@ -6,6 +6,7 @@ points are lifted to rows, and ``dual`` turns a lifted row into one to multiply 
 - Ball: lift(x) is the point of the hyperboloid, ((1+|x|^2) / (1-|x|^2), 2x / (1-|x|^2)). The dual changes the sign of
   all but the first coordinate (Minkowski inner product), and z = cosh d.
 - Euclidean space: lift(x) = (|x|^2, -2x, 1), its dual is (1, x, |x|^2), and z = d^2.
+- Sphere: lift(x) = x / |x| is its own dual, z is the cosine, and d = 1 - z: a softmax of -d is one of cosines.
 
 ``dual`` is linear and its own transpose: the dual of a gradient by a dual row is the gradient by the lifted row.
 
@@ -74,6 +75,40 @@ class Euclidean:
         """The optimizer's step, added."""
         updated: Array = points + optimizer.updates(ids, gradient, lr)
         return updated
+
+
+class Sphere:
+    """Directions, compared by cosine as in AnnexML (Tagami, 2017); points have norm 1."""
+
+    geometry = "euclidean"  # between points of norm 1, Euclidean distances have the order of cosines
+
+    def project(self, r: Array) -> Array:
+        """The directions r / |r|."""
+        return r / _norms(r)[:, None]
+
+    lift = lift_projected = project
+
+    def lift_backward(self, points: Array, gradient: Array) -> Array:
+        """The part of the gradient that is orthogonal to x, over |x|."""
+        norms = _norms(points)[:, None]
+        unit = points / norms
+        by_point: Array = (gradient - np.einsum("ij,ij->i", unit, gradient)[:, None] * unit) / norms
+        return by_point
+
+    lift_projected_backward = lift_backward
+
+    def dual(self, lifted: Array) -> Array:
+        """The rows themselves."""
+        return lifted
+
+    def distances_inplace(self, z: Array) -> Array:
+        """1 - z, with the derivative -1."""
+        np.subtract(1, z, out=z)
+        return np.full_like(z, -1)
+
+    def riemannian_step(self, points: Array, gradient: Array, optimizer: RowOptimizer, ids: Ints, lr: float) -> Array:
+        """The optimizer's step, added, and back to the sphere."""
+        return self.project(points + optimizer.updates(ids, gradient, lr))
 
 
 class PoincareBall:
@@ -155,7 +190,7 @@ class PoincareBall:
         return clip_to_ball(points + np.square(factor) * optimizer.updates(ids, gradient, lr))
 
 
-Manifold: TypeAlias = Euclidean | PoincareBall
+Manifold: TypeAlias = Euclidean | Sphere | PoincareBall
 
 
 def inverse_conformal_factor(points: Array) -> Array:

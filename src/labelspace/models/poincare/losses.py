@@ -1,10 +1,12 @@
-"""Gradients of the two losses on distances: the paper's softmax over labels, and the similarity of documents."""
+"""Gradients of the losses on distances: the softmax over labels or over documents, and the similarity of documents."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Array, Manifold
+from labelspace.models.poincare.pairs import SampledPairs
 from labelspace.training.losses import pairwise_softmax_gradient
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.types import Csr, Floats
@@ -39,6 +41,24 @@ def label_loss_gradients(
     run_blocks(block_gradients, len(lifted), ROW_BLOCK)
     # Summed in one order, whatever the number of threads.
     return by_lifted, manifold.lift_backward(points, manifold.dual(by_duals.sum(axis=0)))
+
+
+def pair_loss_gradients(
+    manifold: Manifold, lifted: Floats, lifted_targets: Floats, pairs: SampledPairs, alpha: float
+) -> tuple[Array, Array]:
+    """The same loss with the negatives of each document: its targets, labels or documents, are given as lifted rows.
+
+    Returns the gradients of the mean loss by the lifted documents, and by the lifted targets.
+    """
+    duals = manifold.dual(lifted_targets)
+    z = np.einsum("ij,ij->i", lifted[pairs.documents], duals[pairs.targets])
+    derivatives = manifold.distances_inplace(z)
+    scores = np.full((len(lifted), pairs.width), -np.inf, np.float32)
+    scores[pairs.documents, pairs.columns] = np.float32(-alpha) * z
+    pairwise_softmax_gradient(scores, pairs.columns[: pairs.indptr[-1]], pairs.indptr, 0, None)
+    errors = scores[pairs.documents, pairs.columns] * derivatives * np.float32(-alpha / len(lifted))
+    table = sp.csr_matrix((errors, (pairs.documents, pairs.targets)), shape=(len(lifted), len(duals)))
+    return table @ duals, manifold.dual(table.T @ lifted)
 
 
 def similarity_loss_gradient(manifold: Manifold, lifted: Floats, true: Csr, weight: float) -> Floats:

@@ -2,21 +2,26 @@
 
 Gerald and Baskiotis, "Joint Label/Example Hyperbolic Representation for Extreme Classification" (2019).
 
-1. Hold out 5 % of the documents, unless validation documents are given. Steps 2 to 7 train one learner;
-   ``n_estimators`` learners are trained in parallel, each with other random numbers.
-2. Draw the label points l from N(0, 1e-3), and a map theta near 0.
+1. Hold out 5 % of the documents, at most 2,000, unless validation documents are given (``validation_share``,
+   ``max_validation``). Steps 2 to 7 train one learner; ``n_estimators`` learners are trained in parallel, each with
+   other random numbers.
+2. Draw the label points l from N(0, 1e-3), and the map theta from N(0, ``init_std``).
 3. For each batch of documents, drop some features. The exponential map at the origin takes r = theta'x to the ball
    (``projection``: or the paper's p).
-4. Train on all labels or, where they are many, on the labels of the batch and ``n_negatives`` labels drawn at random.
-5. The loss: cross-entropy of exp(-alpha d) between each label of a document and the labels it does not have.
+4. Train on all labels or, where they are many, on the labels of the batch and ``n_negatives`` labels drawn at random
+   (``negatives``: or, as in the paper, on labels drawn for each document).
+5. The loss: cross-entropy of exp(-alpha d) between each label of a document and the labels it does not have
+   (``loss``: or, as in AnnexML, between the documents with the most similar labels and others).
 6. A second loss, not in the paper: cross-entropy between the softmax of -d over the other documents of the batch and
    the cosine similarities of label sets, times ``similarity_weight``.
 7. Update theta by row-wise Adagrad, and the label points by the same in their tangent spaces, along geodesics. The
    learning rates fall linearly to 0 (``optimizer``: or, as in the paper, SGD or Adam scaled by the inverse metric, with
-   constant learning rates).
+   constant learning rates). With ``patience``, stop by the accuracy of the nearest labels (``stop_by``: or of votes).
 8. Embed all training documents. The nearest ones of a new document vote for their labels with weights
    exp(-sharpness d), and the nearest labels vote for themselves (``route``). The weights are chosen on the held-out
    documents.
+
+The preset ``paper`` is the method as published; ``annexml`` is what its Table 4 compares it with.
 
 | symbol | meaning | in the code |
 |---|---|---|
@@ -49,11 +54,11 @@ from labelspace.labels.rank_correlation import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall
+from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall, Sphere
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
-from labelspace.parameter_constraints import Constraint, anything, integer, mapping, one_of, real
+from labelspace.parameter_constraints import Constraint, anything, integer, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.early_stopping import VALIDATION_K
 from labelspace.types import Csr, Floats, Progress, TopK
@@ -79,11 +84,19 @@ class Poincare(Model):
 
     embedding_dim: int = param(50, integer(1), "Dimension of the space.")
     n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are averaged.")
-    geometry: str = param("poincare", one_of(*index.poincare.GEOMETRIES), "Geometry of the space.")
+    geometry: str = param("poincare", one_of("poincare", "euclidean", "cosine"), "Geometry of the space.")
     projection: str = param(
         "exponential",
         one_of("exponential", "clip"),
         "Map of documents to the ball: exponential, or clip as in the paper.",
+    )
+    loss: str = param(
+        "labels",
+        one_of("labels", "neighbors"),
+        "What is near a document: its labels, or as in AnnexML documents with similar labels.",
+    )
+    n_label_neighbors: int = param(
+        10, integer(1), "Documents with the most similar labels that are near, with loss=neighbors."
     )
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
@@ -92,12 +105,35 @@ class Poincare(Model):
     feature_learning_rate: float | None = param(
         None, real(above=0), "Learning rate of the document map; none is the optimizer's."
     )
+    schedule: str | None = param(
+        None,
+        one_of("linear", "constant"),
+        "Learning rates fall linearly to 0 or are constant; none is the optimizer's.",
+    )
+    init_std: float = param(1e-2, real(above=0), "Standard deviation of the document map at the start.")
+    normalize: bool = parameters.normalize()
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size()
     all_labels: bool | None = parameters.all_labels()
-    n_negatives: int = parameters.n_negatives(1024)
+    negatives: str = param(
+        "shared",
+        one_of("shared", "per_document"),
+        "Sampled negatives: shared by a batch and weighted, or drawn for each document as in the paper.",
+    )
+    n_negatives: int = param(
+        1024, integer(1), "Negatives sampled per batch or per document, where not all labels are trained on."
+    )
+    validation_share: float = param(
+        0.05, real(above=0, below=1), "Share of documents held out, where no validation documents are given."
+    )
+    max_validation: int | None = param(
+        2000, optional(integer(1)), "Maximum number of held-out or validation documents; none takes all."
+    )
     patience: int | None = parameters.patience()
+    stop_by: str = param(
+        "labels", one_of("labels", "votes"), "Accuracy by epoch, to stop by: of the nearest labels, or of votes."
+    )
     route: str = param("both", one_of("both", "vote", "labels"), "Who votes: the nearest documents, labels, or both.")
     n_neighbors: int | None = param(None, integer(1), "Nearest documents that vote; none chooses by validation.")
     sharpness: float | None = param(None, real(at_least=0), "Decay of votes with distance; none chooses by validation.")
@@ -109,7 +145,46 @@ class Poincare(Model):
         Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v)),
         "Clusters of the document index; none searches all documents, auto chooses.",
     )
+    probes: int | None = param(
+        None, integer(1), "Clusters that are searched; none is the square root of their number, rounded up."
+    )
     random_state: int = parameters.random_state()
+
+    presets = {
+        "paper": {  # Gerald and Baskiotis (2019); what they do not say is as by default
+            "n_estimators": 15,  # section 3.2, Table 3
+            "projection": "clip",  # section 2.3, p
+            "similarity_weight": 0.0,  # section 2.4: one loss
+            "optimizer": "adam",  # sections 2.5 and 3.1, with constant learning rates
+            "init_std": 1e-4,  # section 3.1; label points have 1e-3 here too
+            "input_dropout": 0.0,
+            "epochs": 500,  # as many as it takes to stop
+            "negatives": "per_document",  # section 2.4; how many is not said
+            "n_negatives": 50,
+            "max_validation": None,  # section 3.1: 5 %
+            "patience": 25,  # section 3.1
+            "stop_by": "votes",  # section 3.1: precision, which is that of votes
+            "route": "vote",  # section 2.6
+            "sharpness": 0.0,  # section 2.6: occurrences are counted
+            "n_clusters": "auto",  # section 2.6: N / 3000 at random; how many are read is not said
+            "probes": 1,
+        },
+        "annexml": {  # AnnexML (Tagami, 2017) without partitions: the Euclidean column of Table 4
+            "n_estimators": 15,
+            "geometry": "cosine",
+            "loss": "neighbors",  # section 2.4, the first loss
+            "alpha": 10.0,  # AnnexML's gamma
+            "similarity_weight": 0.0,
+            "feature_learning_rate": 0.1,  # AnnexML's eta0
+            "input_dropout": 0.0,
+            "epochs": 10,  # AnnexML's emb_iter
+            "negatives": "per_document",
+            "n_negatives": 10,  # as many as positives
+            "stop_by": "votes",
+            "route": "vote",
+            "sharpness": 0.0,
+        },
+    }
 
     theta_: Int8s = learned(array("int8", "n_learners", "n_features", "dim"))
     theta_scales_: Floats = learned(array("float32", "n_learners", "n_features"))
@@ -122,18 +197,45 @@ class Poincare(Model):
     def check_state(self) -> None:
         """The indexes hold points of the documents and of the labels."""
         must(len(self.theta_) > 0, "learners")
-        for points, n in ((self.document_indexes_, self.Y_.shape[0]), (self.label_indexes_, self.n_labels_)):
+        n_documents, geometry = self.Y_.shape[0], self.manifold.geometry
+        for points, n in ((self.document_indexes_, n_documents), (self.label_indexes_, self.n_labels_)):
             for at in points:
-                must(at.geometry == self.geometry and at.dimension == self.theta_.shape[2], "indexes of its points")
-                must(len(at) > 0 and int(at.ids.max()) < n, f"indexes of ids below {n}")
+                must(at.geometry == geometry and at.dimension == self.theta_.shape[2], "indexes of its points")
+                must(int(at.ids.max(initial=-1)) < n, f"indexes of ids below {n}")
+                is_empty = self.loss == "neighbors" and points is self.label_indexes_
+                must((len(at) == 0) == is_empty, "label points as its loss learns them, and all documents")
 
     @property
     def manifold(self) -> Manifold:
         """The space that points are learned in."""
-        return Euclidean() if self.geometry == "euclidean" else PoincareBall(self.projection == "exponential")
+        if self.geometry == "poincare":
+            return PoincareBall(self.projection == "exponential")
+        return Euclidean() if self.geometry == "euclidean" else Sphere()
+
+    def scaled(self, X: Csr) -> Csr:
+        """The documents as they are trained on."""
+        return normalize_rows(X) if self.normalize else X
+
+    def check_params(self) -> None:
+        """Also reject settings that have no effect, or cannot have it, with the others."""
+        super().check_params()
+        without_labels = self.loss == "neighbors"
+        rules = [  # what is set, whether it is, what it needs, whether that is so
+            ("projection=clip", self.projection == "clip", "geometry=poincare", self.geometry == "poincare"),
+            ("probes", self.probes is not None, "n_clusters", self.n_clusters is not None),
+            ("negatives=per_document", self.negatives == "per_document", "all_labels=none", not self.all_labels),
+            ("n_label_neighbors", self.n_label_neighbors != 10, "loss=neighbors", without_labels),
+            ("loss=neighbors", without_labels, "negatives=per_document", self.negatives == "per_document"),
+            ("loss=neighbors", without_labels, "route=vote", self.route == "vote"),
+            ("loss=neighbors", without_labels, "stop_by=votes", self.stop_by == "votes"),
+            ("learning_rate", self.learning_rate is not None, "loss=labels", not without_labels),
+        ]
+        for setting, is_set, needed, is_given in rules:
+            if is_set and not is_given:
+                raise ParameterError(f"{setting} of {self.name} needs {needed}, but that is not so; set {needed} too")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X)
+        X = self.scaled(X)
         train, held_out, held_out_rows = split_documents(X, Y, self, context)  # step 1
         data = TrainingData.build(X[train], Y[train], held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
@@ -146,10 +248,12 @@ class Poincare(Model):
         self.Y_ = Y.copy()  # the caller may change theirs
         thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
         self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)
-        self.label_indexes_ = [index.PointIndex(points, data.label_ids, self.geometry) for points in label_points]
+        label_ids, geometry = data.label_ids[: len(label_points[0])], self.manifold.geometry  # none, or all
+        self.label_indexes_ = [index.PointIndex(points, label_ids, geometry) for points in label_points]
         clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
+        searched = (clusters, None if self.probes is None else int(self.probes), int(self.random_state))
         self.document_indexes_ = [  # step 8
-            index.PointIndex(self._embed(X[train], number), train, self.geometry, clusters, seed=int(self.random_state))
+            index.PointIndex(self._embed(X[train], number), train, geometry, *searched)
             for number in range(self.n_estimators)
         ]
         self.vote_weights_ = self._choose_vote_weights(held_out, context.progress)
@@ -159,7 +263,7 @@ class Poincare(Model):
         self.report_ = self._training_report(validation_scores)
 
     def _embed(self, X: Csr, number: int) -> Floats:
-        """The points of documents, given as rows of unit norm, by one learner. Shape (n, embedding_dim)."""
+        """The points of documents, scaled as in training, by one learner. Shape (n, embedding_dim)."""
         return embed_documents(X, self.theta_[number], self.theta_scales_[number], self.manifold)
 
     def _choose_vote_weights(self, held_out: tuple[Csr, Csr] | None, progress: Progress) -> VoteWeights:
@@ -188,17 +292,18 @@ class Poincare(Model):
         return rank_by_votes(neighbors, weights, self.route, self.alpha, self.Y_, k)
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        neighbors = self._nearest(normalize_rows(X), self.vote_weights_.n_neighbors, k)
+        neighbors = self._nearest(self.scaled(X), self.vote_weights_.n_neighbors, k)
         return self._rank(neighbors, self.vote_weights_, k)
 
     def label_points(self) -> Floats:
         """The label points in the ball by the first learner; NaN for a label without training documents."""
         self.check_fitted()
-        if self.geometry == "euclidean":
-            raise ParameterError(
-                "a map needs a point in the Poincaré ball for each label, but geometry is euclidean; "
-                "train with geometry=poincare"
-            )
+        for key, needed in (("geometry", "poincare"), ("loss", "labels")):
+            if getattr(self, key) != needed:
+                raise ParameterError(
+                    f"a map needs a point in the Poincaré ball for each label, but {key} is {getattr(self, key)}; "
+                    f"train with {key}={needed}"
+                )
         index = self.label_indexes_[0]
         points = np.full((self.n_labels_, index.dimension), np.nan, np.float32)
         points[index.ids] = index.points
@@ -208,10 +313,11 @@ class Poincare(Model):
         counts, labels = np.bincount(self.Y_.indices, minlength=self.n_labels_), self.label_indexes_
         norms = [np.linalg.norm(points.points.astype(np.float64), axis=1) for points in labels]
         correlations = [spearman(norm, counts[points.ids]) for norm, points in zip(norms, labels, strict=True)]
+        undefined = self.geometry == "cosine" or np.isnan(correlations[0])  # all norms are 1, but for rounding
         document_norms = np.linalg.norm(self.document_indexes_[0].points.astype(np.float64), axis=1)
         return {
-            "norm_against_frequency": None if np.isnan(correlations[0]) else round(float(np.mean(correlations)), 4),
-            "mean_norm_of_labels": round(float(np.linalg.norm(labels[0].points, axis=1).mean()), 4),
+            "norm_against_frequency": None if undefined else round(float(np.mean(correlations)), 4),
+            "mean_norm_of_labels": _mean_norm(labels[0]),
             "mean_norm_of_documents": round(float(document_norms.mean()), 4),
             "accuracy_by_epoch": [[round(score, 5) for score in scores] for scores in validation_scores],
         }
@@ -221,3 +327,8 @@ class Poincare(Model):
         self.check_fitted()
         n_neighbors, sharpness, label_weight = self.vote_weights_
         return {**self.report_, "neighbors": n_neighbors, "sharpness": sharpness, "label_weight": label_weight}
+
+
+def _mean_norm(labels: index.PointIndex) -> float | None:
+    """The mean norm of label points; None where there are none."""
+    return round(float(np.linalg.norm(labels.points, axis=1).mean()), 4) if len(labels) else None

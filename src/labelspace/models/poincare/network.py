@@ -11,6 +11,7 @@ from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Manifold
+from labelspace.models.poincare.pairs import SampledPairs
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.negative_sampling import SampledLabels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from labelspace.models.poincare.model import Poincare
 
 LEARNING_RATES = {"adagrad": (0.2, 0.03), "adam": (0.01, 0.001), "sgd": (1.0, 10.0)}  # of label points, and of theta
-LABEL_SCALE, THETA_SCALE = 1e-3, 1e-2  # at the start; the paper has 1e-4 for theta, with the same results
+LABEL_SCALE = 1e-3  # standard deviation of label points at the start
 ROW_BLOCK = 64  # documents per task
 
 
@@ -42,19 +43,25 @@ class Net:
     @classmethod
     def random(cls, params: Poincare, X: Csr, n_labels: int, rng: np.random.Generator) -> Net:
         """Theta and label points drawn near the origin; the row of theta is 0 for a feature without documents."""
-        theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=THETA_SCALE)
+        theta = SparseLayer.random(X, params.embedding_dim, rng, init_std=params.init_std)
         label_points = rng.standard_normal((n_labels, params.embedding_dim), np.float32) * np.float32(LABEL_SCALE)
-        return cls(params, theta, label_points)
+        return cls(
+            params, theta, label_points if params.geometry != "cosine" else params.manifold.project(label_points)
+        )
 
     def document_vectors(self, batch: Batch) -> Floats:
         """The vectors r = theta'x of documents. Shape (batch, dimension)."""
         return self.theta.embed(batch, self.zeros)
 
-    def sampled_points(self, sampled: SampledLabels) -> Floats:
+    def embed(self, X: Csr) -> Floats:
+        """The points of documents. Shape (n, dimension)."""
+        return self.manifold.project(self.document_vectors((X.data, X.indices, X.indptr)))
+
+    def sampled_points(self, sampled: SampledLabels | SampledPairs) -> Floats:
         """The points of the sampled labels. Shape (n, dimension)."""
         return self.label_points if sampled.covers_all else self.label_points[sampled.ids]
 
-    def update_labels(self, sampled: SampledLabels, gradient: Floats, lr_decay: float) -> None:
+    def update_labels(self, sampled: SampledLabels | SampledPairs, gradient: Floats, lr_decay: float) -> None:
         """Move the points of the sampled labels on their Euclidean gradient."""
         points, learning_rate = self.sampled_points(sampled), self.learning_rate * lr_decay
         updated = self.manifold.riemannian_step(points, gradient, self.label_optimizer, sampled.ids, learning_rate)
@@ -74,9 +81,8 @@ class Net:
 
     def validation_score(self, X: Csr, Y: Csr) -> float:
         """R-precision of the nearest labels."""
-        points = self.manifold.project(self.document_vectors((X.data, X.indices, X.indptr)))
         labels = index.PointIndex(self.label_points, np.arange(len(self.label_points)), self.manifold.geometry)
-        return r_precision(labels.search(points, VALIDATION_K), Y)
+        return r_precision(labels.search(self.embed(X), VALIDATION_K), Y)
 
 
 def create_optimizer(name: str, table: Floats) -> RowOptimizer:

@@ -1,4 +1,4 @@
-"""The network of one code tree: it encodes a document and scores the next digit of a code.
+"""The gated decoder: it scores the next digit of a code given the document and the digits before.
 
     d         position of a digit in its code
     a         context vector of the document
@@ -7,77 +7,39 @@
     g_d, v_d  networks of two layers: gate and prior
 
 The logits of digit d are  U_d (a * g_d(p)) + v_d(p) + b_d.  The product lets one output layer mean different things
-after different prefixes.
-
-With encoder ``bag``, a is one vector, whatever h is. With ``gru`` and ``convolution`` it is the mean of the words'
-hidden states, weighted by the attention of h to them.
+after different prefixes. With ``shared_outputs``, U and b are the same for all d.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import numpy as np
 import torch  # so import this module only after ``errors.require``
 from torch import Tensor, nn
 from torch.nn.utils import vector_to_parameters
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from labelspace.models.secseq.config import KERNEL_SIZE, DecoderConfig
-from labelspace.types import Floats, Ints
-
-
-class EncoderStates(NamedTuple):
-    """A batch of encoded documents."""
-
-    states: Tensor  # (n, words, hidden_dim)
-    mask: Tensor  # (n, words) False for padding
+from labelspace.models.secseq.config import DecoderConfig
+from labelspace.models.secseq.encoder import Encoder, EncoderStates, output_layers
+from labelspace.models.secseq.recurrent_decoder import RecurrentDecoder
+from labelspace.types import Bools, Floats, Longs
 
 
-class CodeDecoder(nn.Module):
-    """Encoder and decoder of one code tree."""
+class CodeDecoder(Encoder):
+    """Encoder and gated decoder of one code tree."""
 
     def __init__(self, config: DecoderConfig, rng: np.random.Generator) -> None:
-        super().__init__()
-        word_dim, hidden_dim, decoder_dim = config.word_dim, config.hidden_dim, config.decoder_dim
-        self.config = config
-        if config.encoder == "bag":
-            self.encoder_bias = nn.Parameter(torch.zeros(hidden_dim))
-        else:
-            self.attention = nn.Linear(decoder_dim, hidden_dim)
-        if config.encoder == "gru":
-            self.encoder_gru = nn.GRU(word_dim, hidden_dim // 2, batch_first=True, bidirectional=True)
-        if config.encoder == "convolution":
-            self.convolution = nn.Conv1d(word_dim, hidden_dim, KERNEL_SIZE, padding=KERNEL_SIZE // 2)
-        self.digit_embeddings = nn.Embedding(config.code_length * config.code_size, decoder_dim)
+        super().__init__(config)
+        hidden_dim, decoder_dim = config.hidden_dim, config.decoder_dim
+        self.digit_embeddings = nn.Embedding(config.n_embeddings, decoder_dim)
         if config.sequences:
             self.code_gru = nn.GRU(decoder_dim, decoder_dim, batch_first=True)
         sizes = config.output_sizes
         self.gates = nn.ModuleList(_two_layers(decoder_dim, hidden_dim) for _ in sizes)
-        self.outputs = nn.ModuleList(nn.Linear(hidden_dim, size) for size in sizes)
+        self.outputs = output_layers(config, hidden_dim)
         self.priors = nn.ModuleList(_two_layers(decoder_dim, size, bias=False) for size in sizes)
         self._init_weights(rng)
-
-    def encode(self, embeddings: Tensor, lengths: Ints) -> EncoderStates:
-        """Encode documents of ``lengths`` words, given the embeddings (words, word_dim) of all; a bag is one word."""
-        if self.config.encoder == "bag":
-            states = torch.relu(embeddings + self.encoder_bias)[:, None]
-            return EncoderStates(states, torch.ones(len(embeddings), 1, dtype=torch.bool))
-        mask = torch.arange(max(int(lengths.max(initial=0)), 1)) < torch.from_numpy(lengths)[:, None]
-        words = embeddings.new_zeros((*mask.shape, self.config.word_dim)).masked_scatter(mask[:, :, None], embeddings)
-        mask = mask | (torch.arange(mask.shape[1]) == 0)  # a document without words gets one word of zeros
-        if self.config.encoder == "convolution":
-            return EncoderStates(torch.relu(self.convolution(words.transpose(1, 2))).transpose(1, 2), mask)
-        packed = pack_padded_sequence(words, mask.sum(1), batch_first=True, enforce_sorted=False)
-        return EncoderStates(pad_packed_sequence(self.encoder_gru(packed)[0], batch_first=True)[0], mask)
-
-    def attend(self, encoder_states: EncoderStates, h: Tensor) -> Tensor:
-        """The context vectors a (n, m, hidden_dim) for the states h (n, m, decoder_dim) of the code GRU."""
-        states = encoder_states.states
-        if self.config.encoder == "bag":
-            return states.expand(-1, h.shape[1], -1)
-        scores = self.attention(h) @ states.transpose(1, 2) / self.config.hidden_dim**0.5  # (n, m, words)
-        weights = scores.masked_fill(~encoder_states.mask[:, None], -torch.inf).softmax(2)
-        a: Tensor = weights @ states
-        return a
+        with torch.no_grad():
+            for gate in self.gates:
+                gate[-1].bias.fill_(1.0)  # type: ignore[index]
 
     def initial_state(self, *sizes: int) -> Tensor:
         """The state h before any code is generated. Shape (*sizes, decoder_dim)."""
@@ -100,22 +62,59 @@ class CodeDecoder(nn.Module):
         """The logits of digit d for contexts a (..., hidden_dim) and prefix states p (..., decoder_dim)."""
         return self.outputs[d](a * self.gates[d](p)) + self.priors[d](p)  # type: ignore[no-any-return]
 
-    def _init_weights(self, rng: np.random.Generator) -> None:
-        """Random weights, drawn from ``rng`` alone; biases are 0, and 1 for gates."""
-        with torch.no_grad():
-            for name, weights in self.named_parameters():
-                if weights.ndim == 1:
-                    weights.zero_()
-                    continue
-                bound = 1.0 if name.startswith("digit_embeddings") else weights[0].numel() ** -0.5
-                weights.copy_(torch.from_numpy(rng.uniform(-bound, bound, weights.shape).astype(np.float32)))
-            for gate in self.gates:
-                gate[-1].bias.fill_(1.0)  # type: ignore[index]
+    def sequence_logits(
+        self, encoder_states: EncoderStates, document: Longs, step: Longs, is_code: Bools, digits: Longs
+    ) -> Iterator[Tensor]:
+        """Given sequences of codes, the logits of each digit position: of all steps for the first, then of codes.
+
+        Rows are steps, each of a document and with a number; ``digits`` (codes, code_length) are those of the steps
+        that are codes, the others are ends.
+        """
+        index = torch.from_numpy(document), torch.from_numpy(step)
+        n, length = len(encoder_states.states), self.config.code_length
+        embeddings = [self.embed_digits(torch.from_numpy(digits[:, d]), d) for d in range(length)]
+        codes = self.initial_state(n, int(step.max(initial=0)) + 1)
+        codes = codes.index_put((index[0][is_code], index[1][is_code]), torch.stack(embeddings).sum(0))
+        h = torch.cat([self.initial_state(n, 1), self.code_states(codes)], 1)
+        a, p = self.attend(encoder_states, h)[index], h[index]  # a row per step
+        yield self.digit_logits(a, p, 0)
+        a, p = a[is_code], p[is_code]
+        for d in range(1, length):
+            p = p + embeddings[d - 1]
+            yield self.digit_logits(a, p, d)
+
+    def start(self, encoder_states: EncoderStates, m: int) -> tuple[Tensor, ...]:
+        """The states (h, a, p) of m empty sequences per document, each (n, m, dim)."""
+        h = self.initial_state(len(encoder_states.states), m)
+        return h, self.attend(encoder_states, h), h
+
+    def next_logits(self, states: tuple[Tensor, ...], d: int) -> Tensor:
+        """The logits of the next digit, which is at position d. Shape (n, m, values)."""
+        return self.digit_logits(states[1], states[2], d)
+
+    def append(
+        self, encoder_states: EncoderStates, states: tuple[Tensor, ...], digits: Tensor, d: int
+    ) -> tuple[Tensor, ...]:
+        """The states after one more digit (n, m) at position d."""
+        h, a, p = states
+        p = p + self.embed_digits(digits, d)
+        if d < self.config.code_length - 1:
+            return h, a, p
+        h = self.code_states((p - h).flatten(0, 1)[:, None], h.flatten(0, 1)).view_as(h)
+        return h, self.attend(encoder_states, h), h
 
 
-def decoder_from_weights(config: DecoderConfig, weights: Floats) -> CodeDecoder:
+SequenceDecoder = CodeDecoder | RecurrentDecoder
+
+
+def build_decoder(config: DecoderConfig, rng: np.random.Generator) -> SequenceDecoder:
+    """A decoder of this kind and size, with random weights."""
+    return CodeDecoder(config, rng) if config.decoder == "gated" else RecurrentDecoder(config, rng)
+
+
+def decoder_from_weights(config: DecoderConfig, weights: Floats) -> SequenceDecoder:
     """A trained decoder from its weights in one array."""
-    decoder = CodeDecoder(config, np.random.default_rng(0))
+    decoder = build_decoder(config, np.random.default_rng(0))
     vector_to_parameters(torch.tensor(weights), decoder.parameters())
     return decoder.requires_grad_(False)
 

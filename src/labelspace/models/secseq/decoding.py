@@ -1,8 +1,8 @@
 """From a trained decoder to labels: the codes of each document, and the labels at their leaves.
 
-The decoder proposes codes by beam search or sampling (``prefix_search``, ``sequence_search``). A leaf of the code tree
-has the labels with that code, each with its share of the code's training documents. The scores of several trees are
-averaged.
+The decoder proposes codes by beam search or sampling (``prefix_search``, ``sequence_search``, ``free_search``). A leaf
+of the code tree has the labels with that code, each with its share of the code's training documents, or another weight
+(``leaf_histogram``). The scores of several trees are averaged; counts are summed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.codes import CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder
+from labelspace.models.secseq.decoder import CodeDecoder, SequenceDecoder
+from labelspace.models.secseq.encoder import EncoderStates
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
+from labelspace.models.secseq.free_search import generate_free
 from labelspace.models.secseq.objectives import group_counts
 from labelspace.models.secseq.prefix_search import PrefixTable
 from labelspace.models.secseq.sequence_search import generate_sequences
@@ -39,34 +41,53 @@ class LabelDecoder:
     """
 
     def __init__(
-        self, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats, embeddings: Int8s | Floats, scales: Floats
+        self, decoder: SequenceDecoder, tree: CodeTree, label_shares: Floats, embeddings: Int8s | Floats, scales: Floats
     ) -> None:
         self.decoder, self.tree, self.label_shares = decoder, tree, label_shares
         self.embeddings, self.scales = embeddings, scales
-        self.prefixes = None if decoder.config.sequences else PrefixTable.build(decoder, tree, label_shares)
+        self.prefixes: PrefixTable | None = None
+        if isinstance(decoder, CodeDecoder) and not decoder.config.sequences:
+            self.prefixes = PrefixTable.build(decoder, tree, label_shares)
 
     def topk(self, inputs: EncoderInputs, start: int, stop: int, k: int, params: SequenceModel) -> TopK:
         """The k best labels of documents start to stop - 1."""
-        X, starts, width = inputs.table, inputs.starts[start : stop + 1], self.embeddings.shape[1]
-        lengths, indptr = np.diff(starts).astype(np.int32), X.indptr[starts[0] : starts[-1] + 1]
-        embedded, zeros = np.empty((len(indptr) - 1, width), np.float32), np.zeros(width, np.float32)
-        embed_rows(X.data, X.indices, indptr, 0, len(embedded), self.embeddings, self.scales, zeros, embedded)
-        seed = params.random_state if params.decoding == "sampling" else None
+        if self.prefixes is None:
+            return TopK.from_sparse(self.histogram(inputs, start, stop, params), k)
+        assert isinstance(self.decoder, CodeDecoder)
         with torch.no_grad():
-            encoder_states = self.decoder.encode(torch.from_numpy(embedded), lengths)
-            if self.prefixes is None:
-                m = params.beam_size if seed is None else params.n_samples
-                leaves, weights = generate_sequences(self.decoder, encoder_states, self.tree, m, seed)
-                return leaf_histogram(leaves, weights, self.tree, self.label_shares, k)
-            contexts = self.decoder.initial_context(encoder_states).numpy()
-        softmax = params.target == "label"
+            contexts = self.decoder.initial_context(self._encode(inputs, start, stop)).numpy()
+        softmax, seed = params.target == "label", _seed(params)
         if seed is None:
             return self.prefixes.beam_search(contexts, softmax, params.beam_size, k)
         return self.prefixes.sample(contexts, softmax, params.n_samples, k, seed)
 
+    def histogram(self, inputs: EncoderInputs, start: int, stop: int, params: SequenceModel) -> Csr:
+        """The scores, or counts, of the labels in the sequences of documents start to stop - 1: (n, n_labels)."""
+        seed = _seed(params)
+        m = params.beam_size if seed is None else params.n_samples
+        generate = generate_sequences if params.constrained else generate_free
+        with torch.no_grad():
+            encoder_states = self._encode(inputs, start, stop)
+            options = (m, seed, params.max_sequence, params.scores == "count")
+            leaves, weights = generate(self.decoder, encoder_states, self.tree, *options)
+        return leaf_histogram(leaves, weights, self.tree, self.label_shares)
+
+    def _encode(self, inputs: EncoderInputs, start: int, stop: int) -> EncoderStates:
+        X, starts, width = inputs.table, inputs.starts[start : stop + 1], self.embeddings.shape[1]
+        lengths, indptr = np.diff(starts).astype(np.int32), X.indptr[starts[0] : starts[-1] + 1]
+        embedded, zeros = np.empty((len(indptr) - 1, width), np.float32), np.zeros(width, np.float32)
+        embed_rows(X.data, X.indices, indptr, 0, len(embedded), self.embeddings, self.scales, zeros, embedded)
+        return self.decoder.encode(torch.from_numpy(embedded), lengths)
+
+
+def _seed(params: SequenceModel) -> int | None:
+    return params.random_state if params.decoding == "sampling" else None
+
 
 def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
-    """The k labels of the best mean score over all trees, per document, searched as the parameters are now."""
+    """The k labels of the best mean score, or count, over all trees, per document; searched as the parameters are."""
+    if params.scores == "count":
+        return _count_topk(decoders, inputs, k, params)
     n_trees = len(decoders)
     n_listed = k if n_trees == 1 else max(k, LABELS_PER_TREE)
     lists, shape = TopK.empty(n_trees * inputs.n, n_listed), (n_trees, inputs.n, n_listed)
@@ -85,6 +106,29 @@ def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, pa
     return top
 
 
+def _count_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
+    """The k labels of the highest counts, summed over all trees."""
+    top = TopK.empty(inputs.n, k)
+
+    def predict_block(start: int, stop: int) -> None:
+        counts = decoders[0].histogram(inputs, start, stop, params)
+        for decoder in decoders[1:]:
+            counts = counts + decoder.histogram(inputs, start, stop, params)
+        best = TopK.from_sparse(counts, k)
+        top.labels[start:stop], top.scores[start:stop] = best.labels, best.scores
+
+    run_blocks(predict_block, inputs.n, ROW_BLOCK)
+    return top
+
+
+def leaf_counts(kind: str, tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
+    """What a label counts at the leaf of its code: its ``shares``, 1 (``labels``), or its number of ``documents``."""
+    if kind == "shares":
+        return label_shares(tree, Y, of_documents)
+    counts: Floats = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
+    return counts if kind == "documents" else np.minimum(counts, 1)
+
+
 def label_shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
     """The share of each label in the documents with its code; else, in all labels with its code. Shape (n_labels,)."""
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -95,11 +139,11 @@ def label_shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
     return shares
 
 
-def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Floats, k: int) -> TopK:
-    """The k best labels by the sum over a document's leaves (n, ...) of the leaf's weight times the label's share."""
+def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Floats) -> Csr:
+    """Per label, the sum over a document's leaves (n, ...) of the leaf's weight times the label's share: sparse."""
     n, is_leaf, n_leaves = len(leaves), leaves >= 0, len(tree.label_starts) - 1
     rows = np.broadcast_to(np.arange(n)[:, None], (n, leaves[0].size)).reshape(leaves.shape)[is_leaf]
     columns = leaves[is_leaf] - tree.level_starts[-2]
     leaf_weights = sp.csr_matrix((weights[is_leaf], (rows, columns)), shape=(n, n_leaves))
     leaf_labels = sp.csr_matrix((shares[tree.labels], tree.labels, tree.label_starts), shape=(n_leaves, len(shares)))
-    return TopK.from_sparse((leaf_weights @ leaf_labels).tocsr(), k)
+    return (leaf_weights @ leaf_labels).tocsr()

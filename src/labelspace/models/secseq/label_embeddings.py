@@ -1,4 +1,6 @@
-"""Label embeddings (step 1 of SeCSeq): from a label's documents, the labels it occurs with, or its names."""
+"""Label embeddings (step 1 of SeCSeq): from a label's documents, the labels it occurs with, its names, or a file."""
+
+from pathlib import Path
 
 import numpy as np
 from scipy.linalg import qr
@@ -8,38 +10,87 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
+from labelspace.parameter_constraints import Constraint
 from labelspace.types import Bools, Csr, Floats, LabelSpace
 
-SOURCES = ("documents", "walks", "text", "sentences")
+SOURCES = ("documents", "walks", "text", "sentences", "instances")
+SPARSE_SOURCES = ("documents", "walks", "text", "instances")
+VECTOR_FILE = Constraint("FILE.npy", lambda value: isinstance(value, str) and value.endswith(".npy"))
 OVERSAMPLING = 10  # components beyond those returned: the last ones are the least exact
 POWER_ITERATIONS = 2  # which suppress the small components
 MAX_NGRAMS = 500_000  # of the label texts
 
 
-def embed_labels(source: str, X: Csr, Y: Csr, labels: LabelSpace | None, dim: int = 64, seed: int = 0) -> Floats:
-    """Label embeddings of length 1 (n_labels, dim), centered on the labels that have documents.
+def embed_labels(
+    source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, dim: int | None = 64, seed: int = 0,
+    center: bool = True,
+) -> Floats | Csr:  # fmt: skip
+    """Label embeddings (n_labels, dim); with ``center`` around the mean of labels with documents, and of length 1.
 
     ``documents`` averages the features of a label's documents, ``walks`` uses random walks among labels that occur
-    together, ``text`` the n-grams of its name and synonyms, ``sentences`` a pretrained encoder's embedding of them. A
-    label of which nothing is known gets zeros.
+    together, ``text`` the n-grams of its name and synonyms, ``sentences`` a pretrained encoder's embedding of them,
+    ``instances`` which documents have the label, and ``FILE.npy`` the vectors of a file. A label of which nothing is
+    known gets zeros. Without ``dim`` they are not reduced; then most are sparse, and cannot be centered.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=200, d=100, l=20)
     >>> embed_labels("documents", data.X, data.Y, None, dim=8).shape
     (20, 8)
     """
-    if source not in SOURCES:
-        raise ParameterError(f"label_vectors must be one of {', '.join(SOURCES)}, but is {source!r}; set it so")
-    if dim < 1:
+    if source not in SOURCES and not VECTOR_FILE.holds(source):
+        choices = ", ".join((*SOURCES, VECTOR_FILE.text))
+        raise ParameterError(f"label_vectors must be one of {choices}, but is {source!r}; set it so")
+    if dim is not None and dim < 1:
         raise ParameterError(f"embedding_dim must be at least 1, but is {dim}; set 1 or more")
     with threadpool_limits(1, user_api="blas"):  # sums in another order would give other embeddings
-        if source == "documents":
-            embeddings = truncated_svd(pifa_embeddings(X, Y), dim, seed)
-        elif source == "walks":
-            embeddings = truncated_svd(positive_pmi(walk_cooccurrence(Y, seed)), dim, seed, power=0.5)
-        else:
-            embeddings = truncated_svd(_text_features(source, labels, Y.shape[1]), dim, seed)
+        table = _label_table(source, X, Y, labels, seed)
+        embeddings = table if dim is None else truncated_svd(table, dim, seed, 0.5 if source == "walks" else 1.0)
+        if not center:
+            return embeddings
+        if not isinstance(embeddings, np.ndarray):
+            raise ParameterError(
+                f"label_vectors={source} are sparse and cannot be centered, but embedding_dim is none; set it, or "
+                "center_labels=false"
+            )
         return _center(embeddings, np.bincount(Y.indices, minlength=Y.shape[1]) > 0)
+
+
+def _label_table(source: str, X: Csr | None, Y: Csr, labels: LabelSpace | None, seed: int) -> Floats | Csr:
+    """What is known of each label, as rows."""
+    if source == "documents":
+        assert X is not None
+        return pifa_embeddings(X, Y)
+    if source == "walks":
+        return positive_pmi(walk_cooccurrence(Y, seed))
+    if source == "instances":
+        return Y.T.tocsr().astype(np.float32)
+    if source in SOURCES:
+        return _text_features(source, labels, Y.shape[1])
+    return read_label_vectors(source, Y.shape[1])
+
+
+def read_label_vectors(path: str, n_labels: int) -> Floats:
+    """Vectors of a NumPy file (n_labels, d), divided by the largest value, so that sums of squares stay finite.
+
+    Nothing of a file is executed, and no more is read than its size.
+    """
+    if not Path(path).is_file():
+        raise DataError(f"label_vectors must be a file, but there is none at {path}; give the path of a .npy file")
+    try:
+        table = np.lib.format.open_memmap(path, mode="r")
+    except Exception as error:  # whatever NumPy makes of a header
+        raise DataError(
+            f"{path} must hold an array of numbers as numpy.save writes it, but does not ({error}); save it so"
+        ) from error
+    if table.ndim != 2 or table.shape[0] != n_labels or not table.shape[1] or table.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path} must hold a row of numbers per label, ({n_labels}, d), but is of shape {table.shape} and type "
+            f"{table.dtype}; give the vectors of the labels in the order of their ids"
+        )
+    largest = max(abs(float(table.max())), abs(float(table.min())))
+    if not np.isfinite(largest):
+        raise DataError(f"{path} must hold finite numbers, but holds others; leave labels without a vector at zeros")
+    return np.ascontiguousarray(table / (largest or 1.0), dtype=np.float32)
 
 
 def truncated_svd(table: Csr | Floats, dim: int, seed: int, power: float = 1.0) -> Floats:

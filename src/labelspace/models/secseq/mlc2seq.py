@@ -5,6 +5,9 @@ baseline of SeCSeq: ``secseq`` with codes of one digit that has a value per labe
 the number of labels.
 """
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 
 from labelspace.features.views import Views
@@ -33,8 +36,24 @@ class Mlc2Seq(SequenceModel):
     target = SequenceModel.params["target"].with_default("sequence")
     beam_size = SequenceModel.params["beam_size"].with_default(8)
 
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {
+            "encoder": "gru",  # words in order
+            "decoder": "gru",  # a step per label: eq. 2 of SeCSeq
+            "max_sequence": 100,  # more than the labels of any document of the paper
+            "masked_softmax": False,
+            "init_biases": False,
+            "constrained": False,
+            "scores": "count",
+        }
+    }
+
     n_estimators = 1
     code_length = 1
+    shared_outputs = False
+    shared_embeddings = False
+    repeated_codes = False
+    leaf_histogram = "shares"
 
     @property
     def _code_size(self) -> int:

@@ -2,35 +2,39 @@
 
 Chang et al., "SeCSeq: Semantic Coding for Sequence-to-Sequence based Extreme Multi-label Classification" (2018).
 
-1. Embed the labels (``label_vectors``): by their documents, by random walks among labels that occur together, or by
-   their names.
+1. Embed the labels (``label_vectors``): by their documents, by random walks among labels that occur together, by
+   their names, or by a file; ``instances`` are the paper's indicators of the documents that have the label.
 2. Turn the embeddings into codes of D digits (``code_length``) with K values each (``code_size``), so that similar
    labels share prefixes (``coding``, ``quantizer``). There are ``n_estimators`` such code trees, with one network each.
 3. Encode a document: a bag of features, or its words in order by a convolution or a GRU with attention (``encoder``).
 4. Learn to generate the codes of its labels (``target``): after each prefix the ``set`` of next digits, each a binary
    target; or the digits of one ``label`` drawn at random; or, as in the paper (eq. 3), the ``sequence`` of all its
-   labels in one ``label_order``, with an end token. Only digits that exist after a prefix are scored.
+   labels in one ``label_order``, with an end token. Only digits that exist after a prefix are scored, unless
+   ``masked_softmax`` is false. The ``decoder`` is gated, or, for sequences, a GRU or LSTM that steps once per digit.
 5. Weights are trained by Adam with gradients clipped at ``clip_norm``, feature embeddings by row-wise Adagrad. Learning
    rates fall linearly to 0.
-6. Decode: codes by beam search or sampling (``decoding``), along the code tree. The probability of a code is divided
-   among the labels that share it; a label's score is its mean over the trees.
+6. Decode: codes by beam search or sampling (``decoding``), along the code tree, or any digits (``constrained``). The
+   probability of a code is divided among the labels that share it; a label's score is its mean over the trees. With
+   ``scores=count`` it is the sum of the label-count histograms at the leaves.
 
 Where we differ, and why: the paper generates sequences and counts the labels in them. A ranking needs the probability
 of each label whatever the others are, and that is what ``set`` learns: it is better and faster (figures in
 docs/methods/secseq.md), so it is the default. By default each prefix is split by clustering, not all labels by one
-projection per digit. The number of weights depends neither on the number of labels nor on that of documents.
+projection per digit. The number of weights depends neither on the number of labels nor on that of documents. The
+preset ``paper`` is the paper's algorithm: a plain Seq2Seq, decoded freely, with counts.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, require
+from labelspace.errors import DataError, ParameterError, require
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import GIVEN, SEQUENCES, WORDS, View, Views
@@ -39,10 +43,10 @@ from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_s
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.secseq.config import DecoderConfig
+from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
-from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels
-from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, real
+from labelspace.models.secseq.label_embeddings import SOURCES, SPARSE_SOURCES, VECTOR_FILE, embed_labels
+from labelspace.parameter_constraints import Constraint, boolean, either, integer, list_of, one_of, optional, real
 from labelspace.state_constraints import array, must, plain
 from labelspace.types import Csr, Dataset, Floats, TopK
 
@@ -51,6 +55,7 @@ if TYPE_CHECKING:  # modules that need torch
     from labelspace.models.secseq.decoding import LabelDecoder
 
 MAX_VOCABULARY = 50_000  # words that label embeddings are made of, where the encoder reads sequences
+MAX_CODE_LENGTH = 256  # digits: a code tree has a node for each digit of each label
 EVEN = Constraint("an even number of at least 2", lambda value: integer(2).holds(value) and value % 2 == 0)
 
 
@@ -63,7 +68,15 @@ class SequenceModel(Model):
     target: str = param(
         "set", one_of("set", "label", "sequence"), "Learn the set of next digits, one label, or the sequence of labels."
     )
+    decoder: str = param(
+        "gated", one_of("gated", "gru", "lstm"), "Gated by the prefix, or recurrent, one step per digit (sequences)."
+    )
     label_order: str = param("frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence.")
+    max_sequence: int = param(
+        MAX_SEQUENCE, integer(1, at_most=10_000), "Labels of a document in its sequence; what is longer is cut."
+    )
+    masked_softmax: bool = param(True, boolean(), "Train sequences on digits that exist after a prefix, not on all.")
+    init_biases: bool = param(True, boolean(), "Start the biases of digits at their frequency, not at 0.")
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
     decoder_dim: int = param(256, integer(1), "Units of the decoder.")
     word_dim: int = param(128, integer(1), "Dimension of word embeddings, for encoders that read words.")
@@ -76,6 +89,10 @@ class SequenceModel(Model):
     clip_norm: float = parameters.clip_norm(10.0)
     patience: int | None = parameters.patience()
     decoding: str = param("beam", one_of("beam", "sampling"), "Beam search, or sampling.")
+    constrained: bool = param(True, boolean(), "Sequences of codes that exist, none twice; else of any digits.")
+    scores: str = param(
+        "probability", one_of("probability", "count"), "Score of a label: probability, or count in the sequences."
+    )
     beam_size: int = parameters.beam_size(32)
     n_samples: int = param(100, integer(1, at_most=10_000), "Samples per document with sampling.")
     random_state: int = parameters.random_state()
@@ -95,6 +112,10 @@ class SequenceModel(Model):
     n_estimators: int
     code_size: int
     code_length: int
+    shared_outputs: bool
+    shared_embeddings: bool
+    repeated_codes: bool
+    leaf_histogram: str
 
     def sizes(self) -> dict[str, int]:
         """The shape of a code, and what the network of a code tree takes."""
@@ -105,13 +126,33 @@ class SequenceModel(Model):
         return {"n_labels": self.n_labels_, **code, **network}
 
     def check_state(self) -> None:
-        """There must be a tree."""
+        """There must be a tree, and parameters that fit together."""
         must(len(self.weights_) > 0, "code trees")
+        must(not any(self._conflicts()), "parameters that go together")
 
     def check_params(self) -> None:
         """Check every parameter, and that torch is installed, before data are read."""
         super().check_params()
+        for conflict in self._conflicts():
+            raise ParameterError(conflict)
         require("torch", "neural")
+
+    def _conflicts(self) -> Iterator[str]:
+        """Settings that exclude each other, each as an error message."""
+        if self.target != "sequence":
+            plain = {
+                "decoder": "gated", "max_sequence": MAX_SEQUENCE, "masked_softmax": True, "constrained": True,
+                "scores": "probability", "repeated_codes": False, "leaf_histogram": "shares",
+            }  # fmt: skip
+            for name, value in plain.items():
+                if getattr(self, name) != value:
+                    given = getattr(self, name)
+                    yield f"{name}={given} needs target=sequence, but target is {self.target}; set one of them"
+        if self.shared_embeddings and self.decoder == "gated":
+            yield (
+                "shared_embeddings needs decoder=gru or lstm, but decoder is gated, which adds the embeddings of a "
+                "code's digits; set one of them"
+            )
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The bag of words, or the token sequences, that the encoder reads."""
@@ -168,7 +209,8 @@ class SequenceModel(Model):
         """The sizes of the network of a code tree."""
         word_dim, sequences = self.hidden_dim if self.encoder == "bag" else self.word_dim, self.target == "sequence"
         sizes = (word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length)
-        return DecoderConfig(self.encoder, *sizes, sequences)
+        shared = (self.shared_outputs, self.shared_embeddings)
+        return DecoderConfig(self.encoder, *sizes, sequences, self.decoder, *shared)
 
     def label_codes(self) -> list[Codes]:
         """The codes of the labels, tree by tree."""
@@ -212,11 +254,51 @@ class SeCSeq(SequenceModel):
 
     n_estimators: int = param(1, integer(1), "Number of code trees, averaged.")
     code_size: int = param(128, integer(2), "Values per code digit: K.")
-    code_length: int = param(3, integer(1, at_most=16), "Digits per code: D.")
-    label_vectors: str = param("documents", one_of(*SOURCES), "What label embeddings are made of.")
+    code_length: int = param(3, integer(1, at_most=MAX_CODE_LENGTH), "Digits per code: D.")
+    label_vectors: str = param("documents", either(one_of(*SOURCES), VECTOR_FILE), "What label embeddings are made of.")
     coding: str = param("clusters", one_of(*SCHEMES), "How label embeddings become codes.")
     quantizer: str = param("ordinal", one_of(*QUANTIZERS), "How projections are quantized.")
-    embedding_dim: int = param(64, integer(1), "Dimension of the label embeddings.")
+    embedding_dim: int | None = param(
+        64, optional(integer(1)), "Dimension of the label embeddings; none does not reduce them."
+    )
+    center_labels: bool = param(True, boolean(), "Center label embeddings and scale them to length one.")
+    shared_outputs: bool = param(False, boolean(), "One output layer for all digit positions, not one for each.")
+    shared_embeddings: bool = param(False, boolean(), "One embedding per digit value, not one for each position.")
+    repeated_codes: bool = param(False, boolean(), "Labels that share a code each give it to a sequence.")
+    leaf_histogram: str = param(
+        "shares", one_of("shares", "labels", "documents"),
+        "What a label counts where it shares a code: its share of the documents, one, or its documents.",
+    )  # fmt: skip
+
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {
+            "label_vectors": "instances",  # v_l: figure 2
+            "embedding_dim": None,  # z = v_l R, of v_l as it is: eq. 4
+            "center_labels": False,
+            "coding": "projection",  # eq. 4
+            "encoder": "gru",  # words in order: appendix A
+            "decoder": "gru",  # a step per digit: figure 1
+            "shared_outputs": True,  # a softmax of O(K): figure 1
+            "shared_embeddings": True,
+            "target": "sequence",  # eq. 3
+            "repeated_codes": True,  # the codes of all labels, one after the other: figure 1
+            "max_sequence": 100,  # more than the labels of any document of the paper
+            "masked_softmax": False,
+            "init_biases": False,
+            "constrained": False,  # "Semantic Code Decompression", steps 1 and 2
+            "leaf_histogram": "labels",  # step 3
+            "scores": "count",  # step 4, and the sum over trees
+        }
+    }
+
+    def _conflicts(self) -> Iterator[str]:
+        yield from super()._conflicts()
+        sparse = self.embedding_dim is None and self.label_vectors in SPARSE_SOURCES
+        if sparse and (self.coding != "projection" or self.center_labels):
+            yield (
+                f"embedding_dim=none with label_vectors={self.label_vectors} needs coding=projection and "
+                f"center_labels=false, but has {self.coding} and {self.center_labels}; set all of them"
+            )
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """What the encoder reads, and the words of the documents where label embeddings are made of them."""
@@ -229,7 +311,8 @@ class SeCSeq(SequenceModel):
         """Steps 1 and 2."""
         features = views[WORDS.name] if self.label_vectors == "documents" else None
         context.progress("codes", 0, self.n_estimators)
-        vectors = embed_labels(self.label_vectors, features, Y, context.labels, self.embedding_dim, self.random_state)
+        options = (self.embedding_dim, self.random_state, self.center_labels)
+        vectors = embed_labels(self.label_vectors, features, Y, context.labels, *options)
         codes = []
         for tree in range(self.n_estimators):
             seed = self.random_state * 1_000_003 + tree

@@ -10,13 +10,14 @@ import numpy as np
 import scipy.sparse as sp
 import torch  # so import this module only after ``errors.require``
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from labelspace.labels.codes import Codes, CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
+from labelspace.models.secseq.config import MAX_SEQUENCE
+from labelspace.models.secseq.decoder import CodeDecoder, SequenceDecoder
+from labelspace.models.secseq.encoder import EncoderStates
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
-MAX_LABELS = 50  # labels of a document in its sequence
 MASKED = -1e9  # logit of a digit that does not exist
 
 
@@ -41,8 +42,9 @@ class PrefixObjective:
         parents = [tree.parent[counts.indices + starts[level]] for level, counts in enumerate(self.levels, 1)]
         self.n_tokens = sum(int((self.n_children[nodes] > 1).sum()) for nodes in parents)
 
-    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
+    def loss(self, decoder: SequenceDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
         """The mean loss over a batch of documents, and the number of its target digits."""
+        assert isinstance(decoder, CodeDecoder), "others learn sequences"
         a, tree = decoder.initial_context(encoder_states), self.tree
         documents, nodes = np.arange(len(rows)), np.zeros(len(rows), np.int64)  # pairs of a document and a prefix
         prefixes, prefix_of, p = np.zeros(1, np.int64), nodes, decoder.initial_state(1)  # the prefixes of all pairs
@@ -71,20 +73,24 @@ class PrefixObjective:
                 p = p[np.searchsorted(above, tree.parent[prefixes])] + decoder.embed_digits(digits, level)
         return total / len(rows), n_tokens
 
-    def init_biases(self, decoder: CodeDecoder) -> None:
+    def init_biases(self, decoder: SequenceDecoder) -> None:
         """Start each digit at the log-odds of following a prefix where it can: these need not be learned then."""
         tree = self.tree
         above = np.array([self.levels[0].shape[0]] if self.levels else [])  # documents of each node of a level
+        positives, negatives = [], []
         for level, counts in enumerate(self.levels):
             nodes = np.arange(*tree.level_starts[level + 1 : level + 3])
             positive = np.bincount(counts.indices, minlength=len(nodes))
             negative = above[tree.parent[nodes] - tree.level_starts[level]] - positive
             has_siblings = self.n_children[tree.parent[nodes]] > 1  # else the digit is certain
             digits = tree.digit[nodes[has_siblings]]
-            n_positive = np.bincount(digits, positive[has_siblings], self.code_size) + 0.5
-            n_negative = np.bincount(digits, negative[has_siblings], self.code_size) + 0.5
-            _set_biases(decoder, level, np.log(n_positive / n_negative))
+            positives.append(np.bincount(digits, positive[has_siblings], self.code_size) + 0.5)
+            negatives.append(np.bincount(digits, negative[has_siblings], self.code_size) + 0.5)
             above = positive
+        if decoder.config.shared_outputs and positives:
+            positives, negatives = [np.sum(positives, axis=0)], [np.sum(negatives, axis=0)]
+        for level, (n_positive, n_negative) in enumerate(zip(positives, negatives, strict=True)):
+            _set_biases(decoder, level, np.log(n_positive / n_negative))
 
     def _cross_entropy(self, logits: Tensor, truth: Tensor, mask: Tensor) -> Tensor:
         if self.softmax:
@@ -93,58 +99,63 @@ class PrefixObjective:
 
 
 class SequenceObjective:
-    """The codes of a document's labels as one sequence in a fixed order, and its end (eq. 3 of the paper)."""
+    """The codes of a document's labels as one sequence in a fixed order, and its end (eq. 3 of the paper).
 
-    def __init__(self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator) -> None:
+    A sequence is cut after ``max_sequence`` codes. With ``masked`` the softmax of a digit is over the values that exist
+    after its prefix, else over all. With ``repeated``, labels that share a code each give it; else it occurs once.
+    """
+
+    def __init__(
+        self, codes: Codes, Y: Csr, label_order: str, rng: np.random.Generator, max_sequence: int = MAX_SEQUENCE,
+        masked: bool = True, repeated: bool = False,
+    ) -> None:  # fmt: skip
         self.tree, self.code_size = CodeTree.from_codes(codes), codes.code_size
+        self.max_sequence, self.masked = max_sequence, masked
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         keys = {"frequent": -counts, "rare": counts, "random": rng.permutation(Y.shape[1])}
         by_rank = np.argsort(keys[label_order], kind="stable")
         ordered = sp.csr_matrix((Y.data, np.argsort(by_rank)[Y.indices], Y.indptr), shape=Y.shape).sorted_indices()
         labels, document = by_rank[ordered.indices], np.repeat(np.arange(Y.shape[0]), np.diff(ordered.indptr))
         leaves = document * self.tree.n_nodes + self.tree.leaf_of[labels]
-        first = np.sort(np.unique(leaves, return_index=True)[1])
-        self.labels = labels[first]  # of labels that share a code the first: no code occurs twice in a sequence
-        self.starts = np.append(0, np.cumsum(np.bincount(document[first], minlength=Y.shape[0])))
+        kept = slice(None) if repeated else np.sort(np.unique(leaves, return_index=True)[1])
+        self.labels = labels[kept]  # of labels that share a code the first, unless it may be repeated
+        self.starts = np.append(0, np.cumsum(np.bincount(document[kept], minlength=Y.shape[0])))
         self.digits = codes.digits.astype(np.int64)
         self.nodes = self.tree.ancestors().astype(np.int64)  # (n_labels, code_length + 1)
-        self.n_tokens = int(np.minimum(np.diff(self.starts), MAX_LABELS).sum()) * codes.code_length
+        self.n_tokens = int(np.minimum(np.diff(self.starts), max_sequence).sum()) * codes.code_length
 
-    def init_biases(self, decoder: CodeDecoder) -> None:
+    def init_biases(self, decoder: SequenceDecoder) -> None:
         """Start each digit, and the end, at the logarithm of its frequency."""
-        for d, column in enumerate(self.digits.T):
-            counts = np.bincount(column[self.labels], minlength=self.code_size) + 0.5
-            counts = np.append(counts, len(self.starts) - 0.5) if d == 0 else counts
-            _set_biases(decoder, d, np.log(counts / len(self.starts)))
+        counts = [np.bincount(column[self.labels], minlength=self.code_size) + 0.5 for column in self.digits.T]
+        if decoder.config.shared_outputs:
+            counts = [np.sum(counts, axis=0)]
+        counts[0] = np.append(counts[0], len(self.starts) - 0.5)
+        for d, n_times in enumerate(counts):
+            _set_biases(decoder, d, np.log(n_times / len(self.starts)))
 
-    def loss(self, decoder: CodeDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
+    def loss(self, decoder: SequenceDecoder, encoder_states: EncoderStates, rows: Ints) -> tuple[Tensor, int]:
         """The mean loss over a batch of documents, and the number of its target digits."""
         document, step, label = self._targets(rows)
-        index = torch.from_numpy(document), torch.from_numpy(step)
         is_code = label >= 0  # else the end
         digits, nodes = self.digits[label[is_code]], self.nodes[label[is_code]]
-        embeddings = [decoder.embed_digits(torch.from_numpy(digits[:, d]), d) for d in range(self.tree.code_length)]
-        codes = decoder.initial_state(len(rows), int(step.max(initial=0)) + 1)
-        codes = codes.index_put((index[0][is_code], index[1][is_code]), torch.stack(embeddings).sum(0))
-        h = torch.cat([decoder.initial_state(len(rows), 1), decoder.code_states(codes)], 1)
-        a, p = decoder.attend(encoder_states, h)[index], h[index]  # a row per step
         first, root = np.full(len(label), self.code_size), np.zeros(len(label), np.int64)
         first[is_code] = digits[:, 0]
-        total = self._cross_entropy(decoder.digit_logits(a, p, 0), root, first, step > 0)
-        a, p = a[is_code], p[is_code]
-        for d in range(1, self.tree.code_length):
-            p = p + embeddings[d - 1]
-            total = total + self._cross_entropy(decoder.digit_logits(a, p, d), nodes[:, d], digits[:, d])
+        total = torch.zeros(())
+        for d, logits in enumerate(decoder.sequence_logits(encoder_states, document, step, is_code, digits)):
+            if d == 0:
+                total = self._cross_entropy(logits, root, first, step > 0)
+            else:
+                total = total + self._cross_entropy(logits, nodes[:, d], digits[:, d])
         return total / len(rows), int(is_code.sum()) * self.tree.code_length
 
     def _targets(self, rows: Ints) -> tuple[Longs, Longs, Longs]:
         """The steps of a batch of sequences: document, number of the step, and label; -1 is the end.
 
-        A sequence that is cut at ``MAX_LABELS`` has no end, and a document without labels has no steps.
+        A sequence that is cut at ``max_sequence`` has no end, and a document without labels has no steps.
         """
         n_labels = np.diff(self.starts)[rows]
-        n_codes = np.minimum(n_labels, MAX_LABELS)
-        n_steps = n_codes + ((n_labels > 0) & (n_labels <= MAX_LABELS))
+        n_codes = np.minimum(n_labels, self.max_sequence)
+        n_steps = n_codes + ((n_labels > 0) & (n_labels <= self.max_sequence))
         document = np.repeat(np.arange(len(rows)), n_steps)
         step = np.arange(len(document)) - (np.cumsum(n_steps) - n_steps)[document]
         label = np.full(len(document), -1)
@@ -153,7 +164,9 @@ class SequenceObjective:
         return document, step, label
 
     def _cross_entropy(self, logits: Tensor, nodes: Longs, truth: Longs, may_end: Bools | None = None) -> Tensor:
-        """The cross-entropy of the digits after some prefixes, among those that exist."""
+        """The cross-entropy of the digits after some prefixes; with ``masked``, among those that exist."""
+        if not self.masked:
+            return cross_entropy(logits, torch.from_numpy(truth), reduction="sum")
         prefixes, prefix_of = np.unique(nodes, return_inverse=True)
         mask = digit_mask(self.tree, prefixes, logits.shape[1])[prefix_of]
         if may_end is not None:
@@ -165,14 +178,18 @@ class SequenceObjective:
 Objective: TypeAlias = PrefixObjective | SequenceObjective
 
 
-def build_objective(target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int]) -> Objective:
+def build_objective(
+    target: str, codes: Codes, Y: Csr, label_order: str, seed: list[int], max_sequence: int = MAX_SEQUENCE,
+    masked: bool = True, repeated: bool = False,
+) -> Objective:  # fmt: skip
     """The objective of a ``target``; ``seed`` is that of a random label order."""
     if target == "sequence":
-        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed))
+        options = (max_sequence, masked, repeated)
+        return SequenceObjective(codes, Y, label_order, np.random.default_rng(seed), *options)
     return PrefixObjective(codes, Y, softmax=target == "label")
 
 
-def _set_biases(decoder: CodeDecoder, d: int, values: Doubles) -> None:
+def _set_biases(decoder: SequenceDecoder, d: int, values: Doubles) -> None:
     with torch.no_grad():
         decoder.outputs[d].bias.copy_(torch.from_numpy(values))  # type: ignore[operator]
 

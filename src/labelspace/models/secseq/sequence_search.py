@@ -1,6 +1,6 @@
-"""Beam search and sampling of sequences of codes, for target ``sequence``: only codes that exist, none twice."""
+"""Constrained beam search and sampling of sequences of codes, for target ``sequence``: codes that exist, none twice."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -10,90 +10,114 @@ from torch.nn.functional import pad
 
 from labelspace.kernels.random_numbers import uniform_from_key
 from labelspace.labels.codes import CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
-from labelspace.models.secseq.objectives import MAX_LABELS, digit_mask
+from labelspace.models.secseq.config import MAX_SEQUENCE
+from labelspace.models.secseq.decoder import SequenceDecoder
+from labelspace.models.secseq.encoder import EncoderStates
+from labelspace.models.secseq.objectives import digit_mask
 from labelspace.types import Floats, Longs
+
+STEP_KEYS = 3200  # steps of a seed that have random numbers of their own
 
 
 @dataclass
 class Hypotheses:
-    """Partial sequences, m per document; a, h and p as in ``decoder``."""
+    """Partial sequences, m per document."""
 
     log_probabilities: Tensor  # (n, m) of the sequence so far
-    h: Tensor  # (n, m, decoder_dim)
-    a: Tensor  # (n, m, hidden_dim)
-    p: Tensor  # (n, m, decoder_dim)
+    states: tuple[Tensor, ...]  # of the decoder, each (n, m, dim)
     nodes: Tensor  # (n, m) the prefix of the current code
     prefix_probabilities: Tensor  # (n, m) of that prefix
     ended: Tensor  # (n, m)
-    leaves: Tensor  # (n, m, MAX_LABELS) the codes so far, then -1
-    leaf_probabilities: Tensor  # (n, m, MAX_LABELS) of each code given those before it
+    leaves: Tensor  # (n, m, codes so far) the codes, then -1
+    leaf_probabilities: Tensor  # (n, m, codes so far) of each code given those before it
 
     @classmethod
-    def empty(cls, decoder: CodeDecoder, n: int, m: int) -> Self:
+    def empty(cls, decoder: SequenceDecoder, encoder_states: EncoderStates, m: int) -> Self:
         """Sequences without codes."""
-        h, a = decoder.initial_state(n, m), torch.zeros(n, m, decoder.config.hidden_dim)
+        n = len(encoder_states.states)
         return cls(
-            torch.zeros(n, m), h, a, h, torch.zeros(n, m, dtype=torch.long), torch.ones(n, m),
-            torch.zeros(n, m, dtype=torch.bool), torch.full((n, m, MAX_LABELS), -1), torch.zeros(n, m, MAX_LABELS),
+            torch.zeros(n, m), decoder.start(encoder_states, m), torch.zeros(n, m, dtype=torch.long), torch.ones(n, m),
+            torch.zeros(n, m, dtype=torch.bool), torch.zeros(n, m, 0, dtype=torch.long), torch.zeros(n, m, 0),
         )  # fmt: skip
 
     def select(self, index: Tensor) -> Self:
         """These hypotheses (n, m) of each document; one may be selected several times."""
         rows = torch.arange(len(index))[:, None]
-        return type(self)(*(getattr(self, field.name)[rows, index] for field in fields(self)))
+        return type(self)(
+            self.log_probabilities[rows, index], tuple(state[rows, index] for state in self.states),
+            self.nodes[rows, index], self.prefix_probabilities[rows, index], self.ended[rows, index],
+            self.leaves[rows, index], self.leaf_probabilities[rows, index],
+        )  # fmt: skip
 
 
 def generate_sequences(
-    decoder: CodeDecoder, encoder_states: EncoderStates, tree: CodeTree, m: int, seed: int | None = None
-) -> tuple[Longs, Floats]:
+    decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, m: int, seed: int | None = None,
+    max_sequence: int = MAX_SEQUENCE, count: bool = False,
+) -> tuple[Longs, Floats]:  # fmt: skip
     """Generate m sequences per document: the most probable by beam search, or, with a seed, at random.
 
-    Returns their leaves (n, m, MAX_LABELS), -1 after the last, and the weight of each: with a beam, the probability of
-    the sequence among those of the beam, times that of the code in it; with sampling, 1 / m.
+    Returns their leaves (n, m, codes), at most ``max_sequence`` and -1 after the last, and the weight of each: see
+    ``leaf_weights``.
     """
-    beam = Hypotheses.empty(decoder, len(encoder_states.states), m)
+    beam = Hypotheses.empty(decoder, encoder_states, m)
     if seed is None:
         beam.log_probabilities[:, 1:] = -torch.inf  # all hypotheses start as one
-    for n_codes in range(MAX_LABELS):
-        beam.a, beam.p = decoder.attend(encoder_states, beam.h), beam.h
+    for n_codes in range(max_sequence):
         beam.nodes, beam.prefix_probabilities = torch.zeros_like(beam.nodes), torch.ones_like(beam.prefix_probabilities)
         for d in range(tree.code_length):
             log_probabilities = _digit_log_probabilities(decoder, tree, beam, d, n_codes)
             if seed is None:
-                continuations = (beam.log_probabilities[:, :, None] + log_probabilities).flatten(1)
-                best, n_values = continuations.topk(m, 1).indices, log_probabilities.shape[2]
-                index, digits = best // n_values, best % n_values
+                index, digits = best_continuations(beam.log_probabilities, log_probabilities)
             else:
-                index, digits = _sample_digits(log_probabilities, seed, n_codes * tree.code_length + d)
+                index, digits = sample_digits(log_probabilities, seed, n_codes * tree.code_length + d)
             chosen = log_probabilities[torch.arange(len(index))[:, None], index, digits]
             beam = beam.select(index)
             beam.log_probabilities = beam.log_probabilities + chosen
-            _append_digits(beam, decoder, tree, digits, chosen.exp(), d)
+            _append_digits(beam, decoder, encoder_states, tree, digits, chosen.exp(), d)
         complete = (beam.nodes > 0) & ~beam.ended
-        beam.leaves[:, :, n_codes] = torch.where(complete, beam.nodes, -1)
-        beam.leaf_probabilities[:, :, n_codes] = torch.where(complete, beam.prefix_probabilities, 0.0)
-        codes = (beam.p - beam.h).flatten(0, 1)[:, None]
-        beam.h = decoder.code_states(codes, beam.h.flatten(0, 1)).view_as(beam.h)
+        leaves = torch.where(complete, beam.nodes, -1)[:, :, None]
+        beam.leaves = torch.cat([beam.leaves, leaves], 2)
+        probabilities = torch.where(complete, beam.prefix_probabilities, 0.0)[:, :, None]
+        beam.leaf_probabilities = torch.cat([beam.leaf_probabilities, probabilities], 2)
         if bool(beam.ended.all()):
             break
-    if seed is None:
-        weights = beam.leaf_probabilities * beam.log_probabilities.softmax(1)[:, :, None]
-    else:
-        weights = (beam.leaves >= 0) / m
+    weights = leaf_weights(beam.leaves, beam.leaf_probabilities, beam.log_probabilities, seed is not None, count)
     return beam.leaves.numpy(), weights.numpy()
 
 
-def _digit_log_probabilities(decoder: CodeDecoder, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int) -> Tensor:
+def leaf_weights(
+    leaves: Tensor, probabilities: Tensor, log_probabilities: Tensor, sampled: bool, count: bool
+) -> Tensor:
+    """The weight of each leaf (n, m, codes) in m sequences of these log-probabilities (n, m); 0 where there is none.
+
+    With ``count`` 1 each. Else, with a beam, the probability of the sequence among those of the beam, times that of the
+    code in it; with samples, 1 / m.
+    """
+    if count:
+        return ((leaves >= 0) & log_probabilities.isfinite()[:, :, None]).float()
+    if sampled:
+        return (leaves >= 0) / leaves.shape[1]
+    return probabilities * log_probabilities.softmax(1)[:, :, None]
+
+
+def best_continuations(log_probabilities: Tensor, of_digits: Tensor) -> tuple[Tensor, Tensor]:
+    """The m best of all continuations of m sequences (n, m) by a digit (n, m, values): sequence and digit, (n, m)."""
+    continuations, n_values = (log_probabilities[:, :, None] + of_digits).flatten(1), of_digits.shape[2]
+    best = continuations.topk(log_probabilities.shape[1], 1).indices
+    return best // n_values, best % n_values
+
+
+def _digit_log_probabilities(
+    decoder: SequenceDecoder, tree: CodeTree, beam: Hypotheses, d: int, n_codes: int
+) -> Tensor:
     """The log-probabilities of each value of digit d; the last one is the end. Shape (n, m, code_size + 1)."""
     end = decoder.config.code_size
-    logits = decoder.digit_logits(beam.a, beam.p, d)
+    logits = decoder.next_logits(beam.states, d)
     prefixes, prefix_of = np.unique(beam.nodes.numpy(), return_inverse=True)
     mask = torch.from_numpy(digit_mask(tree, prefixes, end + 1))[prefix_of.reshape(beam.nodes.shape)]
     if d == 0:
         mask[:, :, end] = n_codes > 0
-    else:
-        logits = pad(logits, (0, 1))
+    logits = pad(logits, (0, end + 1 - logits.shape[2]))  # where the end is no value
     if n_codes:
         _mask_generated(mask, tree, beam, d, n_codes)
     log_probabilities = logits.masked_fill(~mask, -torch.inf).log_softmax(2).masked_fill(~mask, -torch.inf)
@@ -118,10 +142,10 @@ def _mask_generated(mask: Tensor, tree: CodeTree, beam: Hypotheses, d: int, n_co
     mask[rows, hypotheses, tree.digit[ancestors[used_up]]] = False
 
 
-def _sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
+def sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Tensor, Tensor]:
     """Every hypothesis, and a digit drawn at random for it; draws depend on seed, hypothesis and step alone."""
     n, m, n_values = log_probabilities.shape
-    draws = [uniform_from_key(np.uint64((seed * MAX_LABELS * 64 + step) * m + number)) for number in range(m)]
+    draws = [uniform_from_key(np.uint64((seed * STEP_KEYS + step) * m + number)) for number in range(m)]
     cumulative = log_probabilities.exp().cumsum(2)
     thresholds = torch.tensor(draws, dtype=cumulative.dtype)[None, :, None] * cumulative[:, :, -1:]
     digits = (cumulative <= thresholds).sum(2).clamp(max=n_values - 1)
@@ -129,13 +153,14 @@ def _sample_digits(log_probabilities: Tensor, seed: int, step: int) -> tuple[Ten
 
 
 def _append_digits(
-    beam: Hypotheses, decoder: CodeDecoder, tree: CodeTree, digits: Tensor, probabilities: Tensor, d: int
-) -> None:
+    beam: Hypotheses, decoder: SequenceDecoder, encoder_states: EncoderStates, tree: CodeTree, digits: Tensor,
+    probabilities: Tensor, d: int,
+) -> None:  # fmt: skip
     """Append digit d to each hypothesis; the value after the last ends the sequence."""
     end = decoder.config.code_size
     beam.ended = beam.ended | (digits == end)
     digits = digits.clamp(max=end - 1)
-    beam.p = beam.p + decoder.embed_digits(digits, d)
+    beam.states = decoder.append(encoder_states, beam.states, digits, d)
     beam.prefix_probabilities = beam.prefix_probabilities * probabilities
     nodes, children = beam.nodes.numpy(), np.zeros(beam.nodes.shape, np.int64)
     alive = ~beam.ended.numpy() & np.isfinite(beam.log_probabilities.numpy())

@@ -14,8 +14,8 @@ from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_parallel
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.fit_context import FitContext
-from labelspace.models.secseq.decoder import CodeDecoder
-from labelspace.models.secseq.decoding import LabelDecoder, label_shares, predict_topk
+from labelspace.models.secseq.decoder import SequenceDecoder, build_decoder
+from labelspace.models.secseq.decoding import LabelDecoder, leaf_counts, predict_topk
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.objectives import Objective, build_objective
 from labelspace.store import Arrays
@@ -42,7 +42,7 @@ TrainedTree = tuple[Int8s, Floats, Floats, Floats, list[float]]
 class TreeNetwork:
     """Embeddings and decoder of one code tree while they are trained."""
 
-    def __init__(self, layer: SparseLayer, decoder: CodeDecoder) -> None:
+    def __init__(self, layer: SparseLayer, decoder: SequenceDecoder) -> None:
         self.layer, self.decoder, self.n_steps = layer, decoder, 0
         self.optimizer = FlatAdam(decoder, "learning_rate or feature_learning_rate")
         self.n_reported = 0  # target digits that the progress counts
@@ -71,7 +71,16 @@ class TreeTrainer:
         tables += [sp.csr_matrix(code.digits) for code in codes]  # they may be made of label names, which are not in Y
         self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
         self.objectives = [
-            build_objective(model.target, code, Y, model.label_order, [model.random_state, tree, 1])
+            build_objective(
+                model.target,
+                code,
+                Y,
+                model.label_order,
+                [model.random_state, tree, 1],
+                model.max_sequence,
+                model.masked_softmax,
+                model.repeated_codes,
+            )  # fmt: skip
             for tree, code in enumerate(codes)
         ]
         self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
@@ -87,9 +96,10 @@ class TreeTrainer:
         model, objective = self.model, self.objectives[tree]
         rng = np.random.default_rng([model.random_state, tree])
         config = model.decoder_config(self.codes[tree].code_size)
-        net = TreeNetwork(SparseLayer.random(self.inputs.table, config.word_dim, rng), CodeDecoder(config, rng))
-        objective.init_biases(net.decoder)
-        shares = label_shares(objective.tree, self.Y, of_documents=model.target != "label")
+        net = TreeNetwork(SparseLayer.random(self.inputs.table, config.word_dim, rng), build_decoder(config, rng))
+        if model.init_biases:
+            objective.init_biases(net.decoder)
+        shares = leaf_counts(model.leaf_histogram, objective.tree, self.Y, of_documents=model.target != "label")
         scores = run_epochs(
             net, self.epochs, lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
             None if self.validation is None else lambda: self._validate(net, objective.tree, shares), model.patience,

@@ -27,12 +27,14 @@ class PrefixTrie:
 
     tree: CodeTree
     start: int  # the token that decoding starts with
-    log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent
+    log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent, or 0
 
     @classmethod
-    def from_sequences(cls, sequences: Ints, start: int, counts: Floats) -> Self:
-        """From token sequences (n_targets, longest) and the number of documents of each."""
+    def from_sequences(cls, sequences: Ints, start: int, counts: Floats | None) -> Self:
+        """From token sequences (n_targets, longest) and the number of documents of each; None for no prior."""
         tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
+        if counts is None:
+            return cls(tree, start, np.zeros(tree.n_nodes, np.float32))
         passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.code_length + 1), tree.n_nodes)
         return cls(tree, start, np.log(passing / passing[np.maximum(tree.parent, 0)]).astype(np.float32))
 
@@ -154,7 +156,7 @@ def _next_token_log_p(
 ) -> tuple[Tensor, Ints]:
     """Log-probabilities (n, n_tokens) of the next tokens at nodes, -inf where a token may not follow; and the tokens.
 
-    The log prior is added to the logits, so that an untrained network predicts the shares of the training targets.
+    The log prior, if any, is added to the logits: an untrained network predicts the shares of the training targets.
     """
     distinct, which = np.unique(nodes, return_inverse=True)
     sizes = trie.n_children[distinct]

@@ -20,11 +20,15 @@ def predict_labels(
     with torch.no_grad():
         encoded = net.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
         beams = [beam_search(net, embeddings, encoded, trie, beam_size) for trie in prompt.tries]
-    targets = prompt.targets
     rows = np.concatenate([document for document, _, _ in beams])
-    columns = np.concatenate([target + targets.group_starts[i] for i, (_, target, _) in enumerate(beams)])
+    columns = np.concatenate([target + prompt.targets.group_starts[i] for i, (_, target, _) in enumerate(beams)])
     probabilities = np.concatenate([probability for _, _, probability in beams])
-    P = sp.csr_matrix((probabilities, (rows, columns)), shape=(len(documents), len(targets.label_ids)))
+    shape = (len(documents), len(prompt.targets.label_ids))
+    return labels_of_targets(sp.csr_matrix((probabilities, (rows, columns)), shape=shape), prompt.targets, k)
+
+
+def labels_of_targets(P: Csr, targets: Targets, k: int) -> TopK:
+    """The best labels of documents by the probabilities of their targets (n, n_targets)."""
     scores = (P @ targets.label_shares).tocsr().astype(np.float32)
     return TopK.from_sparse(make_path_consistent(scores, P, targets), k)
 

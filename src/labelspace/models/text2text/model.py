@@ -24,10 +24,10 @@ says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,19 +40,21 @@ from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.fit_context import FitContext
-from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config
+from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
-from labelspace.parameter_constraints import Constraint, integer, list_of, real
+from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
+from labelspace.parameter_constraints import Constraint, boolean, integer, list_of, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
-from labelspace.types import Csr, LabelSpace, TopK
+from labelspace.types import Csr, Floats, LabelSpace, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
     from labelspace.models.text2text.prompt import Prompt
     from labelspace.models.text2text.t5 import T5
     from labelspace.models.text2text.training import Network
+    from labelspace.models.text2text.transformers_engine import Generator
 
 EMBEDDING_STD = 0.3  # of random token embeddings
 MAX_FLOAT64_WEIGHTS = 50_000_000  # up to here, predictions are in float64: the same for a document alone and in a batch
@@ -78,11 +80,35 @@ class Text2Text(Model):
     view = TEXT
     probabilities_by_column = True
     resumes_training = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {  # pages of Pathak (2024) on "Transformer as a seq-to-seq model" and "Implementing T5"
+            "pretrained": "google-t5/t5-base",  # a pretrained T5; its size is not stated
+            "engine": "transformers",
+            "one_sequence": True,  # details_Brand: ... L0_category: ... L4_category: ...
+            "prompt": PAPER_PROMPT,
+            "prior": False,
+            "decoding": "free",
+            "beam_size": None,  # not stated: the settings of the pretrained T5
+            "dropout": 0.1,  # of T5 (Raffel et al., 2020)
+            "token_dropout": 0.0,
+            "max_length": 512,  # of T5
+        }
+    }
 
     pretrained: str | None = param(
         None,
         Constraint("a folder or the name of a T5", lambda value: isinstance(value, str) and value != ""),
         "Folder or hub name of a T5 to fine-tune; none trains from scratch.",
+    )
+    engine: str = param("own", one_of("own", "transformers"), "Whose T5: our own, or T5ForConditionalGeneration.")
+    one_sequence: bool = param(False, boolean(), "Write all columns of a table as one sequence, not by column groups.")
+    prompt: str | None = param(None, PROMPT, "What a pretrained T5 reads: a template with {text} and {columns}.")
+    output: str = param(DEFAULT_OUTPUT, OUTPUT, "What a pretrained T5 writes: a template for the values of columns.")
+    prior: bool | None = param(
+        None, boolean(), "Add the log share of a token among training targets to its logit; none: with engine own."
+    )
+    decoding: str = param(
+        "constrained", one_of("constrained", "free"), "Write targets that exist, or any text, which is then parsed."
     )
     embedding_dim: int = param(128, integer(1), "Dimension of token embeddings.")
     n_layers: int = param(1, integer(1), "Layers of encoder and of decoder.")
@@ -100,7 +126,9 @@ class Text2Text(Model):
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
     clip_norm: float = parameters.clip_norm(1.0)
     patience: int | None = parameters.patience()
-    beam_size: int = param(16, integer(1, at_most=1000), "Beam size of constrained decoding.")
+    beam_size: int | None = param(
+        16, optional(integer(1, at_most=1000)), "Beam size of decoding; none takes that of the pretrained T5."
+    )
     random_state: int = parameters.random_state()
 
     t5_config_: dict[str, Any] = learned(plain(T5_CONFIG))  # the fields of T5Config
@@ -114,11 +142,12 @@ class Text2Text(Model):
 
     def sizes(self) -> dict[str, int]:
         """What the network takes."""
-        config = T5Config(**self.t5_config_)
+        config = own_config(self.t5_config_)
         return {**super().sizes(), "embedding_dim": config.embedding_dim, "n_weights": config.n_weights}
 
     def check_state(self) -> None:
-        """Output embeddings are of the same tokens, where there are any."""
+        """Output embeddings are of the same tokens, where there are any; the configuration is that of the engine."""
+        must(("generation" in self.t5_config_) == (self.engine == "transformers"), "a configuration of its engine")
         must(self.output_embeddings_.shape in ((0, 0), self.token_embeddings_.shape), "as many output embeddings")
 
     def check_params(self) -> None:
@@ -129,25 +158,74 @@ class Text2Text(Model):
                 f"embedding_dim of text2text must be a multiple of n_heads, but is {self.embedding_dim} with "
                 f"n_heads={self.n_heads}; change one of the two"
             )
+        for wrong, rule, change in self._conflicts():
+            if wrong:
+                raise ParameterError(f"{rule}; {change}")
         for package in ("torch", "tokenizers", *(["transformers"] if self.pretrained else [])):
             require(package, EXTRA)
 
+    def _conflicts(self) -> list[tuple[bool, str, str]]:
+        """Whether parameters do not go together, by which rule, and what to change."""
+        own = self.engine == "own"
+        given = "prompt" if self.prompt is not None else "output" if self.output != DEFAULT_OUTPUT else None
+        scratch = self.pretrained is None
+        return [
+            (not own and scratch, "engine=transformers needs a pretrained T5, but pretrained is none", "name one"),
+            (own and self.decoding == "free", "decoding=free needs engine=transformers, but it is own", "set it so"),
+            (own and self.beam_size is None, "beam_size=none needs engine=transformers, but it is own", "set a number"),
+            (not own and self.prior is True, "prior=true needs engine=own, but it is transformers", "set prior=false"),
+            (
+                not own and self.token_learning_rate is not None,
+                f"token_learning_rate needs engine=own, but is {self.token_learning_rate} with transformers",
+                "set learning_rate",
+            ),
+            (given is not None and scratch, f"{given} needs a pretrained T5, but pretrained is none", "leave it out"),
+        ]  # fmt: skip
+
     def _fit(self, X: Sequence[str], Y: Csr, context: FitContext) -> None:
-        from labelspace.models.text2text.training import Trainer
         from labelspace.training.torch_optimizer import single_thread
 
         X, Y, validation = context.early_stopping_split(X, Y, self.patience, self.random_state)
-        self.targets_, Y_targets = build_targets(Y, self._label_space)  # step 1
+        self.targets_, Y_targets = build_targets(Y, self._label_space, self.one_sequence)  # step 1
+        if self.decoding == "free" and self.targets_.n_groups > 1:
+            raise ParameterError(
+                f"decoding=free of text2text must write all columns of a table, but there are {self.targets_.n_groups} "
+                "column groups; set one_sequence=true"
+            )
+        train = self._train if self.engine == "own" else self._train_transformers
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            tokenizer, net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
-            self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
-            trainer = Trainer(self, net, self._prompt(), X, Y_targets, validation, context)
-            if self.pretrained is None:
-                trainer.init_token_embeddings()
-            self.validation_scores_ = trainer.train()  # steps 3 and 4
-        self.weights_ = net.descent.weights.value.astype(np.float16)
-        self.token_embeddings_ = net.token_embeddings.astype(np.float16)
-        self.output_embeddings_ = net.output_embeddings.astype(np.float16)
+            weights = train(X, Y_targets, validation, context)  # steps 2 to 4
+        self.weights_, self.token_embeddings_, self.output_embeddings_ = (part.astype(np.float16) for part in weights)
+
+    def _train(
+        self, X: Sequence[str], Y_targets: Csr, validation: Held | None, context: FitContext
+    ) -> tuple[Floats, Floats, Floats]:
+        """Train our own T5; returns its weights, token embeddings and output embeddings."""
+        from labelspace.models.text2text.training import OwnTrainer
+
+        tokenizer, net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
+        self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
+        trainer = OwnTrainer(self, net, self._prompt(), X, Y_targets, validation, context)
+        if self.pretrained is None:
+            trainer.init_token_embeddings()
+        self.validation_scores_ = trainer.train()  # steps 3 and 4
+        return net.descent.weights.value, net.token_embeddings, net.output_embeddings
+
+    def _train_transformers(
+        self, X: Sequence[str], Y_targets: Csr, validation: Held | None, context: FitContext
+    ) -> tuple[Floats, Floats, Floats]:
+        """The same with the T5 of transformers."""
+        from labelspace.models.text2text.pretrained import load_generator, weight_arrays
+        from labelspace.models.text2text.transformers_engine import TransformersNetwork, TransformersTrainer
+
+        assert self.pretrained is not None
+        tokenizer, t5, self.t5_config_ = load_generator(self.pretrained, self.dropout)
+        self.tokenizer_ = tokenizer.json
+        net, prompt = TransformersNetwork(t5), self._prompt()
+        trainer = TransformersTrainer(self, net, prompt, X, Y_targets, validation, context)
+        trainer.generator = self._make_generator(t5, prompt)
+        self.validation_scores_ = trainer.train()
+        return weight_arrays(t5)
 
     def _pretrained_network(self) -> tuple[SubwordTokenizer, Network]:
         from labelspace.models.text2text.pretrained import load_t5
@@ -175,27 +253,82 @@ class Text2Text(Model):
     def _prompt(self) -> Prompt:
         from labelspace.models.text2text.prompt import Prompt
 
-        build = Prompt.with_label_tokens if self.pretrained is None else Prompt.with_label_texts
-        return build(SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length)
+        prior = self.engine == "own" if self.prior is None else self.prior
+        given = (SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length, prior)
+        if self.pretrained is None:
+            return Prompt.with_label_tokens(*given)
+        return Prompt.with_label_texts(*given, self.prompt, self.output)
+
+    def _make_generator(self, t5: Any, prompt: Prompt) -> Generator:  # noqa: ANN401 - transformers has no types
+        from labelspace.models.text2text.generated_text import LabelReader
+        from labelspace.models.text2text.transformers_engine import Generator
+
+        reader = LabelReader(prompt, self._label_space) if self.decoding == "free" else None
+        return Generator(t5, prompt, reader, self.beam_size, self.t5_config_["generation"])
 
     def _predict(self, X: Sequence[str], k: int) -> TopK:
         require("torch", EXTRA)
         from labelspace.models.text2text.label_scores import predict_labels
         from labelspace.training.torch_optimizer import single_thread
 
-        net, embeddings, prompt = self._decoder
+        own = self._decoder if self.engine == "own" else None
+        prompt = self._generator.prompt if own is None else own[2]
         documents = prompt.encode(X)
         order = np.argsort([len(tokens) for tokens in documents], kind="stable")
         top = TopK.empty(len(documents), k)
 
         def predict(start: int, stop: int) -> None:
             rows = order[start:stop]
-            block = predict_labels(net, embeddings, prompt, [documents[row] for row in rows], self.beam_size, k)
+            given = [documents[row] for row in rows]
+            if own is None:
+                block = self._generator.predict_labels(given, k)
+            else:
+                net, embeddings, _ = own
+                assert self.beam_size is not None
+                block = predict_labels(net, embeddings, prompt, given, self.beam_size, k)
             top.labels[rows], top.scores[rows] = block.labels, block.scores
 
         with single_thread():
-            run_blocks(predict, len(documents), ROW_BLOCK)
+            if own is None:  # its generation has no threads of ours
+                for start in range(0, len(documents), ROW_BLOCK):
+                    predict(start, start + ROW_BLOCK)
+            else:
+                run_blocks(predict, len(documents), ROW_BLOCK)
         return top
+
+    def generate(self, texts: Sequence[str]) -> list[str]:
+        """What the T5 of transformers writes for each text, as it is."""
+        from labelspace.training.torch_optimizer import single_thread
+
+        self.check_fitted()
+        if self.engine != "transformers":
+            raise ParameterError("generate needs engine=transformers, but it is own; use predict_topk")
+        documents = self._generator.prompt.encode(texts)
+        with single_thread():
+            return [
+                text
+                for start in range(0, len(documents), ROW_BLOCK)
+                for text in self._generator.generate(documents[start : start + ROW_BLOCK])
+            ]
+
+    @cached_property
+    def _generator(self) -> Generator:
+        """The same as ``_decoder`` for the engine transformers."""
+        require("transformers", EXTRA)
+        from labelspace.models.text2text.pretrained import build_t5
+
+        prompt = self._checked_prompt()
+        parts = (part.astype(np.float32) for part in (self.weights_, self.token_embeddings_, self.output_embeddings_))
+        t5 = build_t5(self.t5_config_, *parts)
+        return self._make_generator(t5.double() if self.weights_.size <= MAX_FLOAT64_WEIGHTS else t5, prompt)
+
+    def _checked_prompt(self) -> Prompt:
+        """The prompt of a model that may be damaged: its tokenizer and label names are known only here."""
+        with store.refusing_damage("the saved text2text"):
+            prompt = self._prompt()
+            largest = max(prompt.tokenizer.largest_id, int(prompt.target_tokens[-1]))
+            must(largest < len(self.token_embeddings_), f"embeddings of {largest + 1} tokens")
+        return prompt
 
     @cached_property
     def _decoder(self) -> tuple[T5, TokenEmbeddings, Prompt]:
@@ -205,20 +338,23 @@ class Text2Text(Model):
         from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
         from labelspace.models.text2text.t5 import T5
 
-        with store.refusing_damage("the saved text2text"):  # its tokenizer and label names are known only here
-            prompt = self._prompt()
-            largest = max(prompt.tokenizer.largest_id, int(prompt.target_tokens[-1]))
-            must(largest < len(self.token_embeddings_), f"embeddings of {largest + 1} tokens")
+        prompt = self._checked_prompt()
         tables = [table for table in (self.token_embeddings_, self.output_embeddings_) if table.size]
         embeddings = TokenEmbeddings.of_all_tokens([torch.from_numpy(table.astype(np.float32)) for table in tables])
-        t5 = T5.from_weights(T5Config(**self.t5_config_), self.weights_).requires_grad_(False)
+        t5 = T5.from_weights(own_config(self.t5_config_), self.weights_).requires_grad_(False)
         if self.weights_.size <= MAX_FLOAT64_WEIGHTS:
             t5, embeddings = t5.double(), embeddings.double()
         return t5, embeddings, prompt
 
     def report(self) -> dict[str, Any]:
-        """The number of weights, the number of targets of each column group, and the validation scores."""
+        """The number of weights and of targets of each column group, the validation scores, what could not be parsed.
+
+        ``generated`` counts the documents that were decoded freely since the model was fitted or loaded, those whose
+        text lacks a column (``malformed``), and those with a value that is no label (``unknown_values``).
+        """
         self.check_fitted()
         n_weights = int(self.weights_.size + self.token_embeddings_.size + self.output_embeddings_.size)
         report = {"parameters": n_weights, "answers": np.diff(self.targets_.group_starts).tolist()}
+        if self.decoding == "free" and (reader := self._generator.reader) is not None:
+            report["generated"] = dict(reader.counts)
         return {**report, "accuracies": self.validation_scores_} if self.validation_scores_ else report

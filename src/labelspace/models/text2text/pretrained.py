@@ -1,37 +1,59 @@
 """A pretrained T5 from a folder or the hub, as arrays; weights are read from safetensors only."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 import transformers
 from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
 
 from labelspace.errors import ParameterError
-from labelspace.models.text2text.config import T5Config
+from labelspace.models.text2text.config import GENERATION, OF_TRANSFORMERS, T5Config, own_config
 from labelspace.models.text2text.subwords import SubwordTokenizer
 from labelspace.models.text2text.t5 import END, START, T5, transformers_name
 from labelspace.models.text2text.training import Network
+from labelspace.types import Floats
+
+LAYER_NORM_EPSILON = 1e-6  # of our own T5
+EMPTY = np.zeros((0, 0), np.float32)
+OURS_TO_SET = (
+    "max_length", "max_new_tokens", "pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id",
+    "use_cache", "num_return_sequences", "temperature", "top_k", "top_p", "transformers_version", "_from_model_config",
+)  # fmt: skip  # temperature, top_k and top_p are of sampling, and do_sample is refused
 
 
 def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
     """The tokenizer and the T5 in a folder, or of that name on the hub (or in its cache, without a network)."""
+    tokenizer, model = read_folder(path)
+    config = model.config
+    if config.feed_forward_proj not in ("relu", "gated-gelu") or config.layer_norm_epsilon != LAYER_NORM_EPSILON:
+        own = f"{config.feed_forward_proj} and layer_norm_epsilon={config.layer_norm_epsilon}"
+        raise _refuse(path, f"has feed-forward layers with {own}, which needs engine=transformers")
+    weights, inputs, outputs = weight_arrays(model)
+    net = Network(T5.from_weights(t5_sizes(config), weights), inputs, outputs)
+    return tokenizer, net
+
+
+def read_folder(path: str, **settings: float) -> tuple[SubwordTokenizer, Any]:
+    """The tokenizer and transformers' T5 of a folder or name; ``settings`` change its configuration."""
     if (path.startswith(("/", ".", "~")) or path.count("/") > 1) and not Path(path).is_dir():
         raise _refuse(path, "is no folder")
     try:
         # B615 asks for a pinned revision: the user names the model; its weights are safetensors, none of its code runs.
-        with _silent():
-            config: Any = AutoConfig.from_pretrained(path, trust_remote_code=False)  # nosec B615
+        with silent():
+            config: Any = AutoConfig.from_pretrained(path, trust_remote_code=False, **settings)  # nosec B615
             if config.model_type != "t5":
                 raise _refuse(path, f"is a {config.model_type}")
             start, end = config.decoder_start_token_id, config.eos_token_id
             if (start or 0, end) != (START, END):
                 raise _refuse(path, f"starts with token {start} and ends with {end}")
             model: Any = T5ForConditionalGeneration.from_pretrained(  # nosec B615
-                path, use_safetensors=True, dtype="float32"
+                path, config=config, use_safetensors=True, dtype="float32", trust_remote_code=False
             )
             tokenizer: Any = AutoTokenizer.from_pretrained(path, use_fast=True, trust_remote_code=False)  # nosec B615
             json = tokenizer.backend_tokenizer.to_str()
@@ -39,17 +61,78 @@ def load_t5(path: str) -> tuple[SubwordTokenizer, Network]:
         raise
     except Exception as error:  # whatever the package, the hub or a file raises, in its first line
         raise _refuse(path, f"cannot be read ({(str(error).splitlines() or [type(error).__name__])[0]})") from error
-    weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
-    ours = T5Config(
+    return SubwordTokenizer(np.frombuffer(json.encode("utf-8"), np.uint8)), model
+
+
+def t5_sizes(config: Any) -> T5Config:  # noqa: ANN401 - of transformers
+    """Our configuration for that of transformers."""
+    return T5Config(
         config.d_model, config.num_heads, config.d_kv, config.d_ff, config.num_layers, config.num_decoder_layers,
         gated=config.is_gated_act, scaled_output=getattr(config, "scale_decoder_outputs", config.tie_word_embeddings),
         n_distance_buckets=config.relative_attention_num_buckets, max_distance=config.relative_attention_max_distance,
     )  # fmt: skip
-    names = [transformers_name(name, ours.gated) for name, _ in T5(ours).named_parameters()]
-    t5 = T5.from_weights(ours, np.concatenate([weights[name].ravel() for name in names]))
+
+
+def weight_shapes(sizes: T5Config) -> dict[str, torch.Size]:
+    """The shapes of the weights in the order of our T5, by the names that transformers gives to them."""
+    with torch.device("meta"):  # no numbers are drawn
+        parameters = list(T5(sizes).named_parameters())
+    return {transformers_name(name, sizes.gated): weights.shape for name, weights in parameters}
+
+
+def weight_arrays(model: Any) -> tuple[Floats, Floats, Floats]:  # noqa: ANN401 - of transformers
+    """The weights in the order of our T5, the token embeddings, and the output embeddings, (0, 0) if these are tied."""
+    weights = {name: tensor.float().numpy() for name, tensor in model.state_dict().items()}
+    sizes = t5_sizes(model.config)
     inputs, outputs = weights["shared.weight"], weights["lm_head.weight"]
-    net = Network(t5, inputs, np.zeros((0, 0), np.float32) if np.array_equal(outputs, inputs) else outputs)
-    return SubwordTokenizer(np.frombuffer(json.encode("utf-8"), np.uint8)), net
+    tied = np.array_equal(outputs, inputs)
+    return (
+        np.concatenate([weights[name].ravel() for name in weight_shapes(sizes)]),
+        inputs,
+        (EMPTY if tied else outputs),
+    )
+
+
+def load_generator(path: str, dropout: float) -> tuple[SubwordTokenizer, Any, dict[str, Any]]:
+    """The tokenizer and transformers' T5 of a folder or name, and its configuration with the generation settings."""
+    tokenizer, model = read_folder(path, dropout_rate=dropout)
+    given = model.generation_config.to_dict()
+    given = {key: value for key, value in given.items() if value not in (None, False) and key not in OURS_TO_SET}
+    unknown = [key for key, value in given.items() if key not in GENERATION or not GENERATION[key].holds(value)]
+    if unknown:
+        known = ", ".join(GENERATION)
+        raise _refuse(path, f"generates with {unknown[0]}={given[unknown[0]]!r}, and may set only {known}")
+    extra = {key: getattr(model.config, key) for key in OF_TRANSFORMERS}
+    unknown = [key for key, constraint in OF_TRANSFORMERS.items() if not constraint.holds(extra[key])]
+    if unknown:
+        raise _refuse(path, f"has {unknown[0]}={extra[unknown[0]]!r}")
+    return tokenizer, model, {**asdict(t5_sizes(model.config)), **extra, "generation": given}
+
+
+def build_t5(saved: Mapping[str, Any], weights: Floats, inputs: Floats, outputs: Floats) -> Any:  # noqa: ANN401
+    """Transformers' T5 with a saved configuration and weights."""
+    sizes = own_config(saved)
+    t5_config: Any = transformers.T5Config
+    config: Any = t5_config(
+        vocab_size=len(inputs), d_model=sizes.embedding_dim, d_kv=sizes.head_dim, d_ff=sizes.hidden_dim,
+        num_layers=sizes.n_encoder_layers, num_decoder_layers=sizes.n_decoder_layers, num_heads=sizes.n_heads,
+        relative_attention_num_buckets=sizes.n_distance_buckets, relative_attention_max_distance=sizes.max_distance,
+        dropout_rate=0.0, tie_word_embeddings=sizes.scaled_output, decoder_start_token_id=START,
+        **{key: saved[key] for key in OF_TRANSFORMERS},
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):  # the random weights are replaced
+        model: Any = T5ForConditionalGeneration(config)
+    if outputs.size:
+        model.lm_head.weight = torch.nn.Parameter(torch.from_numpy(outputs.copy()))
+    values, start = {"shared.weight": inputs}, 0
+    for name, shape in weight_shapes(sizes).items():
+        values[name] = weights[start : start + shape.numel()].reshape(shape)
+        start += shape.numel()
+    own = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, value in values.items():
+            own[name].copy_(torch.from_numpy(value))
+    return model.eval().requires_grad_(False)
 
 
 def _refuse(path: str, reason: str) -> ParameterError:
@@ -60,7 +143,7 @@ def _refuse(path: str, reason: str) -> ParameterError:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
+def silent() -> Iterator[None]:
     """Without the progress bars and warnings of transformers and the hub."""
     settings: Any = transformers.utils.logging
     hub = logging.getLogger("huggingface_hub")

@@ -12,6 +12,7 @@ from labelspace.models.text2text.constrained_decoding import PrefixTrie
 from labelspace.models.text2text.subwords import SubwordTokenizer, Tokens
 from labelspace.models.text2text.t5 import END, START, UNKNOWN
 from labelspace.models.text2text.targets import Targets, table_columns, target_names
+from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OutputTemplate, split_prompt
 from labelspace.types import Bools, Ints, LabelSpace
 
 
@@ -25,35 +26,47 @@ class Prompt:
     prefix: list[int]  # tokens of the instruction before the text
     suffix: list[int]  # and after it
     max_length: int  # tokens of a text
+    output: OutputTemplate | None = None  # how targets are written; None where each label is a token
 
     @classmethod
     def with_label_tokens(
-        cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int
+        cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int, prior: bool = True
     ) -> Self:
         """For training from scratch: each label is one token, each group has its start token; no instruction."""
         first_label = len(tokenizer)
         first_start = first_label + len(target_names(labels))
         tries = [
-            PrefixTrie.from_sequences((ids + first_label).astype(np.int32), first_start + i, targets.counts[span])
+            PrefixTrie.from_sequences(
+                (ids + first_label).astype(np.int32), first_start + i, targets.counts[span] if prior else None
+            )
             for i, (ids, span) in enumerate(targets.by_group())
         ]
         return cls(tokenizer, targets, tries, [], [], max_length)
 
     @classmethod
     def with_label_texts(
-        cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int
-    ) -> Self:
+        cls, tokenizer: SubwordTokenizer, labels: LabelSpace, targets: Targets, max_length: int, prior: bool = True,
+        prompt: str | None = None, output: str = DEFAULT_OUTPUT,
+    ) -> Self:  # fmt: skip
         """For a pretrained T5: label names are tokenized like any text, and there is an instruction."""
-        names, tries = target_names(labels), []
+        names, columns, tries = target_names(labels), table_columns(labels), []
+        written = [names[i].partition(": ")[0] for ids, _ in targets.by_group() for i in ids[0].tolist()]
+        template = OutputTemplate.of_columns(output, written if columns else [])
         for ids, span in targets.by_group():
-            texts = [" ".join(names[i] for i in row) for row in ids.tolist()]
+            texts = [_written([names[i] for i in row], template) for row in ids.tolist()]
             tokens = disambiguate(tokenizer.encode(texts), len(tokenizer))
             sequences = np.full((len(ids), max(map(len, tokens)) + 1), END, np.int32)
             for sequence, given in zip(sequences, tokens, strict=True):
                 sequence[: len(given)] = given
-            tries.append(PrefixTrie.from_sequences(sequences, START, targets.counts[span]))
-        prefix, suffix = tokenizer.encode(list(instruction(table_columns(labels))))
-        return cls(tokenizer, targets, tries, prefix, [*suffix, END], max_length)
+            tries.append(PrefixTrie.from_sequences(sequences, START, targets.counts[span] if prior else None))
+        prefix, suffix = tokenizer.encode(list(split_prompt(prompt, columns)))
+        return cls(tokenizer, targets, tries, prefix, [*suffix, END], max_length, template)
+
+    @cached_property
+    def target_sequences(self) -> Tokens:
+        """The tokens of each target, with the end token."""
+        sequences = [row for trie in self.tries for row in trie.tree.digit[trie.paths[:, 1:]].tolist()]
+        return [row[: row.index(END) + 1] if END in row else row for row in sequences]
 
     @cached_property
     def target_tokens(self) -> Ints:
@@ -70,6 +83,11 @@ class Prompt:
         positions = np.arange(tokens.shape[1])
         in_text = (positions >= len(self.prefix)) & (positions < ends)
         return np.where(in_text & (rng.random(tokens.shape, np.float32) < p), np.int32(UNKNOWN), tokens)
+
+
+def _written(names: Sequence[str], template: OutputTemplate) -> str:
+    """Labels ``column: value`` by the template; other labels by their name."""
+    return template.write(dict(name.split(": ", 1) for name in names)) if template.markers else " ".join(names)
 
 
 def pad(documents: Tokens) -> tuple[Ints, Bools]:
@@ -105,19 +123,3 @@ def disambiguate(sequences: Tokens, n_tokens: int) -> Tokens:
 def _endings(n_tokens: int) -> Iterator[tuple[int, ...]]:
     """All tokens but start and end, then all pairs of them, and so on."""
     return (ending for length in count(1) for ending in product(range(END + 1, n_tokens), repeat=length))
-
-
-def instruction(columns: Sequence[str]) -> tuple[str, str]:
-    """What a pretrained T5 reads before and after a text.
-
-    >>> print("Tea, 50 bags".join(instruction(["brand"])))
-    Fill in these fields from the description below.
-    Fields:
-    - brand
-    Input: Tea, 50 bags
-    Output:
-    """
-    if not columns:
-        return "Label the text below.\nInput: ", "\nOutput:"
-    fields = "".join(f"- {column}\n" for column in columns)
-    return f"Fill in these fields from the description below.\nFields:\n{fields}Input: ", "\nOutput:"

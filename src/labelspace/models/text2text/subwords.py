@@ -71,6 +71,10 @@ class SubwordTokenizer:
         encodings = self._tokenizer.encode_batch(encodable, add_special_tokens=False)
         return [encoding.ids[:max_length] for encoding in encodings]
 
+    def decode(self, sequences: Tokens) -> list[str]:
+        """The text of each sequence of tokens."""
+        return list(self._tokenizer.decode_batch(sequences, skip_special_tokens=True))
+
 
 def token_matrix(documents: Tokens, n_tokens: int) -> Csr:
     """Tokens as ones (n, n_tokens), in the order of the text; a token that occurs twice has two entries."""

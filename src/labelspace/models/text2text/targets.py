@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from labelspace.errors import ParameterError
 from labelspace.state_constraints import array, must, offsets, sparse
 from labelspace.types import Csr, Floats, Hierarchy, Ints, LabelSpace, Longs
 
@@ -76,15 +77,25 @@ def target_names(labels: LabelSpace) -> list[str]:
     return [*labels.names, *(f"{column}: {MISSING}" for column in table_columns(labels))]
 
 
-def build_targets(Y: Csr, labels: LabelSpace) -> tuple[Targets, Csr]:
-    """The targets, and which of them each document has (n, n_targets); a document without labels has none."""
+def build_targets(Y: Csr, labels: LabelSpace, one_sequence: bool = False) -> tuple[Targets, Csr]:
+    """The targets, and which of them each document has (n, n_targets); a document without labels has none.
+
+    With ``one_sequence`` all columns of a table are one group: a target has the values of a whole row.
+    """
     columns = table_columns(labels)
+    if one_sequence and not columns:
+        raise ParameterError(
+            "one_sequence of text2text must be false where labels are not those of a table, named column: value, but "
+            "is true; set it so"
+        )
     if not columns:
         return _label_targets(Y, labels.hierarchy)
     index = {column: i for i, column in enumerate(columns)}
     column_of = np.array([index[name.partition(": ")[0]] for name in labels.names], np.int32)
     groups = _column_groups(column_of, len(columns), labels.hierarchy)
     by_group = [_paths(Y, column_of, group, labels.hierarchy) for group in groups]
+    if one_sequence:
+        by_group, groups = [_joined(by_group, groups)], [list(range(len(columns)))]
     label_ids = np.full((sum(len(paths) for paths, _ in by_group), max(map(len, groups))), -1, np.int32)
     starts = np.cumsum([0, *(len(paths) for paths, _ in by_group)])
     for (paths, _), start in zip(by_group, starts[:-1], strict=True):
@@ -158,6 +169,27 @@ def _paths(Y: Csr, column_of: Ints, group: Sequence[int], hierarchy: Hierarchy |
     Y_paths = sp.csr_matrix((np.ones(len(documents), np.float32), (documents, path_of.ravel())), shape=(n, len(paths)))
     Y_paths.data[:] = 1.0
     return paths, Y_paths
+
+
+def _joined(by_group: Sequence[tuple[Longs, Csr]], groups: Sequence[Sequence[int]]) -> tuple[Longs, Csr]:
+    """The paths of all groups as one, in the order of columns.
+
+    The i-th path of a document in each group is its i-th sequence; a group with fewer paths starts again.
+    """
+    n_paths = np.array([np.diff(of_group.indptr) for _, of_group in by_group])  # (n_groups, n)
+    n_sequences = n_paths.max(axis=0)
+    document = np.repeat(np.arange(len(n_sequences)), n_sequences)
+    rank = np.arange(len(document)) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
+    rows = np.hstack([
+        paths[of_group.indices[of_group.indptr[document] + rank % n[document]]]
+        for (paths, of_group), n in zip(by_group, n_paths, strict=True)
+    ])  # fmt: skip
+    order = np.argsort(np.concatenate(groups))
+    sequences, which = np.unique(rows[:, order], axis=0, return_inverse=True)
+    shape, ones = (len(n_sequences), len(sequences)), np.ones(len(document), np.float32)
+    Y_sequences = sp.csr_matrix((ones, (document, which.ravel())), shape=shape)
+    Y_sequences.data[:] = 1.0
+    return sequences, Y_sequences
 
 
 def label_incidence(label_ids: Ints, n_ids: int) -> Csr:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +17,12 @@ from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, se
 from labelspace.models.text2text.embedding_init import cooccurrence_init
 from labelspace.models.text2text.label_scores import predict_labels
 from labelspace.models.text2text.prompt import Prompt, pad
-from labelspace.models.text2text.subwords import token_matrix
+from labelspace.models.text2text.subwords import Tokens, token_matrix
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import batch_schedule, run_epochs
+from labelspace.training.epochs import Trainable, batch_schedule, run_epochs
 from labelspace.training.optimizers import RowAdam
 from labelspace.training.torch_optimizer import FlatAdam
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -73,11 +74,19 @@ class Network:
             table[tokens] += adam.updates(tokens, tensor.grad.numpy(), learning_rate)
 
 
-class Trainer:
+class TokenNetwork(Trainable, Protocol):
+    """What is trained."""
+
+    @property
+    def token_embeddings(self) -> Floats:
+        """The input embeddings of all tokens. Shape (n_tokens, embedding_dim)."""
+
+
+class Trainer(ABC):
     """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
 
     def __init__(
-        self, model: Text2Text, net: Network, prompt: Prompt, texts: Sequence[str], Y_targets: Csr,
+        self, model: Text2Text, net: TokenNetwork, prompt: Prompt, texts: Sequence[str], Y_targets: Csr,
         validation: tuple[Sequence[str], Csr] | None, context: FitContext,
     ) -> None:  # fmt: skip
         labeled = np.flatnonzero(np.diff(Y_targets.indptr))
@@ -97,14 +106,6 @@ class Trainer:
         data = [(self.documents, self.Y_targets), *([] if self.validation is None else [self.validation])]
         tables = [table for tokens, Y in data for table in (token_matrix(tokens, len(net.token_embeddings)), Y)]
         self.fingerprint = {"params": model.get_params(), "data": data_fingerprint(*tables)}
-
-    def init_token_embeddings(self) -> None:
-        """Move the embeddings of subwords near those of the labels that they occur with."""
-        targets, embeddings, n_subwords = self.prompt.targets, self.net.token_embeddings, len(self.prompt.tokenizer)
-        labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
-        of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
-        tokens = token_matrix(self.documents, n_subwords)
-        embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
 
     def train(self) -> list[float]:
         """Run the epochs; returns the validation score after each, where there are validation documents."""
@@ -136,6 +137,37 @@ class Trainer:
             batches += [rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
         return [batches[i] for i in rng.permutation(len(batches))]
 
+    @abstractmethod
+    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+        """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
+
+    @abstractmethod
+    def _predict_labels(self, documents: Tokens, k: int) -> TopK:
+        """The best labels of some documents, by the network as it is now."""
+
+    def _validate(self) -> float:
+        """R-precision on the validation documents."""
+        assert self.validation is not None
+        documents, Y = self.validation
+        starts = range(0, len(documents), VALIDATION_BLOCK)
+        tops = [self._predict_labels(documents[start : start + VALIDATION_BLOCK], VALIDATION_K) for start in starts]
+        labels, scores = (np.concatenate([getattr(top, part) for top in tops]) for part in ("labels", "scores"))
+        return r_precision(TopK(labels, scores), Y)
+
+
+class OwnTrainer(Trainer):
+    """Trains our own T5 on the probabilities of constrained decoding."""
+
+    net: Network
+
+    def init_token_embeddings(self) -> None:
+        """Move the embeddings of subwords near those of the labels that they occur with."""
+        targets, embeddings, n_subwords = self.prompt.targets, self.net.token_embeddings, len(self.prompt.tokenizer)
+        labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
+        of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
+        tokens = token_matrix(self.documents, n_subwords)
+        embeddings[:n_subwords] = cooccurrence_init(tokens, labels, of_labels, of_subwords)
+
     def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
         """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
         net, model, prompt = self.net, self.model, self.prompt
@@ -157,13 +189,6 @@ class Trainer:
             net.descent.step(loss / len(rows), model.clip_norm, self.learning_rate * lr_factor, net.n_steps)
             net.step_embeddings(distinct, tensors, self.token_learning_rate * lr_factor)
 
-    def _validate(self) -> float:
-        """R-precision on the validation documents."""
-        assert self.validation is not None
-        documents, Y = self.validation
-        net, embeddings, beam_size, tops = self.net.t5, self.net.embeddings(), self.model.beam_size, []
-        for start in range(0, len(documents), VALIDATION_BLOCK):
-            block = documents[start : start + VALIDATION_BLOCK]
-            tops.append(predict_labels(net, embeddings, self.prompt, block, beam_size, VALIDATION_K))
-        labels, scores = (np.concatenate([getattr(top, part) for top in tops]) for part in ("labels", "scores"))
-        return r_precision(TopK(labels, scores), Y)
+    def _predict_labels(self, documents: Tokens, k: int) -> TopK:
+        assert self.model.beam_size is not None
+        return predict_labels(self.net.t5, self.net.embeddings(), self.prompt, documents, self.model.beam_size, k)

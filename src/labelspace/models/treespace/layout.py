@@ -70,6 +70,13 @@ class LevelLayout:
         """The flat indices of the embeddings of nodes of one level. Shape (n, width)."""
         return self.offset[nodes][:, None] + np.arange(self.width[nodes[0]])
 
+    def level_matrices(self, embeddings: Floats) -> list[Floats]:
+        """The embeddings of the nodes of each level, which are numbered one after another: views (n_nodes, width)."""
+        counts = np.bincount(self.nodes.level, minlength=self.levels + 1)[1:]
+        ends = np.cumsum(counts * self.widths).tolist()
+        parts = zip([0, *ends], ends, self.widths.tolist(), strict=False)
+        return [embeddings[start:end].reshape(-1, width) for start, end, width in parts]
+
 
 def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floats]:
     """The node embeddings as int8, and a scale per node."""

@@ -9,12 +9,15 @@ Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Mul
    embedding with the dimension of its level (network.py, layout.py).
 3. Prediction loss: for each node on a document's paths, which of its children are on them too? The margin of a child is
    the product of its embedding and the document's vector, plus a bias; with ``space=poincare`` both are points of the
-   Poincaré ball, and their distance replaces the angle (ball.py). The logistic losses of all levels are summed, each
-   level with ``level_weight`` times the weight of the level above.
+   Poincaré ball, and their distance replaces the angle (ball.py). The logistic losses of all levels are summed with
+   weights: one number in ``level_weight`` is that of each level relative to the level above, several are those of the
+   levels (level_weights.py).
 4. Consistency loss: the squared distance of a child from the projection of its parent, with ``consistency_weight``. The
-   projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent
-   (projections.py).
-5. Regularizer: ``weight_decay`` of embeddings, and of the projections' difference from the identity.
+   projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent, or a
+   full matrix for each parent (projections.py).
+5. Regularizer: ``weight_decay`` of embeddings, and of the projections' difference from the identity; and
+   ``dimension_penalty`` times the sum of the norms of every coordinate over the nodes of a level, by a proximal step
+   after each batch: coordinates that a level does not need become 0 for all its nodes (dimensions.py).
 6. Label texts: where documents are texts, the name of each label is a further training document with weight
    ``label_text`` (training.py).
 7. Prediction is a beam search from the root with ``beam_size`` nodes per level. The score of a label is the product of
@@ -24,11 +27,13 @@ Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Mul
 
 Where documents do not carry the ancestors of their labels (what is filed under rye is not filed under bread), each
 label with descendants gets an extra leaf, and only leaves are ranked.
+
+The preset ``paper`` is what the document proposes, with all three losses; ``poincare`` is the same in the ball.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -47,11 +52,13 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.ball import bound_norms
+from labelspace.models.treespace.dimensions import effective_dimensions
 from labelspace.models.treespace.layout import LevelLayout, level_dims
+from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.training import TrainingSet
 from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
-from labelspace.parameter_constraints import boolean, integer, one_of, real
+from labelspace.parameter_constraints import boolean, integer, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
@@ -64,6 +71,18 @@ MAX_LEAF = 100  # labels per cluster of the lowest level
 AVERAGED_LABELS = 50  # labels per learner that are averaged
 ROW_BLOCK = 64  # documents per task
 SPACES = ("euclidean", "poincare")
+# The document has no figures: these are the smallest weights that have an effect. Names of labels, several learners and
+# dropout are ours.
+PAPER: Mapping[str, Any] = {
+    "consistency_weight": 0.01,  # consistency loss
+    "projection_rank": None,  # projection matrices: each parent has one
+    "weight_decay": 0.01,  # regularization of projection matrices
+    "dimension_penalty": 0.1,  # regularization of embedding dimensionality
+    "label_text": 0.0,
+    "n_estimators": 1,
+    "dropout": 0.0,
+    "input_dropout": 0.0,
+}
 
 
 class Treespace(Model):
@@ -82,6 +101,7 @@ class Treespace(Model):
     title = "Tree-embedded label space (proposed by Pathak, 2024)"
     choose_when = "labels form a hierarchy and predictions must agree with it"
     view = BIGRAMS
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER, "poincare": {**PAPER, "space": "poincare"}}
 
     hierarchy: str = param(
         "auto", one_of("auto", "given", "learned"), "Use a given or a learned one; auto prefers given."
@@ -90,10 +110,18 @@ class Treespace(Model):
     root_dim: int = param(64, integer(1), "Dimension of the embeddings of the first level.")
     embedding_dim: int = param(256, integer(1), "Dimension of the embeddings of the last level.")
     hidden_dim: int = parameters.hidden_dim(512)
-    level_weight: float = param(1.0, real(above=0), "Weight of each level's loss relative to the level above.")
+    level_weight: LevelWeight = param(
+        1.0, LEVEL_WEIGHT, "Weight of each level's loss relative to the level above; or one for each level."
+    )
     consistency_weight: float = param(0.0, real(at_least=0), "Weight of the consistency loss of parents and children.")
-    projection_rank: int = param(1, integer(1), "Rank of a parent's own projection.")
+    projection_rank: int | None = param(
+        1, optional(integer(1)), "Rank of a parent's own projection; none for a full matrix, and none shared."
+    )
     weight_decay: float = param(0.0, real(at_least=0), "Weight decay.")
+    dimension_penalty: float = param(
+        0.0, real(at_least=0), "Weight of the penalty on the number of dimensions that a level uses."
+    )
+    normalize: bool = parameters.normalize()
     label_text: float = parameters.label_text(0.5)
     n_estimators: int = param(3, integer(1), "Number of learners, averaged.")
     epochs: int | None = parameters.epochs()
@@ -134,14 +162,15 @@ class Treespace(Model):
             raise ModelError("the saved treespace must have the hierarchy of its labels, but has none; train it again")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X)
+        X = normalize_rows(X) if self.normalize else X
         context.progress("tree", 0, 1)
         self.tree_ = self._build_tree(X, Y, context)  # step 1
         context.progress("tree", 1, 1)
         self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
         self.level_dims_ = level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
-        level_weights = np.float32(self.level_weight) ** np.arange(len(self.level_dims_), dtype=np.float32)
-        data = TrainingSet.build(X, Y, self.tree_, level_weights, context.label_features, self.label_text)  # step 6
+        weights = level_weights(self.level_weight, len(self.level_dims_))
+        texts = (context.label_features, self.label_text, self.normalize)
+        data = TrainingSet.build(X, Y, self.tree_, weights, *texts)  # step 6
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
@@ -172,7 +201,7 @@ class Treespace(Model):
         rng = np.random.default_rng([self.random_state, number])
         net = LevelNet(
             data.X, self._layout, self.hidden_dim, data.probabilities, self.space == "poincare", rng,
-            self.consistency_weight, self.projection_rank, self.weight_decay,
+            self.consistency_weight, self.projection_rank, self.weight_decay, self.dimension_penalty,
         )  # fmt: skip
         base_rates = (self.learning_rate, self.dense_learning_rate, self.feature_learning_rate)
         for rows, lr_decay in batches(data.X.shape[0], batch_size, epochs, rng, lambda *_: tick(1)):
@@ -198,19 +227,21 @@ class Treespace(Model):
         return [self.tree_]
 
     def report(self) -> dict[str, Any]:
-        """The shape of the tree and of the embeddings."""
+        """The shape of the tree and of the embeddings; effective dimensions are means over the learners."""
         self.check_fitted()
+        used = [effective_dimensions(self._layout, net.dequantized_nodes(self._layout)) for net in self.estimators_]
         return {
             "levels": len(self.level_dims_),
             "nodes": len(self.tree_) - 1,
             "hierarchy_is_given": self.uses_given_hierarchy_,
             "documents_carry_labels_above": self.is_closed_,
             "dimensions": self.level_dims_.tolist(),
+            "effective_dimensions": np.mean(used, axis=0).round(1).tolist(),
             "parameters": sum(net.n_parameters for net in self.estimators_),
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        X, layout, node_norms = normalize_rows(X), self._layout, self._node_norms
+        X, layout, node_norms = normalize_rows(X) if self.normalize else X, self._layout, self._node_norms
         reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
         shape = (len(self.estimators_), X.shape[0], depth)

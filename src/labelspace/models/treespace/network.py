@@ -12,8 +12,9 @@ from labelspace.kernels.level_embeddings import EPSILON, node_visits, relu_matmu
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
+from labelspace.models.treespace.dimensions import shrink_dimensions
 from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
-from labelspace.models.treespace.projections import INIT_STD, Projections
+from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Projections
 from labelspace.state_constraints import array
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
@@ -36,15 +37,18 @@ class LevelNet:
     """The network, its losses and its optimizers.
 
     ``probabilities`` (n_nodes,) are those of a node to be on the path of a document, given its parent: biases start
-    there. With ``consistency_weight`` 0 there are no projections.
+    there. With ``consistency_weight`` 0 there are no projections; with ``projection_rank`` None each parent has a full
+    one.
     """
 
     def __init__(
         self, X: Csr, layout: LevelLayout, hidden_dim: int, probabilities: Floats, ball: bool, rng: np.random.Generator,
-        consistency_weight: float = 0.0, projection_rank: int = 1, weight_decay: float = 0.0,
+        consistency_weight: float = 0.0, projection_rank: int | None = 1, weight_decay: float = 0.0,
+        dimension_penalty: float = 0.0,
     ) -> None:  # fmt: skip
         self.layout, self.ball, self.n_steps = layout, ball, 0
         self.consistency_weight, self.weight_decay = consistency_weight, weight_decay
+        self.dimension_penalty = dimension_penalty
         self.features = SparseLayer.random(X, hidden_dim, rng, init_std=FEATURE_INIT_STD)
         self.hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         maps = rng.standard_normal((int(layout.widths.sum()), hidden_dim), np.float32)
@@ -54,7 +58,13 @@ class LevelNet:
         self.bias = np.log(probabilities / (1 - probabilities)).astype(np.float32)
         n = len(layout.nodes)
         self.squares, self.bias_squares = np.zeros(n, np.float32), np.zeros(n, np.float32)  # the state of Adagrad
-        self.projections = Projections.init(layout, projection_rank, rng) if consistency_weight else None
+        self.projections: ParentProjections | None = None
+        if consistency_weight:
+            self.projections = (
+                ParentMatrices.init(layout)
+                if projection_rank is None
+                else Projections.init(layout, projection_rank, rng)
+            )
 
     def train_step(
         self, batch: Batch, rows: Ints, starts: Longs, on_path: Ints, weights: Floats, dropout: float,
@@ -115,6 +125,8 @@ class LevelNet:
                 parents, self.embeddings, residuals, self.squares, self.consistency_weight, self.weight_decay,
                 learning_rate, self.n_steps,
             )  # fmt: skip
+        if self.dimension_penalty:
+            shrink_dimensions(layout, self.embeddings, self.dimension_penalty * learning_rate)
         return by_documents, by_norms
 
 
@@ -148,6 +160,10 @@ class QuantizedLevelNet:
         embed_rows(X.data, X.indices, X.indptr, 0, n, *features, bias, hidden)
         relu_matmul(hidden, self.level_maps, out)
         return out
+
+    def dequantized_nodes(self, layout: LevelLayout) -> Floats:
+        """The node embeddings as numbers, in one flat array."""
+        return self.node_embeddings.astype(np.float32) * np.repeat(self.node_scales, layout.width)
 
     def node_norms(self, layout: LevelLayout) -> Floats:
         """The norms of the node embeddings; 1 for the root. Shape (n_nodes,)."""

@@ -24,8 +24,9 @@ class TrainingSet:
 
     @classmethod
     def build(
-        cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, label_features: Csr | None, label_text: float
-    ) -> Self:
+        cls, X: Csr, Y: Csr, tree: TreeNodes, level_weights: Floats, label_features: Csr | None, label_text: float,
+        normalize: bool = True,
+    ) -> Self:  # fmt: skip
         """From documents and, where there are any, the texts of the tree's labels with weight ``label_text``."""
         weights = np.ones(X.shape[0], np.float32)
         if label_text and label_features is not None:
@@ -35,7 +36,8 @@ class TrainingSet:
             labels, texts = labels[has_text], texts[has_text]
             n = len(labels)
             own_label = sp.csr_matrix((np.ones(n, np.float32), labels, np.arange(n + 1)), (n, Y.shape[1]))
-            X, Y = sp.vstack([X, normalize_rows(texts)]).tocsr(), sp.vstack([Y, own_label]).tocsr()
+            texts = normalize_rows(texts) if normalize else texts
+            X, Y = sp.vstack([X, texts]).tocsr(), sp.vstack([Y, own_label]).tocsr()
             weights = np.append(weights, np.full(n, label_text, np.float32))
         starts, on_path = on_path_nodes(Y, tree)
         counts = np.bincount(on_path, minlength=len(tree)).astype(np.float32)

@@ -1,0 +1,196 @@
+"""The engine ``transformers``: its T5ForConditionalGeneration, trained on its own loss, decoded by its ``generate``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from transformers import GenerationConfig
+from transformers.modeling_outputs import BaseModelOutput
+
+from labelspace.models.text2text.generated_text import LabelReader
+from labelspace.models.text2text.label_scores import labels_of_targets
+from labelspace.models.text2text.pretrained import silent
+from labelspace.models.text2text.prompt import Prompt, pad
+from labelspace.models.text2text.subwords import Tokens
+from labelspace.models.text2text.t5 import END, START
+from labelspace.models.text2text.training import Trainer
+from labelspace.training.torch_optimizer import FlatAdam
+from labelspace.types import Csr, Doubles, Floats, Ints, TopK
+
+IGNORED = -100  # the label of padding in the loss of transformers
+MAX_LOGITS = 2**24  # computed at once
+
+_T5: TypeAlias = Any  # transformers has no types
+Trie = dict[int, "Trie"]  # what may follow each token
+
+
+class TransformersNetwork:
+    """A T5 of transformers, with its optimizer."""
+
+    def __init__(self, t5: _T5) -> None:
+        self.t5, self.n_steps = t5, 0
+        self.descent = FlatAdam(t5, "learning_rate")
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that a step changes."""
+        w = self.descent.weights
+        return {"weights": w.value, "means": w.mean, "squares": w.square}
+
+    @property
+    def token_embeddings(self) -> Floats:
+        """The input embeddings of all tokens."""
+        return np.asarray(self.t5.shared.weight.detach().numpy())
+
+
+class TransformersTrainer(Trainer):
+    """Trains it on the cross-entropy of the targets' tokens over the whole vocabulary, as transformers computes it."""
+
+    net: TransformersNetwork
+    generator: Generator
+
+    def _run_epoch(self, epoch: int) -> None:
+        seed = np.random.SeedSequence([self.model.random_state, epoch]).generate_state(1)[0]
+        with torch.random.fork_rng(devices=[]):  # dropout is drawn from torch's own generator
+            torch.manual_seed(int(seed))
+            self.net.t5.train()
+            super()._run_epoch(epoch)
+
+    def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
+        self.net.n_steps += 1
+        tokens, is_token = pad([self.documents[row] for row in rows])
+        tokens = self.prompt.drop_tokens(tokens, is_token, self.model.token_dropout, rng)
+        Y_targets = self.Y_targets[rows]
+        repeated = np.repeat(np.arange(len(rows)), np.diff(Y_targets.indptr))  # once per target
+        targets = [self.prompt.target_sequences[target] for target in Y_targets.indices]
+        loss = sequence_loss(self.net.t5, tokens[repeated], is_token[repeated], targets)
+        self.net.descent.step(loss, self.model.clip_norm, self.learning_rate * lr_factor, self.net.n_steps)
+
+    def _predict_labels(self, documents: Tokens, k: int) -> TopK:
+        self.net.t5.eval()
+        return self.generator.predict_labels(documents, k)
+
+
+def sequence_loss(t5: _T5, tokens: Ints, is_token: npt.NDArray[np.bool_], targets: Tokens) -> Tensor:
+    """The mean cross-entropy of the tokens of targets, one target per document (teacher forcing)."""
+    labels, has_label = pad(targets)
+    labels = np.where(has_label, labels, IGNORED)
+    inputs, mask, expected = (torch.from_numpy(part.astype(np.int64)) for part in (tokens, is_token, labels))
+    loss: Tensor = t5(input_ids=inputs, attention_mask=mask, labels=expected).loss
+    return loss
+
+
+class Generator:
+    """Decoding by ``generate``: free, or constrained to the targets that exist."""
+
+    def __init__(
+        self, t5: _T5, prompt: Prompt, reader: LabelReader | None, beam_size: int | None, settings: dict[str, Any]
+    ) -> None:  # fmt: skip
+        self.t5, self.prompt, self.reader = t5, prompt, reader  # a reader decodes freely
+        self.n_beams = int(beam_size or settings.get("num_beams", 1))
+        self.config = GenerationConfig(  # type: ignore[no-untyped-call]
+            **{**settings, "num_beams": self.n_beams}, num_return_sequences=self.n_beams, do_sample=False,
+            max_new_tokens=max(map(len, prompt.target_sequences)), decoder_start_token_id=START, pad_token_id=START,
+            eos_token_id=END,
+        )  # fmt: skip
+        self.groups = [TargetGroup(prompt.target_sequences[span], span.start) for span in prompt.targets.group_spans]
+
+    def predict_labels(self, documents: Tokens, k: int) -> TopK:
+        """The best labels of documents, by the probabilities of the sequences that are generated."""
+        with torch.no_grad(), silent():
+            if self.reader is not None:
+                sequences, log_p = self._generate(documents, None)
+                texts = self.prompt.tokenizer.decode(sequences)
+                return TopK.from_sparse(self.reader.label_scores(texts, normalized(log_p)), k)
+            return labels_of_targets(self._target_probabilities(documents), self.prompt.targets, k)
+
+    def generate(self, documents: Tokens) -> list[str]:
+        """The best text for each document."""
+        groups = [None] if self.reader is not None else self.groups
+        with torch.no_grad(), silent():
+            by_group = [self._generate(documents, group)[0][:: self.n_beams] for group in groups]
+        return [" ".join(texts) for texts in zip(*map(self.prompt.tokenizer.decode, by_group), strict=True)]
+
+    def _target_probabilities(self, documents: Tokens) -> Csr:
+        """The probability of each target that is generated (n, n_targets), 0 of others; a group has 1 at most."""
+        P = np.zeros((len(documents), len(self.prompt.target_sequences)))
+        for group in self.groups:
+            sequences, log_p = self._generate(documents, group)
+            found = np.array([group.target_of.get(tuple(tokens), -1) for tokens in sequences])
+            documents_of = np.arange(len(sequences)) // self.n_beams
+            known = found >= 0  # there may be fewer targets than beams
+            P[documents_of[known], found[known]] = np.exp(log_p.ravel()[known])
+        return sp.csr_matrix(P)
+
+    def _generate(self, documents: Tokens, group: TargetGroup | None) -> tuple[Tokens, Doubles]:
+        """The sequences of all documents, ``n_beams`` for each, and their log-probabilities (n, n_beams)."""
+        tokens, is_token = (torch.from_numpy(part.astype(np.int64)) for part in pad(documents))
+        encoded = self.t5.get_encoder()(input_ids=tokens, attention_mask=is_token).last_hidden_state
+        allowed = None if group is None else (lambda _, ids: group.allowed(ids.tolist()[1:]))
+        generated = self.t5.generate(
+            encoder_outputs=BaseModelOutput(encoded), attention_mask=is_token, generation_config=self.config,
+            prefix_allowed_tokens_fn=allowed,
+        )  # fmt: skip
+        sequences = [until_end(row) for row in generated[:, 1:].tolist()]
+        log_p = np.empty(len(sequences))
+        longest = max(map(len, sequences))
+        step = max(1, MAX_LOGITS // (longest * self.t5.config.vocab_size))
+        for start in range(0, len(sequences), step):
+            part = slice(start, start + step)
+            rows = torch.arange(len(sequences))[part] // self.n_beams
+            log_p[part] = self._log_p(encoded[rows], is_token[rows], sequences[part], group)
+        return sequences, log_p.reshape(len(documents), self.n_beams)
+
+    def _log_p(self, encoded: Tensor, is_token: Tensor, sequences: Tokens, group: TargetGroup | None) -> Doubles:
+        """The log-probability of each sequence, one per document, over the vocabulary or the tokens that may follow."""
+        given, exists = (torch.from_numpy(part) for part in pad(sequences))
+        shifted = torch.nn.functional.pad(given, (1, 0), value=START)[:, :-1].long()
+        outputs: Any = BaseModelOutput(encoded)  # type: ignore[arg-type]
+        logits = self.t5(encoder_outputs=outputs, attention_mask=is_token, decoder_input_ids=shifted).logits.double()
+        if group is not None:
+            may_follow = torch.zeros(logits.shape, dtype=torch.bool)
+            for row, tokens in enumerate(sequences):
+                for at in range(len(tokens)):
+                    may_follow[row, at, group.allowed(tokens[:at])] = True
+            logits = logits.masked_fill(~may_follow, -torch.inf)
+        log_p = logits.log_softmax(2).gather(2, given.long()[:, :, None])[:, :, 0]
+        return np.asarray(log_p.masked_fill(~exists, 0.0).sum(1).numpy())
+
+
+class TargetGroup:
+    """The token sequences of the targets of one column group."""
+
+    def __init__(self, sequences: Tokens, first: int) -> None:
+        self.target_of = {tuple(tokens): first + i for i, tokens in enumerate(sequences)}
+        self.trie: Trie = {}
+        for tokens in sequences:
+            node = self.trie
+            for token in tokens:
+                node = node.setdefault(token, {})
+
+    def allowed(self, prefix: Sequence[int]) -> list[int]:
+        """The tokens that may follow a prefix; the end after one that no target has."""
+        node = self.trie
+        for token in prefix:
+            node = node.get(token, {})
+        return list(node) or [END]
+
+
+def until_end(tokens: list[int]) -> list[int]:
+    """The tokens up to the first end token, with it.
+
+    >>> until_end([5, 1, 0]), until_end([5, 6])
+    ([5, 1], [5, 6])
+    """
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+
+
+def normalized(log_p: Doubles) -> Doubles:
+    """Probabilities (n, n_beams) that add up to 1 over the sequences of a document."""
+    p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
