@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import compare, data, demo, evaluate, inspect, predict, train
+from labelspace.cli import compare, data, demo, evaluate, inspect, predict, reproduce, train
 from labelspace.cli.limits import check_limits
 from labelspace.cli.strange_models import of_model
 
@@ -44,6 +44,7 @@ app.command()(train.train)
 app.command()(of_model(evaluate.evaluate))
 app.command()(of_model(predict.predict))
 app.command()(compare.compare)
+app.command()(reproduce.reproduce)
 app.command("map")(of_model(inspect.draw_map))
 app.command("tree")(of_model(inspect.show_tree))
 app.command("codes")(of_model(inspect.show_codes))

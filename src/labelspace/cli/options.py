@@ -30,11 +30,11 @@ def compared_recipes(names: list[str], settings: list[str] | None, features: str
 
 
 def settings_of(name: str, names: list[str], settings: list[str] | None) -> list[str]:
-    """In `compare`, METHOD.KEY=VALUE is for that method only; features.KEY=VALUE is for all."""
+    """Where there are several methods, METHOD.KEY=VALUE is for that one only; features.KEY=VALUE is for all."""
     for setting in settings or []:
         if setting.split(".")[0] not in ("features", *names):
             remedy = f"write {names[0]}.KEY=VALUE"
-            raise ParameterError(f"--set in compare must name the method, but is {setting!r}; {remedy}")
+            raise ParameterError(f"--set must name the method, but is {setting!r}; {remedy}")
     return [s.removeprefix(f"{name}.") for s in settings or [] if s.startswith((f"{name}.", "features."))]
 
 

@@ -44,10 +44,7 @@ def compare(
     train_set, test_set = labeled(source), None
     check_ks(ks, len(train_set.labels))
     if not source.has_test:
-        train_set, test_set = hold_out(train_set, TEST_SHARE, seed)
-        if train_set.columns is not None:  # the rows held out must not say what lies below what
-            space = describe_labels(train_set.labels, train_set.Y, train_set.columns)
-            train_set, test_set = replace(train_set, labels=space), replace(test_set, labels=space)
+        train_set, test_set = hold_out_test(train_set, seed)
     cache = TimedCache()
     fitted = [_attempt(recipe, train_set, cache, source, out, progress) for recipe in recipes]
     del cache
@@ -60,13 +57,27 @@ def compare(
         "n_train": len(train_set),
         "n_test": len(test_set),
         "n_labels": len(train_set.labels),
-        "test": "the test file" if source.has_test else f"a seeded {TEST_SHARE:.0%} of the documents",
+        "test": tested_on(source),
         "seed": seed,
         "labelspace": __version__,
         "rows": rows,
     }
     write_results(results, out)
     return results
+
+
+def hold_out_test(documents: Dataset, seed: int) -> tuple[Dataset, Dataset]:
+    """Training and test documents of a data set without a test file."""
+    train_set, test_set = hold_out(documents, TEST_SHARE, seed)
+    if train_set.columns is not None:  # the rows held out must not say what lies below what
+        space = describe_labels(train_set.labels, train_set.Y, train_set.columns)
+        train_set, test_set = replace(train_set, labels=space), replace(test_set, labels=space)
+    return train_set, test_set
+
+
+def tested_on(source: Source) -> str:
+    """What the test documents are."""
+    return "the test file" if source.has_test else f"a seeded {TEST_SHARE:.0%} of the documents"
 
 
 def check_comparison(recipes: Sequence[Recipe], out: Path) -> None:

@@ -45,6 +45,11 @@ def comparison_page(results: Mapping[str, Any]) -> str:
         parts.append(f"<h2>Accuracy</h2><div class='charts'>{_metric_bars(rows, color)}</div>")
         parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, color)}")
         parts.append(_by_frequency(rows, color))
+    return html_page(title, parts)
+
+
+def html_page(title: str, parts: Sequence[str]) -> str:
+    """A page with a title and these parts, which are HTML."""
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head>"

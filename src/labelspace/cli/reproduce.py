@@ -1,0 +1,120 @@
+"""The command reproduce."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelspace.cli.arguments import InputColumns, Json, OutputColumns, source_name
+from labelspace.cli.console import console, print_json, print_line, progress
+from labelspace.cli.notes import note, note_label_files
+
+LIST = "list"
+
+
+def reproduce(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="A published table, or list: all of them.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DATA", help="A folder with train.* (and test.*, dev.*), or a file.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-TABLE.")
+    ] = None,
+    rows: Annotated[
+        str | None,
+        typer.Option("--rows", metavar="PATTERN", help="Rows to run: a part of their label, or with * and ?."),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs of each row, with seeds 0, 1, ...")] = 3,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="The published data set to compare with. Default: the one named like DATA."),
+    ] = None,
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the rows of a published table on DATA; prints ours beside the published values, saves JSON and a page.
+
+    What is done is not run again: after an interrupt, give the same command.
+    """
+    if table == LIST:
+        show_tables(as_json)
+        return
+    from labelspace.cli.options import compared_recipes
+    from labelspace.data.columns import parse_columns
+    from labelspace.data.source import open_source
+    from labelspace.errors import ParameterError
+    from labelspace.experiment.published import published_dataset, published_table
+    from labelspace.experiment.reproduce import Reproduction, plan
+    from labelspace.models.registry import METHODS
+    from labelspace.report.reproduction import reproduction_page, reproduction_table
+
+    published = published_table(table)
+    if data is None:
+        raise ParameterError(f"DATA must be given, but is not; write labelspace reproduce {table} DATA")
+    folder = source_name(data)
+    dataset = published_dataset(published, folder if name is None else name)
+    methods = list(dict.fromkeys(row.method for row in published.rows if row.method in METHODS))
+    given = {recipe.method: recipe for recipe in compared_recipes([m for m in methods if m], settings, None, 0)}
+    planned = plan(published, dataset or name, rows, given if settings else None)
+    columns = parse_columns(inputs, outputs)
+    source = open_source(data, columns)
+    out = out or Path("runs") / f"{folder}-{table}"
+    todo = Reproduction(published, planned, source, out, dataset, seeds)
+    before = todo.read_runs()
+    if not as_json:
+        note_label_files(source.train_path, columns)
+        if name is None:
+            note(on_name(folder, dataset, published.datasets))
+        wanted = {run.key for row in planned if row.runs for run in todo.runs(row)}
+        if wanted & before.keys():
+            note(f"{len(wanted & before.keys())} of {len(wanted)} runs are done already, in {out}")
+    with progress(quiet=as_json) as report:
+        results = todo.run(report)
+    (out / "report.html").write_text(reproduction_page(results), encoding="utf-8")
+    if as_json:
+        print_json(results)
+    else:
+        console().print(reproduction_table(results))
+        print_line(f"saved to {out}: results.json, report.html")
+    if all("error" in result for row, result in zip(planned, results["rows"], strict=True) if row.runs):
+        raise typer.Exit(2)
+
+
+def show_tables(as_json: bool) -> None:
+    """Print the tables that can be reproduced."""
+    from labelspace.experiment.published import published_tables
+    from labelspace.report.reproduction import tables_list
+
+    tables = published_tables()
+    if not as_json:
+        console().print(tables_list(tables))
+        return
+    listed = {
+        name: {
+            "source": table.source,
+            "title": table.paper["title"],
+            "shows": table.shows,
+            "note": table.note,
+            "columns": [column.key for column in table.columns],
+            "datasets": table.datasets,
+            "rows": [{"row": row.label, "method": row.method, "preset": row.preset} for row in table.rows],
+        }
+        for name, table in tables.items()
+    }
+    print_json(listed)
+
+
+def on_name(folder: str, dataset: str | None, datasets: list[str]) -> str:
+    """Which published data set is compared with, and why."""
+    if dataset is not None:
+        return f"compared with the published {dataset}, by the name of the data; --name compares with another"
+    listed = ", ".join(datasets)
+    return f"no published data set is named {folder}, so ours stands alone; --name compares with one of: {listed}"
