@@ -91,7 +91,7 @@ class Text2Text(Model):
             "decoding": "free",
             "beam_size": None,  # not stated: the settings of the pretrained T5
             "dropout": 0.1,  # of T5 (Raffel et al., 2020)
-            "token_dropout": 0.0,
+            "token_dropout": 0.0,  # nosec B105 - a rate, no password
             "max_length": 512,  # of T5
         }
     }
