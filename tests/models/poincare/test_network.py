@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.models.poincare import network
+from labelspace.models.poincare import network, training
 from labelspace.models.poincare.network import LEARNING_RATES, Net, embed_documents
 from labelspace.models.poincare.training import TrainingData, train_batch
 from tests.models.poincare.reference import quick
@@ -29,6 +29,23 @@ def test_a_batch_changes_only_its_features_and_sampled_labels(small, optimizer):
     changed = np.flatnonzero((net.theta.vectors != theta).any(axis=1))
     assert 0 < len(changed) <= len(features)
     assert np.isin(changed, features).all()
+
+
+def test_a_batch_on_neighbors_compares_no_document_with_itself_and_moves_both_of_a_pair(small, monkeypatch):
+    model = quick(loss="neighbors", negatives="per_document", n_negatives=2000, route="vote", stop_by="votes")
+    X, drawn = normalize_rows(small.X), []
+    data = TrainingData.build(X, small.Y, None, model)
+    net, sample_pairs = create_net(model, data), training.sample_pairs
+    monkeypatch.setattr(training, "sample_pairs", lambda *args: drawn.append(sample_pairs(*args)) or drawn[0])
+    theta, rows = net.theta.vectors.copy(), np.array([3, 200], np.int32)
+    train_batch(net, data, model, rows, 0.5, np.random.default_rng(1))
+    targets = drawn[0].ids[drawn[0].targets]
+    assert len(targets) == 2 * 2010
+    assert (targets != rows[drawn[0].documents]).all()
+    assert len(np.unique(targets[20:])) > 100
+    changed = np.flatnonzero((net.theta.vectors != theta).any(axis=1))
+    assert not np.isin(changed, X[rows].indices).all(), "targets move too"
+    assert np.isin(changed, X[np.concatenate([rows, drawn[0].ids])].indices).all()
 
 
 def test_learning_rates_are_those_given_or_those_of_the_optimizer(small):
