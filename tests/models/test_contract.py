@@ -19,7 +19,7 @@ from labelspace.models.capabilities import Calibrated, Checkpoints, ZeroShot, re
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import LabelSpace
 from tests.checks import digest, precision_at_1, same_topk
-from tests.models.variants import CONVERGED, OTHERS, SMALL
+from tests.models.variants import CONVERGED, OTHERS, PRESETS, SMALL
 
 SLOW = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "treespace", "blend")
 EXTRAS = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
@@ -422,10 +422,23 @@ def test_the_method_describes_itself(name):
 
 
 def test_variants_keep_the_contract(variant, few, tmp_path, monkeypatch):
+    model, inputs = check_contract(variant, few, tmp_path, monkeypatch)
+    accuracy = precision_at_1(model, few[1], inputs(few[1]))
+    assert accuracy > {"text2text": 0.25, "secseq": 0.25, "glas": 0.4}.get(model.name, 0.6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "number"), [(name, i) for name, rows in PRESETS.items() for i in range(len(rows))])
+def test_presets_keep_the_contract(name, number, few, tmp_path, monkeypatch):
+    pytest.importorskip(EXTRAS.get(name, "numpy"))
+    check_contract(create(name, **PRESETS[name][number]), few, tmp_path, monkeypatch)
+
+
+def check_contract(variant, few, tmp_path, monkeypatch):
+    """Batches, saving, refitting and threads; returns the fitted model and what it reads."""
     train, test = few
     model, inputs = fit(variant, few)
     X = inputs(test)
-    assert precision_at_1(model, test, X) > {"text2text": 0.25, "secseq": 0.25, "glas": 0.4}.get(model.name, 0.6)
     check_batch_equals_single_rows(model, X, len(test), 17)
     check_round_trip(model, X, train.labels, tmp_path)
     model.fit(inputs(train), train.Y, labels=train.labels)  # refit: the same again, on another number of threads
@@ -434,6 +447,7 @@ def test_variants_keep_the_contract(variant, few, tmp_path, monkeypatch):
     model.save(tmp_path / "refit")
     again.save(tmp_path / "one thread")
     assert digest(tmp_path / "refit") == digest(tmp_path / "one thread") == digest(tmp_path / "model")
+    return model, inputs
 
 
 RESUMING = [name for name in METHODS if isinstance(create(name), Checkpoints)]

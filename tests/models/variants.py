@@ -1,5 +1,7 @@
 """The settings under which the contract is tested: of each method a small one, and others that take other paths."""
 
+from labelspace.models.registry import method
+
 SMALL = {
     "poincare": {"embedding_dim": 16},
     "glas": {"embedding_dim": 64},
@@ -78,7 +80,6 @@ OTHERS = {
             "constrained": False,
             "masked_softmax": False,
             "scores": "count",
-            "epochs": 2,
         },
     ],  # fmt: skip
     "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
@@ -86,3 +87,18 @@ OTHERS = {
     "blend": [{"members": "neighbors:bigrams,label_tree:chars,lexical", "n_folds": 1, "boosting_rounds": 20}],
 }
 """Further settings of each method."""
+
+_CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "beam_size": 4}
+_PRESET_SIZES = {
+    "glas": {"embedding_dim": 32, "batch_size": 16},
+    "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
+    "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},
+    "hierarchicalxc": {"input_layers": "48,32"},
+    "secseq": {**_CODES, "code_size": 8},
+    "mlc2seq": _CODES,
+    "treespace": {"hidden_dim": 32, "root_dim": 8, "embedding_dim": 16},
+}
+PRESETS = {
+    name: [{**preset, **sizes} for preset in method(name).presets.values()] for name, sizes in _PRESET_SIZES.items()
+}
+"""The methods as published: they keep the contract, whatever they learn in so few steps."""

@@ -12,11 +12,9 @@ TEXT, COLUMNS = "text", "columns"  # fields of a prompt
 COLUMN, VALUE = "column", "value"  # fields of an output that is repeated for each column
 DEFAULT_OUTPUT = "{column}: {value}"
 DEFAULT_PROMPT = "Fill in these fields from the description below.\nFields:\n{columns}Input: {text}\nOutput:"
-PAPER_PROMPT = (
-    "Your task is to extract specific product details from the given information. "
-    "You need to identify and extract the following categories from the text: "
-    "{columns}Input: {text} Output:"
-)  # Pathak (2024), who describes each column ("Brand of the product"); here they are named. To a T5 a line is a space
+# The instruction of Pathak (2024) in other words: product details are to be extracted, the columns are listed, then the
+# text. Give its exact wording, with a description of each column, as ``prompt``. To a T5 a line is a space.
+PAPER_PROMPT = "Extract these details of a product from the text: {columns}Input: {text} Output:"
 DEFAULT_PROMPT_WITHOUT_COLUMNS = "Label the text below.\nInput: {text}\nOutput:"
 
 Template = list[tuple[str, str | None]]  # text, and the field that follows it, if any
