@@ -87,7 +87,7 @@ def one_line(err):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["code_length=0"], "code_length of secseq must be an integer from 1 to 16, but is 0"),
+        (["code_length=0"], "code_length of secseq must be an integer from 1 to 256, but is 0"),
         (["code_size=1"], "code_size of secseq must be an integer of at least 2"),
         (["hidden_dim=7"], "hidden_dim of secseq must be an even number of at least 2, but is 7"),
         (["n_estimators=0"], "n_estimators of secseq must be an integer of at least 1"),
