@@ -6,19 +6,31 @@ Exit code 1 where a package is known to be vulnerable, else 0: a machine without
 import json
 import subprocess
 import sys
+import tempfile
+from importlib.metadata import version
+from typing import Any
 
 COMMAND = ["pip_audit", "--format", "json", "--progress-spinner", "off", "--timeout", "3", "--skip-editable"]
 SECONDS = 60  # at most
 
 
-def main() -> int:
-    """Print one line, or one per vulnerability; the exit code."""
+def audit(*options: str) -> list[dict[str, Any]]:
+    """What pip-audit knows of the packages; nothing where its service does not answer."""
     try:
-        ran = subprocess.run([sys.executable, "-m", *COMMAND], capture_output=True, text=True, timeout=SECONDS)
+        command = [sys.executable, "-m", *COMMAND, *options]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
         packages = json.loads(ran.stdout)["dependencies"]
     except (subprocess.TimeoutExpired, ValueError):
-        packages = []
-    known = [package for package in packages if "skip_reason" not in package]
+        return []
+    return [package for package in packages if "skip_reason" not in package]
+
+
+def main() -> int:
+    """Print one line, or one per vulnerability; the exit code."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as one:  # to ask for all takes long where nobody answers
+        one.write(f"numpy=={version('numpy')}\n")
+        one.flush()
+        known = audit("--requirement", one.name, "--no-deps", "--disable-pip") and audit()
     if not known:
         print("dependency audit: skipped, no vulnerability service can be reached from here")
         return 0
@@ -27,7 +39,7 @@ def main() -> int:
         fixed = ", ".join(problem["fix_versions"]) or "no version yet"
         print(f"dependency audit: {package['name']} {package['version']} has {problem['id']}; fixed in {fixed}")
     if not found:
-        print(f"dependency audit: no known vulnerability in {len(known)} of {len(packages)} installed packages")
+        print(f"dependency audit: no known vulnerability in {len(known)} installed packages")
     return 1 if found else 0
 
 

@@ -82,17 +82,16 @@ def models(place, monkeypatch):
     return save_old, lambda: new.save(folder), lambda: labelspace.load(folder, verify=True).model.name
 
 
-@pytest.mark.usefixtures("exchange")
-def test_a_save_that_is_killed_at_any_system_call_leaves_a_model(models):
+@pytest.mark.parametrize(("exchange", "place"), [("exchange", "disk"), ("two renames", "tmpfs")], indirect=True)
+def test_a_save_that_is_killed_at_any_system_call_leaves_a_model(exchange, models):
     save_old, save_new, method = models
     seen = [method() for _ in each_call(save_old, save_new, "signal=KILL")]
     assert set(seen) == {"popular", "neighbors"}
     assert len(seen) > 40
 
 
-@pytest.mark.usefixtures("exchange")
-@pytest.mark.parametrize("place", ["disk"], indirect=True)
-def test_a_save_in_which_any_system_call_fails_leaves_the_old_model_and_says_so(models):
+@pytest.mark.parametrize(("exchange", "place"), [("two renames", "disk")], indirect=True)
+def test_a_save_in_which_any_system_call_fails_leaves_the_old_model_and_says_so(exchange, models):
     save_old, save_new, method = models
     here, there = socket.socketpair()
 
