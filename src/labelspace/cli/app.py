@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from labelspace.cli import compare, data, demo, evaluate, inspect, predict, reproduce, train
-from labelspace.cli.limits import check_limits
+from labelspace.cli.process_limits import check_limits
 from labelspace.cli.strange_models import of_model
 
 app = typer.Typer(

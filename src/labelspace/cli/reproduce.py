@@ -49,6 +49,7 @@ def reproduce(
         return
     from labelspace.cli.options import compared_recipes
     from labelspace.data.columns import parse_columns
+    from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
     from labelspace.experiment.published import published_dataset, published_table
@@ -78,7 +79,8 @@ def reproduce(
             note(f"{len(wanted & before.keys())} of {len(wanted)} runs are done already, in {out}")
     with progress(quiet=as_json) as report:
         results = todo.run(report)
-    (out / "report.html").write_text(reproduction_page(results), encoding="utf-8")
+    with writing_text(out / "report.html") as file:
+        file.write(reproduction_page(results))
     if as_json:
         print_json(results)
     else:
