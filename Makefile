@@ -2,11 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Files of tests go to as many processes as there are cores; a file stays in one, so what it trains is trained once.
-SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile
+# conftest.py orders the files.
+SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 FUZZ_MINUTES ?= 60
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Most modules of torch and transformers are never imported; Python writes bytecode of those that are, even where a
+# container says it should not: the tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
+# Goals two at a time, the output of each in one piece where make can (4.0 and later).
+TWO_AT_A_TIME := --jobs 2 --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: demo install test check quick lint fuzz docs clean help
+.PHONY: demo install before-tests test check quick lint fuzz docs clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'
@@ -34,7 +40,15 @@ lint: install  ## format, lint, types, import direction, insecure code, dependen
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml src
 	$(BIN)/python tests/audit_dependencies.py
 
-test: lint  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
+# Else every process of the tests compiles the same kernels. In thirds, so that make can give each core its share.
+.venv/kernels-%.done: .venv/dev.done $(wildcard src/labelspace/kernels/*.py)
+	@$(BIN)/python -m tests.compile_kernels $* 3
+	@touch $@
+
+before-tests: lint .venv/kernels-1.done .venv/kernels-2.done .venv/kernels-3.done
+
+test: install  ## what CI runs: lint, types, import direction, doctests, README blocks, all tests
+	@$(MAKE) $(TWO_AT_A_TIME) before-tests
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 check: test  ## the same as `make test`

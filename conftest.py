@@ -1,6 +1,9 @@
-"""Doctests of modules that need torch or transformers are skipped where it is not installed."""
+"""Doctests of modules that need torch or transformers are skipped where it is not installed; long files run first."""
 
+from collections import Counter
 from importlib.util import find_spec
+
+import pytest
 
 NEED = {
     "torch": [
@@ -15,3 +18,9 @@ NEED = {
 collect_ignore = [
     f"src/labelspace/{name}.py" for package, names in NEED.items() if not find_spec(package) for name in names
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with the most slow tests first, so that the processes which share the files end together."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path])

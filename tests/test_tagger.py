@@ -16,6 +16,7 @@ from labelspace.models.registry import METHODS, create, method
 from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
 from tests.checks import same_topk
 from tests.data.frames import Column, Frame
+from tests.models.variants import SMALL
 
 TEXTS = ["red apple pie", "green apple tart", "fast red car", "slow old car", "apple and car"]
 NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "vehicle"]]
@@ -35,7 +36,7 @@ def test_texts_to_names_and_back_from_disk(name, data, tmp_path):
         pytest.importorskip("transformers")
     train, test = data
     names = [[train.labels.names[i] for i in row.indices] for row in train.Y]
-    tagger = Tagger(name, **QUICKER.get(name, {})).fit(train.texts, names)
+    tagger = Tagger(name, **{**SMALL.get(name, {}), **QUICKER.get(name, {})}).fit(train.texts, names)
     before = tagger.tag_batch(test.texts, k=3)
     tagger.save(tmp_path / "model")
     loaded = Tagger.load(tmp_path / "model")

@@ -12,6 +12,7 @@ import pytest
 from labelspace.errors import DataError
 from labelspace.tagger import Tagger
 from labelspace.types import Columns
+from tests.models.variants import SMALL
 
 FIELDS = ("id", "title", "price", "brand", "L0_category", "L1_category")
 COLUMNS = ("--inputs", "title,price", "--outputs", "brand,L0_category,L1_category")
@@ -94,9 +95,9 @@ def test_every_method_takes_the_flags(run, tmp_path):
     from labelspace.models.registry import methods
 
     write(tmp_path / "p.csv", products(80, seed=0))
-    quick = {"secseq": ["epochs=1"], "mlc2seq": ["epochs=1"], "poincare": ["epochs=1"], "glas": ["epochs=1"]}
-    for name in methods():
-        settings = [part for value in quick.get(name, []) for part in ("--set", value)]
+    for name, kind in methods().items():
+        params = SMALL.get(name, {}) | ({"epochs": 1} if "epochs" in kind.params else {})
+        settings = [part for key, value in params.items() for part in ("--set", f"{key}={value}")]
         code, _, err = run("train", "p.csv", *COLUMNS, "--method", name, "--out", name, *settings)
         assert code == 0, (name, err)
         assert Tagger.load(name).columns_ is not None

@@ -19,8 +19,9 @@ from labelspace.kernels.tokenize import (
 )
 from tests.kernels.hash_twin import hash_word
 
-IS_WORD = np.array([bool(re.match(r"\w", chr(i))) for i in range(0x110000)])
-IS_DIGIT = np.array([bool(re.match(r"\d", chr(i))) for i in range(0x110000)])
+is_word, is_digit = re.compile(r"\w").match, re.compile(r"\d").match
+IS_WORD = np.array([is_word(chr(i)) is not None for i in range(0x110000)])
+IS_DIGIT = np.array([is_digit(chr(i)) is not None for i in range(0x110000)])
 NUMBER_OR_WORD = re.compile(r"(\d+(?!\w)(?:[.,:/-]\d+(?!\w))*)|\w+")
 ANY = st.text(st.characters(exclude_categories=()))  # surrogates too
 TEXTS = st.lists(ANY | st.text("ab_1é٣日𐐀\u0301 -\t\n"), max_size=6)
