@@ -3,6 +3,7 @@
 from labelspace.models.registry import method
 
 SMALL = {
+    "fastxml": {"n_estimators": 10},
     "poincare": {"embedding_dim": 16},
     "glas": {"embedding_dim": 64},
     "blend": {"n_folds": 2, "boosting_rounds": 40},
@@ -25,6 +26,7 @@ OTHERS = {
         {"tree": "kmeans", "branching_factor": 4, "max_leaf_size": 5, "n_estimators": 2},
         {"max_leaf_size": 5, "branching_factor": 4, "loss": "logistic", "hard_negatives": 4},
     ],
+    "fastxml": [{"n_estimators": 4, "propensity": True, "alpha": 0.8, "normalize": True, "max_leaf_size": 5}],
     "lexical": [{"stemming": "none"}],
     "network": [{"hidden_dim": 32, "input_dropout": 0.2}],
     "glas": [
@@ -90,6 +92,7 @@ OTHERS = {
 
 _CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "beam_size": 4}
 _PRESET_SIZES = {
+    "fastxml": {"n_estimators": 4},
     "glas": {"embedding_dim": 32, "batch_size": 16},
     "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
     "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from labelspace.metrics.checks import checked_counts, checked_k
 from labelspace.metrics.evaluation import DEFAULT_KS, PropensityFrom, evaluate
-from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B
+from labelspace.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.types import Csr, TopK
 
 

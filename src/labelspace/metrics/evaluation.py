@@ -10,7 +10,8 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.metrics import propensity, ranking
 from labelspace.metrics.checks import checked_k, checked_matrix
 from labelspace.metrics.hits import RankedHits
-from labelspace.metrics.propensity import DEFAULT_A, DEFAULT_B, inverse_propensity
+from labelspace.metrics.propensity import inverse_propensity
+from labelspace.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.types import Csr, Doubles, TopK
 
 PropensityFrom = Literal["train", "test"]

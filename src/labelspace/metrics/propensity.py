@@ -1,11 +1,8 @@
 """Propensity-scored metrics: hits on rare labels weigh more, as rare labels are more often missing from Y.
 
 Jain, Prabhu, Varma: Extreme Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing Label
-Applications (KDD 2016). With n_l the training documents of label l and N all of them::
-
-    1/p_l = 1 + C (n_l + B)^-A        C = (ln N - 1) (B + 1)^A
-
-Both metrics are a ratio of sums over the test set, gain over ideal gain::
+Applications (KDD 2016). ``labelspace.propensity`` has the weights 1/p_l. Both metrics are a ratio of sums over the test
+set, gain over ideal gain::
 
     PSP@k    = sum of the weights 1/p_l of the hits    / sum of each document's k largest weights of true labels
     PSnDCG@k = the same with each weight at rank j discounted by 1 / log2(j + 1), in both sums
@@ -14,8 +11,6 @@ Compared with pyxclib (xclib.evaluation.xc_metrics): weights and PSP@k are equal
 gain of each document by the discounts of min(k, labels of the document) before summing; ours divides both by those of
 k, which cancel, as in the paper's definition. The two are equal where every document has at least k labels (so always
 at k=1). Documents without labels add nothing to either sum in both libraries.
-
-For N <= 2, ln N - 1 is negative; C is then set to 0, so that no weight falls below 1.
 """
 
 import math
@@ -27,12 +22,11 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_counts
 from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.ranking import discounts
+from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.types import Csr, Doubles, TopK
 
-PRESETS: dict[str, tuple[float, float]] = {"default": (0.55, 1.5), "wikipedia": (0.5, 0.4), "amazon": (0.6, 2.6)}
+PRESETS = {"default": (DEFAULT_A, DEFAULT_B), "wikipedia": (0.5, 0.4), "amazon": (0.6, 2.6)}
 """A and B by kind of data set, as in the Extreme Classification Repository."""
-
-DEFAULT_A, DEFAULT_B = PRESETS["default"]
 
 
 def inverse_propensity(
@@ -56,8 +50,7 @@ def inverse_propensity(
             f"n_documents must be at least 1 and at least every label count, but is {n_documents} with a count of "
             f"{max_count}; pass the number of documents that the labels were counted in"
         )
-    C = max(math.log(n_documents) - 1, 0.0) * (B + 1) ** A
-    return np.asarray(1.0 + C * (padded + B) ** -A, np.float64)
+    return inverse_propensities(padded, n_documents, A, B)
 
 
 def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:

@@ -20,9 +20,9 @@ def random_state() -> Any:
     return param(0, integer(0), "Seed of everything drawn at random.")
 
 
-def normalize() -> Any:
+def normalize(default: bool = True) -> Any:
     """Cosine."""
-    return param(True, boolean(), "Scale every document to length one first.")
+    return param(default, boolean(), "Scale every document to length one first.")
 
 
 def epochs() -> Any:

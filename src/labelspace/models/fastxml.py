@@ -1,0 +1,185 @@
+"""FastXML (Prabhu and Varma, KDD 2014) and PfastreXML (Jain, Prabhu and Varma, KDD 2016): trees of documents.
+
+1. Give every document a bias feature of 1. Weigh the gain of label l by 1, or with ``propensity`` by 1/p_l.
+2. Grow ``n_estimators`` trees. At a node, put each document on one of two sides at random.
+3. For each side, rank the labels by the sum of their gains, each over the document's ideal DCG (with ``propensity``: by
+   the plain sum). Move each document to the side with the larger DCG. Repeat while the mean nDCG rises.
+4. Fit a logistic regression with an L1 penalty that tells the sides apart; a loss weighs ``C`` over its side's share.
+5. A document goes where the sign of w.x says. Split both sides again, down to ``max_leaf_size`` documents.
+6. A leaf's score of a label is the share of its documents that have it (times 1/p_l); the trees are averaged.
+7. With ``alpha`` below 1: w_l is the mean of the documents with label l, each of length 1. The tail classifier says
+   s_l = 1 / (1 + exp(gamma |w_l - x|^2)); the score is then tree^alpha s_l^(1 - alpha).
+
+| the paper's symbol | here |
+|---|---|
+| T, MaxLeaf, C_delta | ``n_estimators``, ``max_leaf_size``, ``C`` |
+| w of a node, r+ and r- | ``weights_``; only needed in training |
+| p_l, A, B | ``propensity``, ``A``, ``B`` |
+
+Where we differ, and why: a leaf is saved as its training documents, whose labels are saved once, not as its most
+frequent labels: a tenth of the size, and no label is cut off. Weights are rounded to whole numbers up to 127, since a
+split needs the sign of w.x alone; documents go where the rounded weights say in training too. The tail classifiers
+rank all labels of the leaves, not the best 1,000. A node whose sides cannot be told apart is a leaf, of which at most
+``MAX_DOCUMENTS``, drawn at random, are kept.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.estimator import learned, param
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.instance_trees import Weights, forest_topk, grow_tree
+from labelspace.kernels.normalize import normalized_values
+from labelspace.kernels.threads import run_blocks
+from labelspace.labels.tree import check_forest
+from labelspace.models import parameters
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
+from labelspace.parameter_constraints import boolean, integer, real
+from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
+from labelspace.state_constraints import IDS, array, ids, must, offsets, sparse
+from labelspace.training.linear_weights import compact_ids
+from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
+
+ROW_BLOCK = 64  # documents per task
+MAX_DOCUMENTS = 1000  # kept of a leaf
+
+Tree: TypeAlias = tuple[Ints, list[Ints], list[Weights], Ints, Ints, Ints]
+"""What ``grow_tree`` returns."""
+
+
+class FastXML(Model):
+    """Trees of documents: a label's score is its share of the training documents in the same leaves.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = FastXML(n_estimators=10).fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "fastxml"
+    title = "FastXML, PfastreXML (Prabhu, Jain and Varma 2014, 2016): trees of documents"
+    choose_when = "documents have many labels that occur together, and features are few"
+    presets = {"paper": {}, "pfastrexml": {"propensity": True, "alpha": 0.8}}
+    n_estimators: int = param(50, integer(1), "Number of trees, averaged.")
+    max_leaf_size: int = param(10, integer(1), "Maximum documents of a leaf.")
+    C: float = parameters.C(1.0)
+    tol: float = param(0.01, real(above=0, at_most=1), "Stopping tolerance of the logistic regressions.")
+    max_iter: int = param(20, integer(1), "Maximum number of Newton steps of the logistic regressions.")
+    propensity: bool = param(False, boolean(), "Weigh labels by inverse propensity: rare labels count more.")
+    A: float = param(DEFAULT_A, real(at_least=0), "Exponent of the propensities.")
+    B: float = param(DEFAULT_B, real(above=0), "Offset of the propensities.")
+    alpha: float = param(
+        1.0, real(at_least=0, at_most=1), "Share of the trees in a score; 1 trains no tail classifiers."
+    )
+    gamma: float = param(30.0, real(above=0), "Steepness of the tail classifiers.")
+    normalize: bool = parameters.normalize(False)
+    random_state: int = parameters.random_state()
+
+    # Node i of all trees has the children child_[i] and child_[i] + 1; 0 is a leaf. Feature n_features is the bias.
+    child_: Ints = learned(ids("n_nodes", below="n_nodes"))
+    roots_: Ints = learned(ids("n_trees", below="n_nodes"))
+    features_: Ints = learned(ids("n_weights", below="n_features + 1", dtypes=IDS))
+    weights_: Weights = learned(array("int8", "n_weights"))
+    weight_starts_: Longs = learned(offsets("n_nodes", into="n_weights"))
+    documents_: Ints = learned(ids("n_placed", below="n_documents", dtypes=IDS))  # of the leaves
+    document_starts_: Longs = learned(offsets("n_nodes", into="n_placed"))
+    document_labels_: Ints = learned(ids("n_given", below="n_labels", dtypes=IDS))  # document after document
+    label_starts_: Longs = learned(offsets("n_documents", into="n_given"))
+    label_weights_: Floats = learned(array("float32", "n_labels"))  # 1/p_l over the largest
+    tail_: Csr = learned(sparse("float32", "n_features + 1", "n_labels"))  # column l is w_l; empty for alpha=1
+    tail_norms_: Floats = learned(array("float32", "n_labels"))  # |w_l|^2
+
+    def check_state(self) -> None:
+        """The children form trees, and scores are numbers."""
+        check_forest(self.child_, np.where(self.child_ > 0, self.child_ + 2, 0), self.roots_)
+        must((self.label_weights_ > 0).all(), "label weights above 0")
+        must((np.abs(self.tail_.data) <= 1).all(), "mean documents with values of at most 1")
+        must((np.abs(self.tail_norms_ - 1) <= 1).all(), "mean documents with norms of at most 2")
+
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        counts = np.bincount(Y.indices, minlength=Y.shape[1])
+        weights = inverse_propensities(counts, Y.shape[0], self.A, self.B) if self.propensity else np.ones(Y.shape[1])
+        self.label_weights_ = (weights / weights.max()).astype(np.float32)
+        self._grow_trees(_with_bias(normalize_rows(X) if self.normalize else X), Y, weights, context)  # steps 2 to 5
+        self.document_labels_ = self._compact(Y.indices, (X.shape[0], X.shape[1] + 1))
+        self.label_starts_ = Y.indptr.astype(np.int64)
+        tail = sp.csr_matrix((X.shape[1] + 1, Y.shape[1]), dtype=np.float32)
+        if self.alpha < 1:  # step 7
+            tail = (
+                (normalize_rows(_with_bias(X)).T @ Y @ sp.diags(1 / np.maximum(counts, 1))).tocsr().astype(np.float32)
+            )
+        self.tail_ = tail
+        self.tail_norms_ = np.bincount(tail.indices, tail.data.astype(np.float64) ** 2, Y.shape[1]).astype(np.float32)
+
+    def _grow_trees(self, X: Csr, Y: Csr, weights: Doubles, context: FitContext) -> None:
+        discounts = 1 / np.log2(np.arange(2, Y.shape[1] + 2))
+        ideal = np.cumsum(discounts)[np.maximum(np.diff(Y.indptr), 1) - 1]
+        row_weights = np.ones(Y.shape[0]) if self.propensity else 1 / ideal
+        gains = weights[Y.indices].astype(np.float32)
+        trees: dict[int, Tree] = {}
+
+        def grow(start: int, stop: int) -> None:
+            for number in range(start, stop):
+                trees[number] = grow_tree(
+                    X.data, X.indices, X.indptr, X.shape[1], gains, Y.indices, Y.indptr, row_weights, discounts,
+                    float(self.C), float(self.tol), self.max_iter, self.max_leaf_size, MAX_DOCUMENTS,
+                    self.random_state * self.n_estimators + number,
+                )  # fmt: skip
+
+        run_blocks(grow, self.n_estimators, 1, lambda done, total: context.progress("trees", done, total))
+        self._join([trees[number] for number in range(self.n_estimators)], X.shape)
+
+    def _join(self, trees: list[Tree], shape: tuple[int, int]) -> None:
+        """One array of each kind for all trees."""
+        children, features, weights, n_weights, documents, n_documents = (
+            list(parts) for parts in zip(*trees, strict=True)
+        )
+        starts = np.cumsum([0, *map(len, children)]).astype(np.int32)
+        self.roots_ = starts[:-1]
+        moved = [np.where(child > 0, child + start, 0) for child, start in zip(children, starts, strict=False)]
+        self.child_ = np.concatenate(moved).astype(np.int32)
+        self.features_ = self._compact(np.concatenate([part for tree in features for part in tree]), shape)
+        self.weights_ = np.concatenate([part for tree in weights for part in tree])
+        self.weight_starts_ = np.append(0, np.cumsum(np.concatenate(n_weights)))
+        self.documents_ = self._compact(np.concatenate(documents), shape)
+        self.document_starts_ = np.append(0, np.cumsum(np.concatenate(n_documents)))
+
+    def _compact(self, ids: Ints, shape: tuple[int, int]) -> Ints:
+        """Ids in 16 bits where that suffices for all kinds of ids: kernels are compiled for one type of them."""
+        compact: Ints = compact_ids(ids, max(*shape, self.n_labels_))
+        return compact
+
+    def leaf_labels(self, leaf: int) -> tuple[Ints, Doubles]:
+        """The labels of the documents in a leaf, and the share of the documents that have each."""
+        self.check_fitted()
+        documents = self.documents_[self.document_starts_[leaf] : self.document_starts_[leaf + 1]]
+        spans = [slice(self.label_starts_[i], self.label_starts_[i + 1]) for i in documents.astype(np.int64)]
+        given = np.concatenate([np.zeros(0, np.int32), *(self.document_labels_[span] for span in spans)])
+        labels, counts = np.unique(given.astype(np.int32), return_counts=True)
+        return labels, counts / max(len(documents), 1)
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        values = normalized_values(X.data, X.indptr) if self.normalize else X.data
+        out, tail = TopK.empty(X.shape[0], k), self.tail_
+
+        def score(start: int, stop: int) -> None:
+            forest_topk(
+                values, X.data, X.indices, X.indptr, start, stop, self.roots_, self.child_, self.features_,
+                self.weights_, self.weight_starts_, self.documents_, self.document_starts_, self.document_labels_,
+                self.label_starts_, self.label_weights_, tail.data, tail.indices, tail.indptr, self.tail_norms_,
+                float(self.alpha), float(self.gamma), out.labels, out.scores,
+            )  # fmt: skip  # steps 6 and 7
+
+        run_blocks(score, X.shape[0], ROW_BLOCK)
+        return out
+
+
+def _with_bias(X: Csr) -> Csr:
+    """X with a last column of ones."""
+    return sp.hstack([X, np.ones((X.shape[0], 1), np.float32)], format="csr", dtype=np.float32)
