@@ -27,6 +27,7 @@ OTHERS = {
         {"max_leaf_size": 5, "branching_factor": 4, "loss": "logistic", "hard_negatives": 4},
     ],
     "fastxml": [{"n_estimators": 4, "propensity": True, "alpha": 0.8, "normalize": True, "max_leaf_size": 5}],
+    "leml": [{"embedding_dim": 8, "sparse": True, "l1_weight": 0.01}, {"bias": False, "normalize": False}],
     "lexical": [{"stemming": "none"}],
     "network": [{"hidden_dim": 32, "input_dropout": 0.2}],
     "glas": [
@@ -93,6 +94,7 @@ OTHERS = {
 _CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "beam_size": 4}
 _PRESET_SIZES = {
     "fastxml": {"n_estimators": 4},
+    "leml": {"embedding_dim": 16},
     "glas": {"embedding_dim": 32, "batch_size": 16},
     "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
     "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},

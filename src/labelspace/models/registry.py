@@ -18,6 +18,7 @@ METHODS = {  # registry name -> where its class lives
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
     "label_tree": "labelspace.models.label_tree:LabelTree",
     "fastxml": "labelspace.models.fastxml:FastXML",
+    "leml": "labelspace.models.leml.model:Leml",
     "lexical": "labelspace.models.lexical.model:Lexical",
     "network": "labelspace.models.network:Network",
     "glas": "labelspace.models.glas.model:Glas",
