@@ -477,10 +477,11 @@ def test_an_interrupted_training_resumes_to_the_same_result(name, patience, few,
 def test_validation_documents_that_are_given_stop_the_training(name, few):
     pytest.importorskip(EXTRAS.get(name, "numpy"))
     train, test = few
-    model = made(name, patience=1, epochs=3)
+    settings = {"patience": 1, "epochs" if "epochs" in method(name).params else "max_iter": 3}
+    model = made(name, **settings)
     inputs = Inputs(model, train)
     model.fit(inputs(train), train.Y, labels=train.labels, validation=(inputs(test), test.Y))
-    lazy = made(name, patience=1, epochs=3)
+    lazy = made(name, **settings)
     lazy.fit(inputs(train), train.Y, labels=train.labels, validation=lambda: (inputs(test), test.Y))
     assert same_topk(model.predict_topk(inputs(test)), lazy.predict_topk(inputs(test)))
     with pytest.raises(DataError, match="validation must have one row per document"):

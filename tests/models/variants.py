@@ -22,6 +22,7 @@ CONVERGED = {"text2text": {"epochs": 15}, "poincare": {"embedding_dim": 50}}
 OTHERS = {
     "neighbors": [{"n_neighbors": 5, "power": 1.0}],
     "one_vs_rest": [{"normalize": False, "threshold": 0.0}],
+    "pdsparse": [{"per_label": True}, {"normalize": True, "patience": None, "max_iter": 6, "post_max_iter": 0}],
     "label_tree": [
         {"tree": "kmeans", "branching_factor": 4, "max_leaf_size": 5, "n_estimators": 2},
         {"max_leaf_size": 5, "branching_factor": 4, "loss": "logistic", "hard_negatives": 4},
@@ -95,6 +96,7 @@ _CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "bea
 _PRESET_SIZES = {
     "fastxml": {"n_estimators": 4},
     "leml": {"embedding_dim": 16},
+    "pdsparse": {},
     "glas": {"embedding_dim": 32, "batch_size": 16},
     "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
     "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},

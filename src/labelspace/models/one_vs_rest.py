@@ -22,18 +22,15 @@ import numpy.typing as npt
 from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
-from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import array, sparse
-from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights
-from labelspace.training.losses import sigmoid
+from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin
 from labelspace.types import Csr, Floats, TopK
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
-ROW_BLOCK = 256  # documents per task
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
 
@@ -92,16 +89,4 @@ class OneVsRest(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        out = TopK.empty(X.shape[0], k)
-        W = self.weights_
-
-        def score(start: int, stop: int) -> None:
-            linear_topk(
-                X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, self.bias_, self.seen_,
-                out.labels, out.scores,
-            )  # fmt: skip  # step 4
-
-        run_blocks(score, X.shape[0], ROW_BLOCK)
-        listed = out.labels >= 0
-        out.scores[listed] = sigmoid(2 * out.scores[listed])
-        return out
+        return rank_by_margin(X, self.weights_, self.bias_, self.seen_, k)  # step 4

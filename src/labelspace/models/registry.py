@@ -16,6 +16,7 @@ METHODS = {  # registry name -> where its class lives
     "random": "labelspace.models.random:Random",
     "neighbors": "labelspace.models.neighbors:Neighbors",
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
+    "pdsparse": "labelspace.models.pdsparse.model:PDSparse",
     "label_tree": "labelspace.models.label_tree:LabelTree",
     "fastxml": "labelspace.models.fastxml:FastXML",
     "leml": "labelspace.models.leml.model:Leml",

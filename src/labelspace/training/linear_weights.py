@@ -6,8 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.kernels.linear_scores import linear_topk
+from labelspace.kernels.threads import run_blocks
+from labelspace.training.losses import sigmoid
+from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
+ROW_BLOCK = 256  # documents per task
 NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))  # the features and weights
 
 
@@ -30,3 +34,18 @@ def feature_major_weights(classifiers: list[tuple[Ints, Floats]], n_features: in
 def compact_ids(ids: Ints, n: int) -> npt.NDArray[Any]:
     """Ids below n in 16 bits where that suffices: it saves a quarter of such a matrix."""
     return ids.astype(np.uint16) if n <= 2**16 else ids
+
+
+def rank_by_margin(X: Csr, W: Csr, bias: Floats, seen: Bools, k: int) -> TopK:
+    """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
+    out = TopK.empty(X.shape[0], k)
+
+    def score(start: int, stop: int) -> None:
+        linear_topk(
+            X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, bias, seen, out.labels, out.scores
+        )
+
+    run_blocks(score, X.shape[0], ROW_BLOCK)
+    listed = out.labels >= 0
+    out.scores[listed] = sigmoid(2 * out.scores[listed])
+    return out

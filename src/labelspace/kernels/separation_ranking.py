@@ -1,0 +1,175 @@
+"""Block-coordinate Frank-Wolfe for the separation ranking loss with L1, a document at a time (Yen et al., ICML 2016).
+
+    min_W  |W|^2 / 2 + l1 |W|_1 + C sum_i max(0, 1 + max_{n not in y_i} w_n.x_i - min_{p in y_i} w_p.x_i)
+
+In the dual, document i has a number a_ik >= 0 for each label k; those of its labels (positives) and those of the others
+(negatives) have the same sum, at most C. W is the soft-thresholded V, and V_k = sum_i (+ or -) a_ik x_i.
+"""
+
+import numpy as np
+from numba import njit
+
+from labelspace.kernels.growing_rows import add_to_row, room_needed, soft_threshold
+from labelspace.kernels.topk import push, sort_best_first
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
+
+HALVINGS = 60
+
+
+@njit(cache=True, nogil=True)
+def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> float:
+    """The sum of max(b_k - at, 0) over one side."""
+    total = 0.0
+    for k in range(n):
+        if positive[k] == side and b[k] > at:
+            total += b[k] - at
+    return total
+
+
+@njit(cache=True, nogil=True)
+def threshold_of_sum(b: Doubles, positive: Bools, n: int, side: bool, largest: float, total: float) -> float:
+    """The number t with sum_above(t) = total, for one side with this largest b."""
+    low, high = largest - total, largest
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if sum_above(b, positive, n, side, middle) > total:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@njit(cache=True, nogil=True)
+def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None:
+    """Replace b by the nearest numbers of at least 0 whose sums over positives and negatives are equal and at most C.
+
+    They are max(b_k - t, 0) for negatives and max(b_k + t, 0) for positives; where the sums are above C, each side has
+    a threshold of its own.
+    """
+    top_positive, top_negative = -np.inf, -np.inf
+    for k in range(n):
+        if positive[k]:
+            top_positive = max(top_positive, b[k])
+        else:
+            top_negative = max(top_negative, b[k])
+    low, high = -top_positive, top_negative
+    if low >= high:
+        for k in range(n):
+            b[k] = 0.0
+        return
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        if sum_above(b, positive, n, False, middle) > sum_above(b, positive, n, True, -middle):
+            low = middle
+        else:
+            high = middle
+    below, above = high, -high  # thresholds of negatives and of positives
+    if sum_above(b, positive, n, False, high) > C:
+        below = threshold_of_sum(b, positive, n, False, top_negative, C)
+        above = threshold_of_sum(b, positive, n, True, top_positive, C)
+    for k in range(n):
+        b[k] = max(b[k] - (above if positive[k] else below), 0.0)
+
+
+@njit(cache=True, nogil=True)
+def add_truth(y_indices: Ints, y_indptr: Ints, active: Ints) -> None:
+    """The labels of each document as its first active ones."""
+    for i in range(len(active)):
+        for m in range(y_indptr[i], y_indptr[i + 1]):
+            active[i, m - y_indptr[i]] = y_indices[m]
+
+
+@njit(cache=True, nogil=True)
+def add_most_violating(
+    scores: Floats, allowed: Bools, truth: Ints, slot: Ints, active: Ints, alpha: Floats, size: int,
+    best_scores: Floats, best: Ints,
+) -> int:  # fmt: skip
+    """Make the best-ranked negatives active that violate the margin to the worst-ranked positive.
+
+    At most ``len(best)`` are added; ``best`` and ``best_scores`` are scratch. ``slot`` is -1 for all labels, before and
+    after. Returns the new number of active labels.
+    """
+    lowest = np.float32(np.inf)
+    for label in truth:
+        slot[label] = -2
+        lowest = min(lowest, scores[label])
+    for a in range(size):
+        slot[active[a]] = -2
+    found = 0
+    for label in range(len(scores)):
+        if allowed[label] and slot[label] == -1 and scores[label] > lowest - np.float32(1.0):
+            found = push(best_scores, best, found, scores[label], label)
+    for label in truth:
+        slot[label] = -1
+    for a in range(size):
+        slot[active[a]] = -1
+    sort_best_first(best_scores, best, found)
+    for label in best[: min(found, len(active) - size)]:
+        active[size], alpha[size] = label, 0.0
+        size += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def separation_pass(
+    data: Floats, indices: Ints, indptr: Ints, norms: Floats, y_indices: Ints, y_indptr: Ints, allowed: Bools,
+    order: Ints, begin: int, C: float, n_selected: int, active: Ints, alpha: Floats, n_active: Ints, l1: Floats,
+    grow: bool, labels: Ints, values: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
+    largest_step: Floats,
+) -> int:  # fmt: skip
+    """One step for each of the documents order[begin:]; returns where in the order it stopped for want of room.
+
+    ``active`` and ``alpha`` (n, room) have the active labels of each document, its own among them, and their a_ik.
+    V (n_features, n_labels) is a matrix of growing rows, l1 (n_features) its thresholds. ``largest_step[0]`` is the
+    largest step so far, in units of the gradient.
+    """
+    n_labels, room = len(allowed), active.shape[1]
+    scores, slot = np.empty(n_labels, np.float32), np.full(n_labels, -1, np.int32)
+    b, positive = np.empty(room, np.float64), np.empty(room, np.bool_)
+    changed, steps = np.empty(room, np.int32), np.empty(room, np.float32)
+    best_scores, best = np.empty(n_selected, np.float32), np.empty(n_selected, np.int32)
+    for at in range(begin, len(order)):
+        i = order[at]
+        truth = y_indices[y_indptr[i] : y_indptr[i + 1]]
+        if len(truth) == 0 or norms[i] == 0.0:
+            continue
+        for label in range(n_labels):
+            scores[label] = 0.0
+        for j in range(indptr[i], indptr[i + 1]):
+            feature, x = indices[j], data[j]
+            shrink = l1[feature]
+            for m in range(starts[feature], starts[feature] + sizes[feature]):
+                scores[labels[m]] += x * soft_threshold(values[m], shrink)
+        size = add_most_violating(scores, allowed, truth, slot, active[i], alpha[i], n_active[i], best_scores, best)
+        for a in range(size):
+            positive[a] = a < len(truth)  # a document's own labels are its first active ones, and stay
+            slope = -scores[active[i, a]] if positive[a] else 1.0 + scores[active[i, a]]
+            b[a] = alpha[i, a] + slope / norms[i]
+        project_on_equal_sums(b, positive, size, C)
+        n_changed = 0
+        for a in range(size):
+            step = np.float32(b[a]) - alpha[i, a]
+            if step != 0.0:
+                changed[n_changed], steps[n_changed] = active[i, a], step if positive[a] else -step
+                n_changed += 1
+        features = indices[indptr[i] : indptr[i + 1]]
+        if grow and end[0] + room_needed(features, n_changed, sizes, rooms) > len(labels):
+            return at
+        kept = 0
+        for a in range(size):
+            if b[a] > 0.0 or positive[a]:
+                active[i, kept], alpha[i, kept] = active[i, a], b[a]
+                kept += 1
+        n_active[i] = kept
+        if n_changed == 0:
+            continue
+        for c in range(n_changed):
+            slot[changed[c]] = c
+            largest_step[0] = max(largest_step[0], abs(steps[c]) * norms[i])
+        for j in range(indptr[i], indptr[i + 1]):
+            add_to_row(
+                indices[j], data[j], changed, steps, n_changed, slot, grow, labels, values, starts, sizes, rooms, end
+            )
+        for c in range(n_changed):
+            slot[changed[c]] = -1
+    return len(order)

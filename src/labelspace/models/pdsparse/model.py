@@ -1,0 +1,173 @@
+"""PD-Sparse (Yen, Huang, Zhong, Ravikumar and Dhillon, ICML 2016); per label, PPD-Sparse (Yen et al., KDD 2017).
+
+PD-Sparse:
+1. Minimize |W|^2 / 2 + lambda |W|_1 + C sum_i max(0, 1 + max_n w_n.x_i - min_p w_p.x_i), where p are the labels of
+   document i and n all others (separation ranking loss), in the dual: few a_ik are above 0, and W is V = X' a,
+   soft-thresholded by lambda.
+2. Pass over the documents in random order. The labels of document i are active from the start; the ``n_selected``
+   best-ranked others that violate the margin become so (the search of Frank-Wolfe).
+3. Minimize over the a_ik of all active labels (fully corrective): a projection on a_ik >= 0 with equal sums over p and
+   over n, at most C. Labels n whose a_ik is 0 cease to be active. Update V.
+4. After each pass, rank documents that are held out; stop after ``patience`` passes without improvement.
+5. Go back to the best pass, and make up to ``post_max_iter`` passes without L1, with the nonzero weights only.
+6. The best pass of all is the model.
+
+PPD-Sparse (``per_label``), for each label alone:
+1. Minimize |w|^2 / 2 + lambda |w|_1 + C sum_i max(0, 1 - y_i w.x_i)^2 by dual coordinate descent; w is soft(v).
+2. Active documents: those with the label, and others drawn at random.
+3. Pass over them; others with a_i = 0 cease to be active; those that violate the margin most become so.
+4. Set weights below ``threshold`` in size to zero.
+
+Where we differ, and why: the searches are exact, not sampled, which is fast enough for thousands of labels and the same
+for every seed. Rows of V are lists in one pool, not hash tables: a step reads all of a row anyway. The bias has no L1.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.estimator import learned, param
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.active_documents import solve_l1_squared_hinge
+from labelspace.kernels.dual_cd import squared_norms
+from labelspace.kernels.threads import run_blocks
+from labelspace.models import parameters
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.pdsparse.separation import SeparationTraining
+from labelspace.parameter_constraints import boolean, integer, optional, real
+from labelspace.state_constraints import array, sparse
+from labelspace.training.early_stopping import HELD_OUT_SHARE, MAX_HELD_OUT, hold_out_rows, r_precision, should_stop
+from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin
+from labelspace.types import Bools, Csr, Floats, TopK
+
+LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
+VALIDATION_K = 5
+BIAS = 1.0
+
+
+class PDSparse(Model):
+    """Linear classifiers with L1, trained on active labels or on active documents.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = PDSparse().fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "pdsparse"
+    title = "PD-Sparse, PPD-Sparse (Yen et al. 2016, 2017): linear classifiers with L1"
+    choose_when = "the model must be small, or you compare with the papers"
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "paper": {"max_iter": 200, "post_max_iter": 200},
+        "ppdsparse": {"per_label": True, "max_iter": 30},
+    }
+    per_label: bool = param(False, boolean(), "Train each label alone with squared hinge loss: PPD-Sparse.")
+    l1_weight: float = param(0.1, real(at_least=0), "Weight of the L1 regularizer.")
+    C: float = parameters.C(1.0)
+    n_selected: int = param(20, integer(1), "Labels that a step may make active in a document; not per label.")
+    threshold: float = param(0.01, real(at_least=0), "Weights smaller than this are set to zero; only per label.")
+    tol: float = parameters.tol()
+    max_iter: int = parameters.max_iter(50)
+    post_max_iter: int = param(10, integer(0), "Maximum number of passes without L1 afterwards; not per label.")
+    patience: int | None = param(
+        3,
+        optional(integer(1)),
+        "Stop after this many passes without improvement on validation documents; not per label.",
+    )
+    normalize: bool | None = param(
+        None, boolean(), "Scale every document to length one first; none does so per label only."
+    )
+    random_state: int = parameters.random_state()
+
+    weights_: Csr = learned(sparse("float32", "n_features", "n_labels"))  # by features
+    bias_: Floats = learned(array("float32", "n_labels"))
+    seen_: Bools = learned(array("bool", "n_labels"))  # whether a label had a training document
+
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
+        if self.per_label:
+            self._fit_labels(self._scaled(X), Y, context)
+        else:
+            self._fit_together(X, Y, context)
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        return rank_by_margin(self._scaled(X), self.weights_, self.bias_, self.seen_, k)
+
+    def _scaled(self, X: Csr) -> Csr:
+        scales = self.per_label if self.normalize is None else self.normalize
+        return normalize_rows(X) if scales else X
+
+    def _fit_together(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        """PD-Sparse."""
+        X, Y, held_out = self._split(X, Y, context)
+        with_bias = with_bias_column(self._scaled(X))
+        training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected)
+        rng = np.random.default_rng(self.random_state)
+        best, state, weights = -1.0, training.state(), training.weights()
+        for post, passes in enumerate((self.max_iter, self.post_max_iter)):
+            scores = []
+            if post and passes:
+                training.keep_support(state)  # step 5
+            for done in range(passes):
+                step = training.run_pass(rng.permutation(X.shape[0]).astype(np.int32))  # steps 2 and 3
+                context.progress("passes" if not post else "passes without L1", done + 1, passes)
+                self._take(training.weights())
+                scores.append(0.0 if held_out is None else self._score(held_out))  # step 4
+                if held_out is None or scores[-1] > best:  # step 6
+                    best, weights = scores[-1], training.weights()
+                    state = training.state() if not post else state
+                if step <= self.tol or (held_out is not None and should_stop(scores, self.patience)):
+                    break
+        self._take(weights)
+
+    def _split(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Csr, Csr, Held | None]:
+        """Documents to train on, and to stop by; none of these where there are too few."""
+        if self.patience is not None and context.validation is None:
+            rows = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, self.random_state)
+            return (X, Y, None) if rows is None else (X[rows[0]], Y[rows[0]], (X[rows[1]], Y[rows[1]]))
+        return X, Y, None if self.patience is None else context.validation
+
+    def _score(self, held_out: Held) -> float:
+        return r_precision(self._predict(held_out[0], min(VALIDATION_K, self.n_labels_)), held_out[1])
+
+    def _take(self, W: Csr) -> None:
+        self.weights_, self.bias_ = W[:-1], W[-1].toarray().ravel()
+
+    def _fit_labels(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        """PPD-Sparse."""
+        documents, by_feature = Y.tocsc(), X.tocsc()
+        norms, n_features = squared_norms(X.data, X.indptr, BIAS), X.shape[1]
+        self.bias_ = np.zeros(Y.shape[1], np.float32)
+        trained = [NO_WEIGHTS] * Y.shape[1]
+
+        def train(start: int, stop: int) -> None:
+            for label in np.flatnonzero(self.seen_[start:stop]) + start:
+                v = np.zeros(n_features + 1, np.float32)
+                solve_l1_squared_hinge(
+                    X.data, X.indices, X.indptr, by_feature.data, by_feature.indices, by_feature.indptr, norms,
+                    documents.indices[documents.indptr[label] : documents.indptr[label + 1]], float(self.C),
+                    float(self.l1_weight), float(self.tol), self.max_iter,
+                    self.random_state * Y.shape[1] + label, v,
+                )  # fmt: skip
+                w = v[:-1] - np.clip(v[:-1], -self.l1_weight, self.l1_weight)
+                large = np.flatnonzero(np.abs(w) >= max(self.threshold, 1e-12)).astype(np.int32)
+                trained[label] = (large, w[large].astype(np.float32))
+                self.bias_[label] = v[-1]
+
+        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
+        self.weights_ = feature_major_weights(trained, n_features)
+
+
+def with_bias_column(X: Csr) -> Csr:
+    """X with one more column of ones, with 32-bit indices."""
+    ones = np.full((X.shape[0], 1), BIAS, np.float32)
+    stacked = sp.hstack([X, ones], format="csr", dtype=np.float32)
+    return sp.csr_matrix(
+        (stacked.data, stacked.indices.astype(np.int32), stacked.indptr.astype(X.indptr.dtype)), shape=stacked.shape
+    )

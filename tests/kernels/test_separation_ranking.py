@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from labelspace.data.synthetic import planted
+from labelspace.kernels.separation_ranking import add_most_violating, project_on_equal_sums
+from labelspace.models.pdsparse.model import with_bias_column
+from labelspace.models.pdsparse.separation import SeparationTraining
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("C", [0.3, 2.0, 50.0])
+def test_the_projection_is_the_nearest_point(C, seed):
+    b, positive = np.random.default_rng(seed).normal(0.5, 1.0, 7), np.arange(7) < 3
+    ours, sign = b.copy(), np.where(positive, 1.0, -1.0)
+    project_on_equal_sums(ours, positive, 7, C)
+    limits = [{"type": "eq", "fun": lambda a: sign @ a}, {"type": "ineq", "fun": lambda a: C - a[~positive].sum()}]
+    theirs = minimize(
+        lambda a: np.square(a - b).sum(), np.zeros(7), bounds=[(0, None)] * 7, constraints=limits, tol=1e-12
+    )
+    np.testing.assert_allclose(ours, theirs.x, atol=1e-5)
+
+
+def test_the_best_ranked_violating_labels_become_active():
+    scores = np.array([0.0, 3.0, -0.5, 1.0, -2.0, 2.0], np.float32)
+    active, alpha = np.array([0, 1, -1, -1], np.int32), np.ones(4, np.float32)  # label 0 is true, label 1 active
+    slot, best_scores, best = np.full(6, -1, np.int32), np.empty(2, np.float32), np.empty(2, np.int32)
+    size = add_most_violating(
+        scores, np.arange(6) != 5, np.array([0], np.int32), slot, active, alpha, 2, best_scores, best
+    )
+    assert active[:size].tolist() == [0, 1, 3, 2]  # 5 is not allowed, 4 does not violate the margin
+    assert alpha.tolist() == [1, 1, 0, 0]
+    assert (slot == -1).all()
+
+
+def objectives(training):
+    """The primal and the dual, in NumPy; at the optimum one is the other's negative."""
+    X, Y, C, l1 = training.X.toarray().astype(float), training.Y.toarray() > 0, training.C, training.l1[:, None]
+    a = np.zeros(Y.shape)
+    for i, n in enumerate(training.n_active):
+        a[i, training.active[i, :n]] = training.alpha[i, :n]
+    np.testing.assert_allclose((a * Y).sum(axis=1), (a * ~Y).sum(axis=1), atol=1e-4)
+    assert (a.sum(axis=1) <= 2 * C + 1e-4).all()
+    V = X.T @ np.where(Y, a, -a)
+    W = np.sign(V) * np.maximum(np.abs(V) - l1, 0)
+    np.testing.assert_allclose(training.weights().toarray(), W, atol=1e-3)
+    scores = X @ W
+    worst = np.where(Y, scores, np.inf).min(axis=1)
+    loss = np.maximum(0, 1 + np.where(Y, -np.inf, scores).max(axis=1) - worst).sum()
+    return np.square(W).sum() / 2 + (l1 * np.abs(W)).sum() + C * loss, np.square(W).sum() / 2 - (a * ~Y).sum()
+
+
+@pytest.mark.parametrize("n_selected", [1, 10])
+def test_the_duality_gap_closes(n_selected):
+    data = planted(n=80, d=60, l=12, seed=2)
+    Y = data.Y[np.diff(data.Y.indptr) > 0]
+    X = with_bias_column(data.X[np.diff(data.Y.indptr) > 0])
+    training = SeparationTraining(X, Y, 1.0, 0.05, n_selected)
+    training.seen[:] = True  # the twin knows no other labels
+    rng = np.random.default_rng(0)
+    gaps = []
+    for _ in range(4):
+        for _ in range(60):
+            training.run_pass(rng.permutation(X.shape[0]).astype(np.int32))
+        gaps.append(sum(objectives(training)))
+    primal = objectives(training)[0]
+    assert gaps[-1] < gaps[0]
+    assert -1e-3 * primal < gaps[-1] < 0.02 * primal
