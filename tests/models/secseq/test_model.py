@@ -328,3 +328,11 @@ def test_a_missing_torch_names_the_extra(few, tmp_path, monkeypatch):
         model.predict_topk(few.X, 2)
     assert model.report()["parameters"] > 0, "the report needs no torch"
     assert len(model.label_codes()) == len(model.label_trees()) == 1
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_documents_are_normalized_or_used_as_given(few, normalize):
+    scaled = sp.csr_matrix(few.X.multiply(np.linspace(0.5, 2, len(few))[:, None]), dtype=np.float32)
+    model = tiny(normalize=normalize, epochs=1).fit(few.X, few.Y)
+    scores = [model.predict_topk(X, 3).scores for X in (few.X, scaled)]
+    assert np.allclose(*scores, atol=1e-4) == normalize

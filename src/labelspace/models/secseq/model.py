@@ -80,6 +80,7 @@ class SequenceModel(Model):
     masked_softmax: bool = param(
         True, boolean(), "Train sequences on digits that exist after a prefix, not on all."
     ).only_with(target="sequence")
+    normalize: bool = parameters.normalize().only_with(encoder="bag")
     init_biases: bool = param(True, boolean(), "Start the biases of digits at their frequency, not at 0.")
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
     decoder_dim: int = param(256, integer(1), "Units of the decoder.")
@@ -184,7 +185,8 @@ class SequenceModel(Model):
 
     def _encoder_inputs(self, views: Views) -> EncoderInputs:
         if self.encoder == "bag":
-            return EncoderInputs.from_features(normalize_rows(views[WORDS.name]))
+            X = views[WORDS.name]
+            return EncoderInputs.from_features(normalize_rows(X) if self.normalize else X)
         return EncoderInputs.from_token_ids(views[SEQUENCES.name], views.width(SEQUENCES.name))
 
     @cached_property
