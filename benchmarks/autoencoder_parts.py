@@ -76,7 +76,7 @@ def measure(name: str, train: Split, unseen: Split, settings: dict[str, Any]) ->
     X, Y = train
     if out_of_step:
         X = X[np.random.default_rng(settings["random_state"]).permutation(X.shape[0])]
-    model: Model = create(name, **settings)
+    model: Model = create(name).set_params(**settings)
     before = time.process_time()
     model.fit(X, Y)
     seconds = time.process_time() - before

@@ -80,8 +80,8 @@ def main() -> None:
     settings = parse_settings(args.settings)
     for dimension in args.dimensions.split(","):
         for name in (args.presets or args.geometries).split(","):
-            preset = Poincare.presets[name] if args.presets else {"geometry": name}
-            model = Poincare(**{**preset, **settings, "embedding_dim": int(dimension)})
+            given = {**settings, "embedding_dim": int(dimension)}
+            model = Poincare.from_preset(name, **given) if args.presets else Poincare(**{"geometry": name, **given})
             rows(name, model, train, unseen, learners, args.each)
 
 

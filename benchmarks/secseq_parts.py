@@ -67,7 +67,7 @@ ROWS: dict[str, dict[str, Any]] = {
 def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
     """P@1, P@3, P@5, nDCG@5, PSP@5, parameters, those of the network, shared codes, CPU seconds, ms per document."""
     init_biases = PrefixObjective.init_biases if settings.pop("init_biases", True) else lambda objective, decoder: None
-    tagger = Tagger(create(settings.pop("method", "secseq"), **settings))
+    tagger = Tagger(create(settings.pop("method", "secseq")).set_params(**settings))
     with patch.object(PrefixObjective, "init_biases", init_biases):
         top, taken, spent = timed(tagger, train, unseen)
     counts = np.bincount(train.Y.indices, minlength=train.Y.shape[1])

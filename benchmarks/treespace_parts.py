@@ -54,7 +54,7 @@ ROWS: dict[str, dict[str, Any]] = {
 def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
     """The figures of one row."""
     method = settings.pop("method", "treespace")
-    tagger = Tagger(create(method, **settings))
+    tagger = Tagger(create(method).set_params(**settings))
     top, train_seconds, milliseconds = timed(tagger, train, unseen)
     deep = tagger.predict_topk(unseen.inputs, K)
     counts, hierarchy = tagger.labels_.counts, unseen.labels.hierarchy

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from labelspace.errors import NotFittedError, ParameterError
-from labelspace.parameter_constraints import Constraint, optional
+from labelspace.parameter_constraints import Condition, Constraint, condition, optional, shown
 from labelspace.state_constraints import StateConstraint
 
 
@@ -31,6 +32,19 @@ class Param:
     constraint: Constraint
     meaning: str
     type: str = ""
+    conditions: tuple[Condition, ...] = ()  # all must hold for it to have an effect
+
+    @property
+    def needs(self) -> str:
+        """The settings with which alone it has an effect, in words; empty where it always has."""
+        return " and ".join(condition.text for condition in self.conditions)
+
+    def only_with(self, **values: Any) -> Any:  # noqa: ANN401 - parameters are of any type
+        """The same parameter, which has an effect only where others have these values.
+
+        As in ``param(...).only_with(loss="margin", pairs=("hardest", "all"), patience=AllBut(None))``.
+        """
+        return replace(self, conditions=(*self.conditions, *(condition(*given) for given in values.items())))
 
     def with_default(self, default: Any) -> Any:  # noqa: ANN401 - parameters are of any type
         """The same parameter with another default, for a subclass."""
@@ -65,7 +79,7 @@ def param(default: Any, constraint: Constraint, meaning: str) -> Any:  # noqa: A
     """Declare a parameter of a class.
 
     As in ``C: float = param(1.0, real(above=0), "Inverse regularization strength.")``. None as the default may be given
-    too.
+    too. One that has an effect with some values of others alone says so by ``.only_with(loss="margin")``.
     """
     return Param(default, optional(constraint) if default is None else constraint, meaning)
 
@@ -129,7 +143,11 @@ class Stateful:
 
 
 class Estimator(Stateful):
-    """Parameters by scikit-learn's protocol: ``__init__`` takes and only stores them."""
+    """Parameters by scikit-learn's protocol: ``__init__`` takes and only stores them.
+
+    What is unknown, or has no effect with the others, is an error there. ``set_params``, ``clone`` and loading take
+    settings without effect: a grid search tries them, and a saved model is as it was.
+    """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -142,6 +160,12 @@ class Estimator(Stateful):
         self.reject_unknown(params)
         for key, declared in self.params.items():
             setattr(self, key, params.get(key, declared.default))
+        for key, unmet in self.without_effect(params).items():
+            value = shown(getattr(self, unmet.key))
+            raise ParameterError(
+                f"{key} of {self.name} has an effect with {self.params[key].needs} alone, but {unmet.key} is {value}; "
+                f"leave {key} out, or set {unmet.text}"
+            )
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
@@ -158,6 +182,21 @@ class Estimator(Stateful):
                 known = ", ".join(cls.params) or "none"
                 raise ParameterError(f"{cls.name} has no parameter {key!r}; {hint}its parameters are: {known}")
 
+    @classmethod
+    def without_effect(cls, params: Mapping[str, Any]) -> dict[str, Condition]:
+        """The parameters that have no effect with the others, and why; defaults and what is invalid do not count."""
+        values, found = {**cls.defaults(), **params}, {}
+
+        def is_valid(key: str) -> bool:
+            return cls.params[key].constraint.holds(values[key])
+
+        for key in params:
+            declared = cls.params[key]
+            unmet = [c for c in declared.conditions if is_valid(c.key) and not c.holds(values[c.key])]
+            if unmet and is_valid(key) and values[key] != declared.default:
+                found[key] = unmet[0]
+        return found
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters as given; ``deep`` is there for scikit-learn and changes nothing."""
         return {key: getattr(self, key) for key in self.params}
@@ -173,6 +212,9 @@ class Estimator(Stateful):
         """Check every parameter against its constraint."""
         for key, declared in self.params.items():
             declared.constraint.check(f"{key} of {self.name}", getattr(self, key))
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)().set_params(**deepcopy(self.get_params()))
 
     def __sklearn_is_fitted__(self) -> bool:
         return self.is_fitted

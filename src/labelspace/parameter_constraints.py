@@ -24,6 +24,56 @@ class Constraint:
             raise ParameterError(f"{name} must be {self.text}, but is {value!r}; set it so")
 
 
+@dataclass(frozen=True)
+class Condition:
+    """The values of another parameter with which a parameter has an effect: these, or all but these."""
+
+    key: str
+    values: tuple[Any, ...]
+    excluded: bool = False
+
+    def holds(self, value: Any) -> bool:  # noqa: ANN401 - whatever was given
+        """Whether the parameter has an effect with this value of the other."""
+        return (value in self.values) != self.excluded
+
+    @property
+    def text(self) -> str:
+        """The words for it that follow "with".
+
+        >>> Condition("loss", ("margin", "bce")).text, Condition("patience", (None,), excluded=True).text
+        ('loss=margin or bce', 'patience')
+        """
+        values = " or ".join(map(shown, self.values))
+        if not self.excluded:
+            return f"{self.key}={values}"
+        return self.key if self.values == (None,) else f"{self.key} other than {values}"
+
+
+@dataclass(frozen=True)
+class AllBut:
+    """Any other value, in a condition."""
+
+    value: Any
+
+
+def condition(key: str, values: Any) -> Condition:  # noqa: ANN401 - of a parameter
+    """The condition that a parameter has a value, one of a tuple of values, or with ``AllBut(value)`` another one."""
+    if isinstance(values, AllBut):
+        return Condition(key, (values.value,), excluded=True)
+    return Condition(key, values if isinstance(values, tuple) else (values,))
+
+
+def shown(value: object) -> str:
+    """A value as the command line takes it.
+
+    >>> shown(None), shown(True), shown(0.5)
+    ('none', 'true', '0.5')
+    """
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return str(value) or "(empty)"
+
+
 def real(
     at_least: float | None = None, above: float | None = None, at_most: float | None = None, below: float | None = None
 ) -> Constraint:

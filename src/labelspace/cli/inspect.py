@@ -139,7 +139,8 @@ def methods(
 ) -> None:
     """List all methods, or show one method and its parameters."""
     from labelspace.models import registry
-    from labelspace.report.parameters import method_json, parameters_table, shown
+    from labelspace.parameter_constraints import shown
+    from labelspace.report.parameters import method_json, parameters_table
     from labelspace.report.tables import methods_table
 
     if name is not None:

@@ -47,8 +47,11 @@ def note_preset(recipe: Recipe) -> None:
     """Say which parameters a preset sets."""
     if recipe.preset is not None:
         model = recipe.tagger().model
-        listed = ", ".join(f"{key}={getattr(model, key)}" for key in model.presets[recipe.preset])
-        note(f"preset {recipe.preset} of {model.name}, with what --set says: {listed}")
+        preset = model.presets[recipe.preset]
+        moot = model.without_effect({**model.get_params(), **preset, **recipe.params})
+        listed = ", ".join(f"{key}={getattr(model, key)}" for key in preset if key not in moot)
+        without = f"; without effect then: {', '.join(moot)}" if moot else ""
+        note(f"preset {recipe.preset} of {model.name}, with what --set says: {listed}{without}")
 
 
 def note_documents(documents: Dataset) -> None:

@@ -43,11 +43,15 @@ class Model(Estimator):
 
     @classmethod
     def from_preset(cls, preset: str, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
-        """A model with the parameters of a preset, but for those given here."""
+        """A model with the parameters of a preset, but for those given here, and those without effect beside them."""
         if preset not in cls.presets:
             known = ", ".join(cls.presets) or "none"
             raise ParameterError(f"{cls.name} has no preset {preset!r}; its presets are: {known}")
-        return cls(**{**cls.presets[preset], **params})
+        cls.reject_unknown(params)
+        values = {**cls.presets[preset], **params}
+        while left_out := cls.without_effect(values).keys() - params.keys():  # by what is given here
+            values = {key: value for key, value in values.items() if key not in left_out}
+        return cls(**values)
 
     @classmethod
     def paper(cls, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type

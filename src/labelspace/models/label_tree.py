@@ -50,6 +50,7 @@ CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
 BIAS = 1.0
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default, with FLAT_C
 FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100
+CLUSTERED = {"tree": ("balanced", "kmeans")}
 NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
 Task: TypeAlias = tuple[int, int, Ints]
@@ -73,10 +74,12 @@ class LabelTree(Model):
     choose_when = "labels are thousands to millions"
     view = BIGRAMS
     tree: str = param("balanced", one_of("balanced", "kmeans", "hierarchy"), "How labels are clustered.")
-    branching_factor: int = param(16, integer(2), "Children per node.")
-    max_leaf_size: int | None = param(None, integer(2), "Maximum labels below a last node; none chooses.")
-    max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.")
-    label_text: float = parameters.label_text(0.0)
+    branching_factor: int = param(16, integer(2), "Children per node.").only_with(**CLUSTERED)
+    max_leaf_size: int | None = param(None, integer(2), "Maximum labels below a last node; none chooses.").only_with(
+        **CLUSTERED
+    )
+    max_depth: int = param(3, integer(1), "Maximum depth of a k-means tree.").only_with(tree="kmeans")
+    label_text: float = parameters.label_text(0.0).only_with(**CLUSTERED)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
     C: float | None = param(None, real(above=0), "Inverse regularization strength; none chooses by the tree's shape.")
@@ -87,7 +90,9 @@ class LabelTree(Model):
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(20)
     beam_size: int = parameters.beam_size(10)
-    power: float = param(3.0, real(above=0), "Exponent of the margin gap in a step's score.")
+    power: float = param(3.0, real(above=0), "Exponent of the margin gap in a step's score.").only_with(
+        loss="squared_hinge"
+    )
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 

@@ -13,6 +13,7 @@ from labelspace.parameter_constraints import Constraint, boolean, integer, one_o
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)
 BATCH_SIZE = 256
+SAMPLED = {"all_labels": (None, False)}  # labels are sampled, or may be
 
 
 def random_state() -> Any:
@@ -85,7 +86,7 @@ def all_labels() -> Any:
 
 def n_negatives(default: int) -> Any:
     """Negative sampling."""
-    return param(default, integer(1), "Negative labels sampled per batch, where not all labels are trained on.")
+    return param(default, integer(1), "Negative labels sampled per batch.").only_with(**SAMPLED)
 
 
 def clip_norm(default: float) -> Any:

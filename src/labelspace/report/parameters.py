@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from labelspace.estimator import Estimator
+from labelspace.estimator import Estimator, Param
 from labelspace.models.base import Model
 from labelspace.models.registry import method
+from labelspace.parameter_constraints import shown
 from labelspace.report.tables import add_row, plain_table
 
 if TYPE_CHECKING:
@@ -21,7 +22,14 @@ def method_json(cls: type[Model]) -> dict[str, Any]:
         "title": cls.title,
         "choose_when": cls.choose_when,
         "parameters": [
-            {"name": key, "type": p.type, "default": p.default, "constraint": p.constraint.text, "meaning": p.meaning}
+            {
+                "name": key,
+                "type": p.type,
+                "default": p.default,
+                "constraint": p.constraint.text,
+                "meaning": p.meaning,
+                "only_with": p.needs or None,
+            }  # fmt: skip
             for key, p in cls.params.items()
         ],
         "presets": {name: dict(params) for name, params in cls.presets.items()},
@@ -32,7 +40,7 @@ def parameters_table(estimator: type[Estimator]) -> Table:
     """Name, default, constraint and meaning of every parameter."""
     table = plain_table("parameter", "default", "must be", "meaning", left=4)
     for key, p in estimator.params.items():
-        add_row(table, key, shown(p.default), p.constraint.text, p.meaning)
+        add_row(table, key, shown(p.default), p.constraint.text, described(p))
     return table
 
 
@@ -42,7 +50,7 @@ def parameters_markdown(estimator: type[Model]) -> str:
     rows = []
     for key, p in estimator.params.items():
         values = "".join(f" {shown(preset[key]) if key in preset else ''} |" for preset in presets.values())
-        rows.append(f"| `{key}` | {shown(p.default)} |{values} {p.meaning} |")
+        rows.append(f"| `{key}` | {shown(p.default)} |{values} {described(p)} |")
     names = "".join(f" `{name}` |" for name in presets)
     return "\n".join([f"| parameter | default |{names} meaning |", f"|---|---|{'---|' * len(presets)}---|", *rows])
 
@@ -57,8 +65,6 @@ def with_parameter_tables(page: str) -> str:
     )
 
 
-def shown(value: object) -> str:
-    """A default as the command line takes it."""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    return str(value) or "(empty)"
+def described(parameter: Param) -> str:
+    """The meaning, and the settings with which alone the parameter has an effect."""
+    return f"{parameter.meaning} Only with {parameter.needs}." if parameter.needs else parameter.meaning

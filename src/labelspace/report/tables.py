@@ -84,6 +84,14 @@ GROUP_COLUMNS = {
     "n_na": "NA",
 }
 """The columns of ``metrics.by_group`` that are shown, with their headings."""
+NA_COLUMNS = {
+    "micro_f1_with_na": "micro F1",
+    "macro_f1_with_na": "macro F1",
+    "na_f1": "F1 of NA",
+    "tail_micro_f1_with_na": "tail micro F1",
+    "tail_macro_f1_with_na": "tail macro F1",
+}
+"""Those shown of the columns of a table beside them."""
 
 
 def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: Mapping[str, str]) -> Group:
@@ -104,6 +112,7 @@ def figures_report(figures: Mapping[str, Any]) -> Group:
     if "by_column" in figures:
         title = "by column of the table: its best-ranked label (NA: rows without a value)"
         parts.append(groups_table(title, figures["by_column"], GROUP_COLUMNS))
+        parts.append(groups_table("by column, over all rows: F1 with NA as a class", figures["by_column"], NA_COLUMNS))
     elif "by_level" in figures:
         title = (
             "by level of the hierarchy: its best-ranked label (NA: documents without one); "

@@ -247,7 +247,7 @@ def _with_params(packed: dict[str, Any], cls: type[Stateful]) -> Stateful:
     if not isinstance(params, dict):
         raise StateError("must have parameters, but has none")
     try:
-        loaded = cls(**params)
+        loaded = cls().set_params(**params)
         Estimator.check_params(loaded)  # not whether packages are installed: that is asked where they are used
     except ParameterError as error:
         raise ModelError(

@@ -32,7 +32,8 @@ def uninformative_data():
 
 
 def quick(**params):
-    return Glas(**{"embedding_dim": 16, "epochs": 3, **params})
+    """A small model, also with settings that have no effect with the others."""
+    return Glas().set_params(**{"embedding_dim": 16, "epochs": 3, **params})
 
 
 def training_data(model, X, Y):

@@ -44,7 +44,7 @@ def test_few_sampled_labels_train_about_as_well_as_all(data, loss):
     train, test = data
     params = {"embedding_dim": 32, "epochs": 8, "loss": loss, "n_negatives": 6, "n_hard_negatives": 4}
     of_all, of_sampled = (
-        precision_at_1(Glas(all_labels=all_labels, **params).fit(train.X, train.Y), test)
+        precision_at_1(Glas().set_params(all_labels=all_labels, **params).fit(train.X, train.Y), test)
         for all_labels in (True, False)
     )
     assert of_all > 0.85

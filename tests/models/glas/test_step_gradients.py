@@ -179,7 +179,7 @@ def tangential(gradient, vectors):
     ids=lambda params: "-".join(map(str, params.values())),
 )
 def test_gradients_are_those_of_the_paper_s_objective(monkeypatch, params, differentiate):
-    model = Glas(**PARAMS | params)
+    model = Glas().set_params(**PARAMS | params)
     w, drawn, ours = one_step(model, monkeypatch)
     expected = differentiate(w, drawn, model)
     dense, fixed = range(model.n_layers - 1), []

@@ -87,7 +87,9 @@ def test_a_step_has_the_gradients_of_eq_1_that_torch_finds(tiny, monkeypatch, pa
     monkeypatch.setattr(output_layer, "LABEL_BLOCK", 3)  # blocks that do not divide the labels
     if sampled:  # so many negatives that all labels are sampled, and the sums are exact
         monkeypatch.setattr(neuralxc, "MAX_UNSAMPLED_LABELS", 1)
-    model = NeuralXC(**{"input_layers": 8, "output_layers": 6, "dropout": 0.0, "n_negatives": 200, **params})
+    model = NeuralXC().set_params(
+        **{"input_layers": 8, "output_layers": 6, "dropout": 0.0, "n_negatives": 200, **params}
+    )
     rng = np.random.default_rng(1)
     net = model._init_net(X, Y, rng)
     dense, tables = parameters(net)

@@ -239,19 +239,26 @@ def test_as_many_clusters_are_searched_as_given(small, tmp_path, probes):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"geometry": "cosine", "projection": "clip"}, "projection=clip of poincare needs geometry=poincare"),
-        ({"probes": 2}, "probes of poincare needs n_clusters, but that is not so; set n_clusters too"),
-        ({"negatives": "per_document", "all_labels": True}, "negatives=per_document of poincare needs all_labels=none"),
-        ({"n_label_neighbors": 3}, "n_label_neighbors of poincare needs loss=neighbors"),
-        ({**NEIGHBORS, "negatives": "shared"}, "loss=neighbors of poincare needs negatives=per_document"),
-        ({**NEIGHBORS, "route": "both"}, "loss=neighbors of poincare needs route=vote"),
-        ({**NEIGHBORS, "stop_by": "labels"}, "loss=neighbors of poincare needs stop_by=votes"),
-        ({**NEIGHBORS, "learning_rate": 0.1}, "learning_rate of poincare needs loss=labels"),
+        (
+            {"geometry": "cosine", "projection": "clip"},
+            "projection of poincare has an effect with geometry=poincare alone",
+        ),
+        (
+            {"probes": 2},
+            "probes of poincare .* n_clusters alone, but n_clusters is none; leave probes out, or set n_clu",
+        ),
+        ({"negatives": "per_document", "all_labels": True}, "all_labels of poincare .* negatives=shared alone"),
+        (
+            {**NEIGHBORS, "negatives": "shared"},
+            "negatives of poincare must be per_document with loss=neighbors, but is",
+        ),
+        ({**NEIGHBORS, "route": "both"}, "route of poincare must be vote with loss=neighbors"),
+        ({**NEIGHBORS, "stop_by": "labels"}, "stop_by of poincare must be votes with loss=neighbors"),
     ],
 )
-def test_a_setting_that_has_no_effect_with_the_others_is_an_error(small, params, message):
+def test_settings_that_do_not_go_together_are_an_error(small, params, message):
     with pytest.raises(ParameterError, match=message):
-        quick(**params).fit(small.X, small.Y)
+        Poincare(**params).fit(small.X, small.Y)
 
 
 # ---- tiny data

@@ -14,7 +14,7 @@ TINY = {**SIZES, "hidden_dim": 8, "decoder_dim": 8, "word_dim": 8, "epochs": 2, 
 
 
 def tiny(**params):
-    return SeCSeq(**{**TINY, **params})
+    return SeCSeq().set_params(**{**TINY, **params})
 
 
 def inputs(model, train, *others):

@@ -15,7 +15,7 @@ CODES = ("code_size", "code_length")
 
 def tiny(**params):
     shared = {key: value for key, value in TINY.items() if key not in CODES}
-    return Mlc2Seq(**{**shared, "beam_size": 3, **params})
+    return Mlc2Seq().set_params(**{**shared, "beam_size": 3, **params})
 
 
 def test_each_label_is_a_digit(few):
@@ -51,7 +51,9 @@ def test_its_weights_grow_with_the_number_of_labels(few):
 def test_planted_labels_are_predicted_with_any_label_order(documents, tmp_path, encoder, label_order):
     train, test = documents
     shared = {key: value for key, value in SIZES.items() if key not in CODES}
-    model = Mlc2Seq(**{**shared, "encoder": encoder, "label_order": label_order, "epochs": 6, "beam_size": 4})
+    model = Mlc2Seq().set_params(
+        **{**shared, "encoder": encoder, "label_order": label_order, "epochs": 6, "beam_size": 4}
+    )
     X, X_test = inputs(model, train, test)
     model.fit(X, train.Y).save(tmp_path / "model")
     for decoding in ("beam", "sampling"):

@@ -25,7 +25,7 @@ def trained(documents):
 
     def train(encoder, target):
         if (encoder, target) not in models:
-            model = SeCSeq(encoder=encoder, target=target, epochs=6, **SIZES)
+            model = SeCSeq().set_params(encoder=encoder, target=target, epochs=6, **SIZES)
             X, X_test = inputs(model, *documents)
             models[encoder, target] = model.fit(X, documents[0].Y), X_test
         return models[encoder, target]
@@ -78,10 +78,10 @@ def test_predictions_do_not_depend_on_threads_and_blocks(trained, monkeypatch, e
 def test_the_score_over_several_trees_is_their_mean(documents):
     train, test = documents
     params = {**SIZES, "epochs": 5, "coding": "projection", "code_size": 3}  # many labels share a code
-    forest = fit(SeCSeq(n_estimators=3, **params), train)
+    forest = fit(SeCSeq().set_params(n_estimators=3, **params), train)
     single = []
     for tree in range(3):
-        model = fit(SeCSeq(**{**params, "epochs": 1}), train)
+        model = fit(SeCSeq().set_params(**{**params, "epochs": 1}), train)
         for name in ("embeddings_", "embedding_scales_", "weights_", "digits_", "label_shares_"):
             setattr(model, name, getattr(forest, name)[tree : tree + 1])
         single.append(model.predict_topk(test.X, 20))
@@ -180,7 +180,7 @@ def test_a_single_label_is_certain(few, target, method):
 def test_there_may_be_more_labels_than_codes(documents, target):
     """Four codes for 20 labels: of labels that share a code the frequent ones are first."""
     train, test = documents
-    model = fit(SeCSeq(target=target, epochs=5, **{**SIZES, "code_size": 2}), train)
+    model = fit(SeCSeq().set_params(target=target, epochs=5, **{**SIZES, "code_size": 2}), train)
     assert model.report()["codes"][0]["codes"] == 4
     top = model.predict_topk(test.X, 20)
     assert 7 not in top.labels
@@ -328,3 +328,11 @@ def test_a_missing_torch_names_the_extra(few, tmp_path, monkeypatch):
         model.predict_topk(few.X, 2)
     assert model.report()["parameters"] > 0, "the report needs no torch"
     assert len(model.label_codes()) == len(model.label_trees()) == 1
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_documents_are_normalized_or_used_as_given(few, normalize):
+    scaled = sp.csr_matrix(few.X.multiply(np.linspace(0.5, 2, len(few))[:, None]), dtype=np.float32)
+    model = tiny(normalize=normalize, epochs=1).fit(few.X, few.Y)
+    scores = [model.predict_topk(X, 3).scores for X in (few.X, scaled)]
+    assert np.allclose(*scores, atol=1e-4) == normalize

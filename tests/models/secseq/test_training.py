@@ -223,7 +223,7 @@ def test_the_validation_score_is_that_of_the_model_s_predictions(documents, monk
     scores = []
     for block in (64, 17):
         monkeypatch.setattr(decoding, "ROW_BLOCK", block)
-        model = SeCSeq(encoder=encoder, target=target, epochs=3, patience=9, **SIZES)
+        model = SeCSeq().set_params(encoder=encoder, target=target, epochs=3, patience=9, **SIZES)
         X, X_test = inputs(model, train, test)
         top = model.fit(X, train.Y, validation=(X_test, test.Y)).predict_topk(X_test, 5)
         hits, n_labels = top.to_csr(20).multiply(test.Y).sum(axis=1).A1, np.diff(test.Y.indptr)

@@ -197,7 +197,7 @@ def test_patience_and_labels_that_are_not_of_a_table(folder):
     [
         ({"pretrained": None, "prompt": None}, "engine=transformers needs a pretrained T5, but pretrained is none"),
         ({"prior": True}, "prior=true needs engine=own"),
-        ({"token_learning_rate": 0.1}, "token_learning_rate needs engine=own"),
+        ({"token_learning_rate": 0.1}, "token_learning_rate of text2text has an effect with engine=own alone"),
         ({"engine": "own"}, "decoding=free needs engine=transformers"),
         ({"engine": "own", "decoding": "constrained"}, "beam_size=none needs engine=transformers"),
         ({"one_sequence": False}, "but there are 2 column groups; set one_sequence=true"),
@@ -210,5 +210,5 @@ def test_choices_that_do_not_go_together_are_refused(folder, params, message):
 
 def test_templates_need_a_pretrained_t5():
     for given in ({"prompt": "{text}"}, {"output": "{column}= {value}"}):
-        with pytest.raises(ParameterError, match="needs a pretrained T5, but pretrained is none; leave it out"):
-            Text2Text(**given).fit(*TABLE[:2])
+        with pytest.raises(ParameterError, match="has an effect with pretrained alone, but pretrained is none; leave"):
+            Text2Text(**given)

@@ -51,7 +51,11 @@ def fitted(edges=TREE, closed=True, n_labels=8, **params):
     """A model trained on planted documents, and these."""
     labels = space(edges, n_labels)
     X, Y = documents(labels, closed=closed)
-    return Treespace(**{**SMALL, "epochs": 12, "learning_rate": 0.2, **params}).fit(X, Y, labels=labels), X, Y
+    return (
+        Treespace().set_params(**{**SMALL, "epochs": 12, "learning_rate": 0.2, **params}).fit(X, Y, labels=labels),
+        X,
+        Y,
+    )
 
 
 def same_nodes(model, other):
@@ -74,7 +78,7 @@ def graphs(draw):
 def test_predictions_are_consistent_with_every_hierarchy(labels, seed, n_estimators, ball, beam_size):
     X, Y = documents(labels, n=20, seed=seed, at_most=min(2, len(labels)))
     params = {**SMALL, "n_estimators": n_estimators, "beam_size": beam_size, "random_state": seed}
-    model = Treespace(**params, space="poincare" if ball else "euclidean").fit(X, Y, labels=labels)
+    model = Treespace().set_params(**params, space="poincare" if ball else "euclidean").fit(X, Y, labels=labels)
     assert model.is_closed_
     for k in (1, 3, len(labels)):
         assert is_consistent(model.predict_topk(X, k), labels.hierarchy)
@@ -135,7 +139,7 @@ def test_documents_are_normalized_or_used_as_given(normalize):
     labels = space(TREE, 8)
     X, Y = documents(labels)
     scaled = sp.csr_matrix(X.multiply(np.linspace(0.5, 2, 160)[:, None]), dtype=np.float32)
-    model, other = (Treespace(**SMALL, normalize=normalize).fit(x, Y, labels=labels) for x in (X, scaled))
+    model, other = (Treespace().set_params(**SMALL, normalize=normalize).fit(x, Y, labels=labels) for x in (X, scaled))
     maps, other_maps = model.estimators_[0].level_maps, other.estimators_[0].level_maps
     assert np.allclose(maps, other_maps, atol=1e-3) == normalize
     scores = [model.predict_topk(x, 3).scores for x in (X, scaled)]
@@ -156,21 +160,23 @@ def test_a_hierarchy_may_be_learned_or_must_be_given():
     model, X, _ = fitted(hierarchy="learned")
     assert not model.report()["hierarchy_is_given"]
     assert not model.is_closed_
-    alone = Treespace(**SMALL)
+    alone = Treespace().set_params(**SMALL)
     plain, Y = documents(space(TREE, 8))
     assert not alone.fit(plain, Y).uses_given_hierarchy_
     for labels in (None, LabelSpace.numbered(8)):
         with pytest.raises(DataError, match=r"hierarchy='given' needs a hierarchy.*; put a hierarchy.tsv") as error:
-            Treespace(hierarchy="given", **SMALL).fit(X, Y, labels=labels)
+            Treespace().set_params(hierarchy="given", **SMALL).fit(X, Y, labels=labels)
         assert "\n" not in str(error.value)
-    assert Treespace(hierarchy="given", **SMALL).fit(plain, Y, labels=space(TREE, 8)).uses_given_hierarchy_
+    assert Treespace().set_params(hierarchy="given", **SMALL).fit(plain, Y, labels=space(TREE, 8)).uses_given_hierarchy_
 
 
 def test_a_learned_tree_has_levels(monkeypatch):
     monkeypatch.setattr("labelspace.models.treespace.model.MAX_LEAF", 2)
     labels = space([], 8)
     X, Y = documents(labels)
-    model = Treespace(**{**SMALL, "hierarchy": "learned", "branching_factor": 2, "epochs": 12, "learning_rate": 0.2})
+    model = Treespace().set_params(
+        **{**SMALL, "hierarchy": "learned", "branching_factor": 2, "epochs": 12, "learning_rate": 0.2}
+    )
     model.fit(X, Y, labels=labels)
     assert model.report()["levels"] == 3
     assert model.report()["dimensions"] == [4, 6, 8]
@@ -185,7 +191,7 @@ def test_labels_without_documents_are_never_suggested(closed, hierarchy):
     X, Y = documents(labels, closed=closed)
     others = Y[:, 3].toarray()[:, 0] + Y[:, 7].toarray()[:, 0] == 0
     X, Y = X[others], Y[others]
-    model = Treespace(**{**SMALL, "hierarchy": hierarchy}).fit(X, Y, labels=labels)
+    model = Treespace().set_params(**{**SMALL, "hierarchy": hierarchy}).fit(X, Y, labels=labels)
     top = model.predict_topk(X, 100)
     assert top.labels.shape == (X.shape[0], 100)
     assert set(top.labels.ravel().tolist()) == {-1, 0, 1, 2, 4, 5, 6}
@@ -195,16 +201,21 @@ def test_labels_without_documents_are_never_suggested(closed, hierarchy):
 def test_one_label_and_one_document(ball):
     params = {**SMALL, "space": "poincare" if ball else "euclidean"}
     for labels in (None, space([], 1)):
-        top = Treespace(**params).fit(np.eye(2), np.array([[1], [0]]), labels=labels).predict_topk(np.eye(2), 3)
+        top = (
+            Treespace()
+            .set_params(**params)
+            .fit(np.eye(2), np.array([[1], [0]]), labels=labels)
+            .predict_topk(np.eye(2), 3)
+        )
         assert top.labels.tolist() == [[0, -1, -1]] * 2
-    alone = Treespace(**params).fit(np.ones((1, 2)), np.array([[1, 1, 0]]), labels=space([[1, 0]], 3))
+    alone = Treespace().set_params(**params).fit(np.ones((1, 2)), np.array([[1, 1, 0]]), labels=space([[1, 0]], 3))
     assert alone.predict_topk(np.ones((1, 2)), 2).labels.tolist() == [[0, 1]]
 
 
 def test_a_tree_of_one_level_has_the_full_dimension():
     labels = space([], 4)
     X, Y = documents(labels, n=30)
-    assert Treespace(**SMALL).fit(X, Y, labels=labels).report()["dimensions"] == [8]
+    assert Treespace().set_params(**SMALL).fit(X, Y, labels=labels).report()["dimensions"] == [8]
 
 
 def test_documents_without_labels_lower_probabilities():
@@ -213,9 +224,9 @@ def test_documents_without_labels_lower_probabilities():
     bare = sp.csr_matrix((200, 12), dtype=np.float32)
     more = sp.vstack([X, bare + sp.csr_matrix((np.ones(200), (range(200), [11] * 200)), (200, 12))]).tocsr()
     params = {**SMALL, "epochs": 6, "learning_rate": 0.2}
-    model = Treespace(**params).fit(more, sp.vstack([Y, sp.csr_matrix((200, 8))]), labels=labels)
+    model = Treespace().set_params(**params).fit(more, sp.vstack([Y, sp.csr_matrix((200, 8))]), labels=labels)
     nothing = np.eye(12)[[11]]
-    before = Treespace(**params).fit(X, Y, labels=labels).predict_topk(nothing, 1).scores
+    before = Treespace().set_params(**params).fit(X, Y, labels=labels).predict_topk(nothing, 1).scores
     assert model.predict_topk(nothing, 1).scores < 0.5 * before
 
 
@@ -229,12 +240,12 @@ def test_label_texts_with_features_are_trained_on():
     names[3, 3] = names[0, 0] = 1
     params = {**SMALL, "epochs": 12, "learning_rate": 0.2, "feature_learning_rate": 0.3}
     query = np.eye(8)[[3]]
-    with_texts = Treespace(**params, label_text=4.0).fit(X, Y, labels=labels, label_features=names)
-    weight_0 = Treespace(**params, label_text=0.0).fit(X, Y, labels=labels, label_features=names)
-    without = Treespace(**params, label_text=4.0).fit(X, Y, labels=labels)
+    with_texts = Treespace().set_params(**params, label_text=4.0).fit(X, Y, labels=labels, label_features=names)
+    weight_0 = Treespace().set_params(**params, label_text=0.0).fit(X, Y, labels=labels, label_features=names)
+    without = Treespace().set_params(**params, label_text=4.0).fit(X, Y, labels=labels)
     assert with_texts.predict_topk(query, 1).labels[0, 0] == 3
     assert same_topk(weight_0.predict_topk(X, 4), without.predict_topk(X, 4))
-    empty = Treespace(**params, label_text=4.0).fit(X, Y, labels=labels, label_features=np.zeros((4, 8)))
+    empty = Treespace().set_params(**params, label_text=4.0).fit(X, Y, labels=labels, label_features=np.zeros((4, 8)))
     assert same_topk(empty.predict_topk(X, 4), without.predict_topk(X, 4))
     assert with_texts.label_counts_.tolist() == np.bincount(Y.indices, minlength=4).tolist()
 
@@ -243,7 +254,11 @@ def test_label_texts_with_features_are_trained_on():
 def test_rare_boost_ranks_rare_labels_higher(n_estimators):
     labels = space(TREE, 8)
     X, Y = documents(labels)
-    plain = Treespace(**{**SMALL, "n_estimators": n_estimators, "hierarchy": "learned"}).fit(X, Y, labels=labels)
+    plain = (
+        Treespace()
+        .set_params(**{**SMALL, "n_estimators": n_estimators, "hierarchy": "learned"})
+        .fit(X, Y, labels=labels)
+    )
     top, counts = plain.predict_topk(X, 8), plain.label_counts_
     plain.rare_boost = 0.7
     boosted = plain.predict_topk(X, 8)
@@ -399,7 +414,7 @@ def test_on_the_command_line(run, hierarchy_folder, data):
 def test_the_command_line_warns_of_a_chain_and_names_the_remedy(run):
     labels = space([[i + 1, i] for i in range(39)], 40)
     X, Y = documents(labels, n=60)
-    Treespace(**SMALL).fit(X, Y, labels=labels).save("chain")
+    Treespace().set_params(**SMALL).fit(X, Y, labels=labels).save("chain")
     code, out, _ = run("tree", "chain")
     assert code == 0
     assert out.splitlines()[1].endswith("train with --set hierarchy=learned")

@@ -51,7 +51,7 @@ from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.presets import ALGORITHM_1, ALGORITHM_2
 from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
-from labelspace.parameter_constraints import boolean, integer, list_of, mapping, one_of, optional, real
+from labelspace.parameter_constraints import AllBut, boolean, integer, list_of, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, run_epochs
@@ -95,7 +95,7 @@ class Glas(Model):
     normalize_document_embeddings: bool = param(True, boolean(), "Normalize document embeddings to length one.")
     normalize_label_embeddings: bool = param(True, boolean(), "Normalize label embeddings to length one.")
     loss: str = param("bce", one_of("bce", "softmax", "margin"), "Binary or softmax cross-entropy, or the margin loss.")
-    margin: float = param(0.3, real(above=0), "Margin of the margin loss.")
+    margin: float = param(0.3, real(above=0), "Margin of the margin loss.").only_with(loss="margin")
     positives: str | None = param(
         None, one_of("all", "one"),
         "True labels of a document that the loss counts, all or one drawn; none takes one for the margin loss.",
@@ -103,14 +103,22 @@ class Glas(Model):
     pairs: str = param(
         "hardest", one_of("hardest", "all"),
         "Wrong labels that the margin loss pairs with a true one: the mean of the hardest, or the sum of all.",
-    )  # fmt: skip
-    n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.")
+    ).only_with(loss="margin")  # fmt: skip
+    n_hardest: int = param(10, integer(1), "Hardest wrong labels that the margin loss counts.").only_with(
+        loss="margin", pairs="hardest"
+    )
     regularizer: str = param(
         "glas", one_of("glas", "spread_out", "laplacian", "gravity", "none"), "Regularizer of label embeddings."
     )
-    similarity: str = param("arithmetic", one_of(*MEASURES), "Similarity of labels that the regularizer aims at.")
-    reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.")
-    repeat_labels: bool = param(False, boolean(), "Count a label in the regularizer as often as it is drawn.")
+    similarity: str = param(
+        "arithmetic", one_of(*MEASURES), "Similarity of labels that the regularizer aims at."
+    ).only_with(regularizer=USE_SIMILARITIES, reg_weight=AllBut(0))
+    reg_weight: float = param(1000.0, real(at_least=0), "Weight of the regularizer.").only_with(
+        regularizer=AllBut("none")
+    )
+    repeat_labels: bool = param(
+        False, boolean(), "Count a label in the regularizer as often as it is drawn."
+    ).only_with(regularizer=AllBut("none"), reg_weight=AllBut(0))
     scale: float | None = param(
         None, real(above=0), f"Initial scale of the scores; none takes {SCALE:g}, for the margin loss 1."
     )
@@ -125,12 +133,14 @@ class Glas(Model):
     feature_learning_rate: float = parameters.feature_learning_rate(0.2)
     all_labels: bool | None = parameters.all_labels()
     n_negatives: int = parameters.n_negatives(1024)
-    n_hard_negatives: int = param(8, integer(0), "Hard negative labels mined per document, where labels are sampled.")
+    n_hard_negatives: int = param(8, integer(0), "Hard negative labels mined per document.").only_with(
+        **parameters.SAMPLED
+    )
     patience: int | None = parameters.patience()
     stop_by: str = param(
         "r_precision", one_of("r_precision", "precision"),
         "Score of validation documents to stop by: R-precision at 5, or precision at 1.",
-    )  # fmt: skip
+    ).only_with(patience=AllBut(None))  # fmt: skip
     curve: bool = param(False, boolean(), "Report P@1 on training and validation documents after each epoch.")
     index: str = param("auto", one_of(*index.choice.KINDS), "Kind of label index; auto chooses it by measured recall.")
     recall_target: float = param(0.99, real(above=0, at_most=1), "Recall that an approximate index must reach.")

@@ -114,23 +114,35 @@ class HierarchicalXC(Model):
     ties: str = param("average", one_of(*TIES), "How clusters that share no documents are joined.")
     balance: str = param("auto", one_of("auto", "always", "never"), "Whether a chain-like tree is rebalanced.")
     input: str = param("code", one_of("code", "features"), "What node classifiers read: the code, or the features.")
-    input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
-    activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.")
-    input_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.")
-    alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.")
-    training: str = parameters.training()
-    epochs: int | None = parameters.epochs()
-    batch_size: int | None = parameters.batch_size()
-    learning_rate: float = parameters.learning_rate(0.003)
-    feature_learning_rate: float = parameters.feature_learning_rate(0.1)
-    node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.")
-    dropout: float = parameters.dropout(0.1)
-    input_dropout: float = parameters.input_dropout(0.0)
-    n_sampled_features: int | None = parameters.n_sampled_features()
-    off_path: int = param(1, integer(0), "Steps that training documents are followed off their paths, as negatives.")
-    prior_bias: bool = param(True, boolean(), "Start the bias of a node on codes at the log-odds of its frequency.")
-    C: float = parameters.C(10.0)
-    threshold: float = parameters.threshold(0.1)
+    input_layers: int | str = param(
+        512, layer_sizes(), "Units from the features to the code, the last being the code."
+    ).only_with(input="code")
+    activation: str = param("relu", one_of(*ACTIVATIONS), "Activation function of hidden layers.").only_with(
+        input="code"
+    )
+    input_code: str = param("linear", one_of(*ACTIVATIONS), "Activation function of the document code.").only_with(
+        input="code"
+    )
+    alpha: float = param(1.0, real(at_least=0), "Weight of the reconstruction of documents.").only_with(input="code")
+    training: str = parameters.training().only_with(input="code")
+    epochs: int | None = parameters.epochs().only_with(input="code")
+    batch_size: int | None = parameters.batch_size().only_with(input="code")
+    learning_rate: float = parameters.learning_rate(0.003).only_with(input="code")
+    feature_learning_rate: float = parameters.feature_learning_rate(0.1).only_with(input="code")
+    node_learning_rate: float = param(0.03, real(above=0), "Learning rate of the node classifiers.").only_with(
+        input="code"
+    )
+    dropout: float = parameters.dropout(0.1).only_with(input="code")
+    input_dropout: float = parameters.input_dropout(0.0).only_with(input="code")
+    n_sampled_features: int | None = parameters.n_sampled_features().only_with(input="code")
+    off_path: int = param(
+        1, integer(0), "Steps that training documents are followed off their paths, as negatives."
+    ).only_with(input="code")
+    prior_bias: bool = param(True, boolean(), "Start the bias of a node at the log-odds of its frequency.").only_with(
+        input="code"
+    )
+    C: float = parameters.C(10.0).only_with(input="features")
+    threshold: float = parameters.threshold(0.1).only_with(input="features")
     beam_size: int = parameters.beam_size(20)
     follow_threshold: float = param(0.0, real(at_least=0, below=1), "Minimum probability of a child that is followed.")
     ranking: str = param("probability", one_of(*RANKINGS), "How the labels that are reached are ranked.")

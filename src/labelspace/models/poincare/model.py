@@ -58,7 +58,7 @@ from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBal
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
-from labelspace.parameter_constraints import Constraint, anything, integer, mapping, one_of, optional, real
+from labelspace.parameter_constraints import AllBut, Constraint, anything, integer, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.early_stopping import VALIDATION_K
 from labelspace.types import Csr, Floats, Progress, TopK
@@ -89,19 +89,21 @@ class Poincare(Model):
         "exponential",
         one_of("exponential", "clip"),
         "Map of documents to the ball: exponential, or clip as in the paper.",
-    )
+    ).only_with(geometry="poincare")
     loss: str = param(
         "labels",
         one_of("labels", "neighbors"),
         "What is near a document: its labels, or as in AnnexML documents with similar labels.",
     )
-    n_label_neighbors: int = param(
-        10, integer(1), "Documents with the most similar labels that are near, with loss=neighbors."
+    n_label_neighbors: int = param(10, integer(1), "Documents with the most similar labels that are near.").only_with(
+        loss="neighbors"
     )
     alpha: float = param(16.0, real(above=0), "Sharpness of the softmax of distances.")
     similarity_weight: float = param(0.3, real(at_least=0), "Weight of the loss between documents with similar labels.")
     optimizer: str = param("adagrad", one_of(*LEARNING_RATES), "Optimizer.")
-    learning_rate: float | None = param(None, real(above=0), "Learning rate of label points; none is the optimizer's.")
+    learning_rate: float | None = param(
+        None, real(above=0), "Learning rate of label points; none is the optimizer's."
+    ).only_with(loss="labels")
     feature_learning_rate: float | None = param(
         None, real(above=0), "Learning rate of the document map; none is the optimizer's."
     )
@@ -115,14 +117,14 @@ class Poincare(Model):
     input_dropout: float | None = parameters.input_dropout(None)
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size()
-    all_labels: bool | None = parameters.all_labels()
+    all_labels: bool | None = parameters.all_labels().only_with(negatives="shared")
     negatives: str = param(
         "shared",
         one_of("shared", "per_document"),
         "Sampled negatives: shared by a batch and weighted, or drawn for each document as in the paper.",
     )
-    n_negatives: int = param(
-        1024, integer(1), "Negatives sampled per batch or per document, where not all labels are trained on."
+    n_negatives: int = param(1024, integer(1), "Negatives sampled per batch or per document.").only_with(
+        **parameters.SAMPLED
     )
     validation_share: float = param(
         0.05, real(above=0, below=1), "Share of documents held out, where no validation documents are given."
@@ -139,7 +141,7 @@ class Poincare(Model):
     sharpness: float | None = param(None, real(at_least=0), "Decay of votes with distance; none chooses by validation.")
     label_weight: float | None = param(
         None, real(at_least=0), "Weight of the votes of labels, relative to documents; none chooses by validation."
-    )
+    ).only_with(route="both")
     n_clusters: int | str | None = param(
         None,
         Constraint("an integer of at least 1, or auto", lambda v: v == "auto" or integer(1).holds(v)),
@@ -147,7 +149,7 @@ class Poincare(Model):
     )
     probes: int | None = param(
         None, integer(1), "Clusters that are searched; none is the square root of their number, rounded up."
-    )
+    ).only_with(n_clusters=AllBut(None))
     random_state: int = parameters.random_state()
 
     presets = {
@@ -220,22 +222,13 @@ class Poincare(Model):
         return normalize_rows(X) if self.normalize else X
 
     def check_params(self) -> None:
-        """Also reject settings that have no effect, or cannot have it, with the others."""
+        """Check every parameter, and that there is what loss=neighbors needs."""
         super().check_params()
-        without_labels = self.loss == "neighbors"
-        rules = [  # what is set, whether it is, what it needs, whether that is so
-            ("projection=clip", self.projection == "clip", "geometry=poincare", self.geometry == "poincare"),
-            ("probes", self.probes is not None, "n_clusters", self.n_clusters is not None),
-            ("negatives=per_document", self.negatives == "per_document", "all_labels=none", not self.all_labels),
-            ("n_label_neighbors", self.n_label_neighbors != 10, "loss=neighbors", without_labels),
-            ("loss=neighbors", without_labels, "negatives=per_document", self.negatives == "per_document"),
-            ("loss=neighbors", without_labels, "route=vote", self.route == "vote"),
-            ("loss=neighbors", without_labels, "stop_by=votes", self.stop_by == "votes"),
-            ("learning_rate", self.learning_rate is not None, "loss=labels", not without_labels),
-        ]
-        for setting, is_set, needed, is_given in rules:
-            if is_set and not is_given:
-                raise ParameterError(f"{setting} of {self.name} needs {needed}, but that is not so; set {needed} too")
+        for key, needed in {"negatives": "per_document", "route": "vote", "stop_by": "votes"}.items():
+            if self.loss == "neighbors" and getattr(self, key) != needed:
+                raise ParameterError(
+                    f"{key} of {self.name} must be {needed} with loss=neighbors, but is {getattr(self, key)}; set it so"
+                )
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self.scaled(X)

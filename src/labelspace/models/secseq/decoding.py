@@ -86,7 +86,7 @@ def _seed(params: SequenceModel) -> int | None:
 
 def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
     """The k labels of the best mean score, or count, over all trees, per document; searched as the parameters are."""
-    if params.scores == "count":
+    if params.target == "sequence" and params.scores == "count":
         return _count_topk(decoders, inputs, k, params)
     n_trees = len(decoders)
     n_listed = k if n_trees == 1 else max(k, LABELS_PER_TREE)

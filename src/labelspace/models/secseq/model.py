@@ -69,17 +69,22 @@ class SequenceModel(Model):
         "set", one_of("set", "label", "sequence"), "Learn the set of next digits, one label, or the sequence of labels."
     )
     decoder: str = param(
-        "gated", one_of("gated", "gru", "lstm"), "Gated by the prefix, or recurrent, one step per digit (sequences)."
-    )
-    label_order: str = param("frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence.")
+        "gated", one_of("gated", "gru", "lstm"), "Gated by the prefix, or recurrent, one step per digit."
+    ).only_with(target="sequence")
+    label_order: str = param(
+        "frequent", one_of("frequent", "rare", "random"), "Order of labels in a sequence."
+    ).only_with(target="sequence")
     max_sequence: int = param(
         MAX_SEQUENCE, integer(1, at_most=10_000), "Labels of a document in its sequence; what is longer is cut."
-    )
-    masked_softmax: bool = param(True, boolean(), "Train sequences on digits that exist after a prefix, not on all.")
+    ).only_with(target="sequence")
+    masked_softmax: bool = param(
+        True, boolean(), "Train sequences on digits that exist after a prefix, not on all."
+    ).only_with(target="sequence")
+    normalize: bool = parameters.normalize().only_with(encoder="bag")
     init_biases: bool = param(True, boolean(), "Start the biases of digits at their frequency, not at 0.")
     hidden_dim: int = param(512, EVEN, "Units of the encoder.")
     decoder_dim: int = param(256, integer(1), "Units of the decoder.")
-    word_dim: int = param(128, integer(1), "Dimension of word embeddings, for encoders that read words.")
+    word_dim: int = param(128, integer(1), "Dimension of word embeddings.").only_with(encoder=("convolution", "gru"))
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size()
     learning_rate: float = parameters.learning_rate(0.004)
@@ -89,12 +94,14 @@ class SequenceModel(Model):
     clip_norm: float = parameters.clip_norm(10.0)
     patience: int | None = parameters.patience()
     decoding: str = param("beam", one_of("beam", "sampling"), "Beam search, or sampling.")
-    constrained: bool = param(True, boolean(), "Sequences of codes that exist, none twice; else of any digits.")
+    constrained: bool = param(
+        True, boolean(), "Sequences of codes that exist, none twice; else of any digits."
+    ).only_with(target="sequence")
     scores: str = param(
         "probability", one_of("probability", "count"), "Score of a label: probability, or count in the sequences."
-    )
-    beam_size: int = parameters.beam_size(32)
-    n_samples: int = param(100, integer(1, at_most=10_000), "Samples per document with sampling.")
+    ).only_with(target="sequence")
+    beam_size: int = parameters.beam_size(32).only_with(decoding="beam")
+    n_samples: int = param(100, integer(1, at_most=10_000), "Samples per document.").only_with(decoding="sampling")
     random_state: int = parameters.random_state()
 
     # Of features or tokens; the dimension is hidden_dim or word_dim.
@@ -139,20 +146,7 @@ class SequenceModel(Model):
 
     def _conflicts(self) -> Iterator[str]:
         """Settings that exclude each other, each as an error message."""
-        if self.target != "sequence":
-            plain = {
-                "decoder": "gated", "max_sequence": MAX_SEQUENCE, "masked_softmax": True, "constrained": True,
-                "scores": "probability", "repeated_codes": False, "leaf_histogram": "shares",
-            }  # fmt: skip
-            for name, value in plain.items():
-                if getattr(self, name) != value:
-                    given = getattr(self, name)
-                    yield f"{name}={given} needs target=sequence, but target is {self.target}; set one of them"
-        if self.shared_embeddings and self.decoder == "gated":
-            yield (
-                "shared_embeddings needs decoder=gru or lstm, but decoder is gated, which adds the embeddings of a "
-                "code's digits; set one of them"
-            )
+        return iter(())
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The bag of words, or the token sequences, that the encoder reads."""
@@ -191,7 +185,8 @@ class SequenceModel(Model):
 
     def _encoder_inputs(self, views: Views) -> EncoderInputs:
         if self.encoder == "bag":
-            return EncoderInputs.from_features(normalize_rows(views[WORDS.name]))
+            X = views[WORDS.name]
+            return EncoderInputs.from_features(normalize_rows(X) if self.normalize else X)
         return EncoderInputs.from_token_ids(views[SEQUENCES.name], views.width(SEQUENCES.name))
 
     @cached_property
@@ -209,8 +204,10 @@ class SequenceModel(Model):
         """The sizes of the network of a code tree."""
         word_dim, sequences = self.hidden_dim if self.encoder == "bag" else self.word_dim, self.target == "sequence"
         sizes = (word_dim, self.hidden_dim, self.decoder_dim, code_size, self.code_length)
-        shared = (self.shared_outputs, self.shared_embeddings)
-        return DecoderConfig(self.encoder, *sizes, sequences, self.decoder, *shared)
+        decoder = self.decoder if sequences else "gated"
+        # A gated decoder adds the embeddings of a code's digits: shared, they would not tell their order.
+        shared = (self.shared_outputs, self.shared_embeddings and decoder != "gated")
+        return DecoderConfig(self.encoder, *sizes, sequences, decoder, *shared)
 
     def label_codes(self) -> list[Codes]:
         """The codes of the labels, tree by tree."""
@@ -257,18 +254,24 @@ class SeCSeq(SequenceModel):
     code_length: int = param(3, integer(1, at_most=MAX_CODE_LENGTH), "Digits per code: D.")
     label_vectors: str = param("documents", either(one_of(*SOURCES), VECTOR_FILE), "What label embeddings are made of.")
     coding: str = param("clusters", one_of(*SCHEMES), "How label embeddings become codes.")
-    quantizer: str = param("ordinal", one_of(*QUANTIZERS), "How projections are quantized.")
+    quantizer: str = param("ordinal", one_of(*QUANTIZERS), "How projections are quantized.").only_with(
+        coding=("projection", "tree")
+    )
     embedding_dim: int | None = param(
         64, optional(integer(1)), "Dimension of the label embeddings; none does not reduce them."
     )
     center_labels: bool = param(True, boolean(), "Center label embeddings and scale them to length one.")
     shared_outputs: bool = param(False, boolean(), "One output layer for all digit positions, not one for each.")
-    shared_embeddings: bool = param(False, boolean(), "One embedding per digit value, not one for each position.")
-    repeated_codes: bool = param(False, boolean(), "Labels that share a code each give it to a sequence.")
+    shared_embeddings: bool = param(
+        False, boolean(), "One embedding per digit value, not one for each position."
+    ).only_with(target="sequence", decoder=("gru", "lstm"))
+    repeated_codes: bool = param(False, boolean(), "Labels that share a code each give it to a sequence.").only_with(
+        target="sequence"
+    )
     leaf_histogram: str = param(
         "shares", one_of("shares", "labels", "documents"),
         "What a label counts where it shares a code: its share of the documents, one, or its documents.",
-    )  # fmt: skip
+    ).only_with(target="sequence")  # fmt: skip
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {

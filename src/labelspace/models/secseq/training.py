@@ -99,7 +99,8 @@ class TreeTrainer:
         net = TreeNetwork(SparseLayer.random(self.inputs.table, config.word_dim, rng), build_decoder(config, rng))
         if model.init_biases:
             objective.init_biases(net.decoder)
-        shares = leaf_counts(model.leaf_histogram, objective.tree, self.Y, of_documents=model.target != "label")
+        histogram = model.leaf_histogram if model.target == "sequence" else "shares"
+        shares = leaf_counts(histogram, objective.tree, self.Y, of_documents=model.target != "label")
         scores = run_epochs(
             net, self.epochs, lambda epoch: self._run_epoch(net, objective, tree, epoch, tick),
             None if self.validation is None else lambda: self._validate(net, objective.tree, shares), model.patience,

@@ -46,7 +46,7 @@ from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Co
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
-from labelspace.parameter_constraints import Constraint, boolean, integer, list_of, one_of, optional, real
+from labelspace.parameter_constraints import AllBut, Constraint, boolean, integer, list_of, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.types import Csr, Floats, LabelSpace, TopK
 
@@ -103,26 +103,32 @@ class Text2Text(Model):
     )
     engine: str = param("own", one_of("own", "transformers"), "Whose T5: our own, or T5ForConditionalGeneration.")
     one_sequence: bool = param(False, boolean(), "Write all columns of a table as one sequence, not by column groups.")
-    prompt: str | None = param(None, PROMPT, "What a pretrained T5 reads: a template with {text} and {columns}.")
-    output: str = param(DEFAULT_OUTPUT, OUTPUT, "What a pretrained T5 writes: a template for the values of columns.")
+    prompt: str | None = param(
+        None, PROMPT, "What a pretrained T5 reads: a template with {text} and {columns}."
+    ).only_with(pretrained=AllBut(None))
+    output: str = param(
+        DEFAULT_OUTPUT, OUTPUT, "What a pretrained T5 writes: a template for the values of columns."
+    ).only_with(pretrained=AllBut(None))
     prior: bool | None = param(
         None, boolean(), "Add the log share of a token among training targets to its logit; none: with engine own."
     )
     decoding: str = param(
         "constrained", one_of("constrained", "free"), "Write targets that exist, or any text, which is then parsed."
     )
-    embedding_dim: int = param(128, integer(1), "Dimension of token embeddings.")
-    n_layers: int = param(1, integer(1), "Layers of encoder and of decoder.")
-    n_heads: int = param(8, integer(1), "Attention heads.")
-    hidden_dim: int = param(256, integer(1), "Units of the feed-forward layers.")
-    vocab_size: int = param(4_000, integer(1), "Maximum number of tokens of a tokenizer that is learned.")
+    embedding_dim: int = param(128, integer(1), "Dimension of token embeddings.").only_with(pretrained=None)
+    n_layers: int = param(1, integer(1), "Layers of encoder and of decoder.").only_with(pretrained=None)
+    n_heads: int = param(8, integer(1), "Attention heads.").only_with(pretrained=None)
+    hidden_dim: int = param(256, integer(1), "Units of the feed-forward layers.").only_with(pretrained=None)
+    vocab_size: int = param(4_000, integer(1), "Maximum number of tokens of a tokenizer that is learned.").only_with(
+        pretrained=None
+    )
     max_length: int = param(128, integer(1), "Maximum number of tokens of a document.")
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size(USUAL_BATCH_SIZE)
     learning_rate: float | None = param(None, real(above=0), "Learning rate; none takes the default.")
     token_learning_rate: float | None = param(
         None, real(above=0), "Learning rate of token embeddings; none takes the default."
-    )
+    ).only_with(engine="own")
     dropout: float = parameters.dropout(0.05)
     token_dropout: float = param(0.3, real(at_least=0, below=1), "Share of a document's tokens dropped in training.")
     clip_norm: float = parameters.clip_norm(1.0)
@@ -168,20 +174,13 @@ class Text2Text(Model):
     def _conflicts(self) -> list[tuple[bool, str, str]]:
         """Whether parameters do not go together, by which rule, and what to change."""
         own = self.engine == "own"
-        given = "prompt" if self.prompt is not None else "output" if self.output != DEFAULT_OUTPUT else None
         scratch = self.pretrained is None
         return [
             (not own and scratch, "engine=transformers needs a pretrained T5, but pretrained is none", "name one"),
             (own and self.decoding == "free", "decoding=free needs engine=transformers, but it is own", "set it so"),
             (own and self.beam_size is None, "beam_size=none needs engine=transformers, but it is own", "set a number"),
             (not own and self.prior is True, "prior=true needs engine=own, but it is transformers", "set prior=false"),
-            (
-                not own and self.token_learning_rate is not None,
-                f"token_learning_rate needs engine=own, but is {self.token_learning_rate} with transformers",
-                "set learning_rate",
-            ),
-            (given is not None and scratch, f"{given} needs a pretrained T5, but pretrained is none", "leave it out"),
-        ]  # fmt: skip
+        ]
 
     def _fit(self, X: Sequence[str], Y: Csr, context: FitContext) -> None:
         from labelspace.training.torch_optimizer import single_thread

@@ -58,7 +58,7 @@ from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight,
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.training import TrainingSet
 from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
-from labelspace.parameter_constraints import boolean, integer, one_of, optional, real
+from labelspace.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
@@ -116,7 +116,7 @@ class Treespace(Model):
     consistency_weight: float = param(0.0, real(at_least=0), "Weight of the consistency loss of parents and children.")
     projection_rank: int | None = param(
         1, optional(integer(1)), "Rank of a parent's own projection; none for a full matrix, and none shared."
-    )
+    ).only_with(consistency_weight=AllBut(0))
     weight_decay: float = param(0.0, real(at_least=0), "Weight decay.")
     dimension_penalty: float = param(
         0.0, real(at_least=0), "Weight of the penalty on the number of dimensions that a level uses."
@@ -132,7 +132,9 @@ class Treespace(Model):
     dropout: float = parameters.dropout(0.4)
     input_dropout: float = parameters.input_dropout(0.1)
     rare_boost: float = param(0.0, real(at_least=0), "Prefer labels with few documents; 0 ranks by probability.")
-    branching_factor: int = param(16, integer(2), "Children per node of a learned hierarchy.")
+    branching_factor: int = param(16, integer(2), "Children per node of a learned hierarchy.").only_with(
+        hierarchy=("auto", "learned")
+    )
     beam_size: int = parameters.beam_size(20)
     random_state: int = parameters.random_state()
 
