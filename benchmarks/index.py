@@ -32,8 +32,8 @@ from labelspace.types import Floats
 QUERIES = 300
 K = 5
 COLUMNS = (
-    "labels", "dimension", "vectors", "kind", "storage", "effort", "recall@5", "p50_ms", "p99_ms", "rows_per_s",
-    "float32_p50_ms", "build_cpu_s", "choose_cpu_s", "load_ms", "MB", "peak_rss_MB",
+    "labels", "dimension", "vectors", "kind", "storage", "effort", "shortlist", "recall@5", "p50_ms", "p99_ms",
+    "rows_per_s", "float32_p50_ms", "build_cpu_s", "choose_cpu_s", "load_ms", "MB", "peak_rss_MB",
 )  # fmt: skip
 
 
@@ -100,6 +100,7 @@ def measure(n: int, d: int, vectors: str, kind: str, target: float) -> dict[str,
         "kind": index.kind,
         "storage": index.storage,
         "effort": index.report.get("effort", ""),
+        "shortlist": index.report.get("shortlist", ""),
         "recall@5": round(recall(top, truth), 4),
         "p50_ms": round(float(np.percentile(single, 50)), 3),
         "p99_ms": round(float(np.percentile(single, 99)), 3),

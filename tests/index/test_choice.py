@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.index import Approximate, Exact, choice, choose
+from labelspace.index import Approximate, Exact, Quantized, choice, choose
+from tests.checks import same_topk
 
 
 @pytest.fixture
@@ -53,14 +54,37 @@ def test_effort_is_raised_until_the_target_is_reached(clustered, kind, target):
         assert choice.recall(index.search(queries, 5), truth) < target
 
 
+@pytest.fixture
+def without_quantized(monkeypatch):
+    """No quantized index reaches the recall target."""
+    monkeypatch.setattr(choice, "SHORTLISTS", ())
+
+
 @pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("target", [0.5, 0.99])
+def test_many_labels_get_the_cheapest_quantized_index_that_reaches_the_target(clustered, target):
+    vectors, ids, queries = clustered
+    index = choose(vectors, ids, queries[:50], recall_target=target, more_queries=queries[50:])
+    assert isinstance(index, Quantized)
+    report = index.report
+    assert report["recall"] >= target > max([other["recall"] for other in report["tried"]], default=0)
+    assert (report["storage"], report["shortlist"]) == (f"{index.bits}bit+int16", index.shortlist)
+    assert "one_row_ms" not in report
+    costs = [choice.RERANKING_COST * r["shortlist"] + 750 * int(r["storage"][0]) for r in [*report["tried"], report]]
+    assert costs == sorted(costs)
+    again = Quantized(vectors, ids, index.bits, index.shortlist, queries[50:])
+    assert same_topk(again.search(queries, 5), index.search(queries, 5))
+    assert choose(vectors, ids, queries, recall_target=target, kind="quantized").kind == "quantized"
+
+
+@pytest.mark.usefixtures("large", "without_quantized")
 def test_the_first_fast_one_is_taken(clustered, monkeypatch):
     monkeypatch.setattr(choice, "FAST_ENOUGH_MS", 1e9)
     index = choose(*clustered, recall_target=0.9)
     assert index.report["kind"] == "ivf"
 
 
-@pytest.mark.usefixtures("large")
+@pytest.mark.usefixtures("large", "without_quantized")
 def test_else_the_faster_of_those_that_reach_the_target(clustered, monkeypatch):
     monkeypatch.setattr(choice, "FAST_ENOUGH_MS", 0.0)
     times = {"ivf": 3.0, "exact": 2.0}
@@ -99,7 +123,7 @@ def test_progress_is_reported_by_step(clustered):
 
 def test_invalid_input_is_rejected(clustered):
     vectors, ids, queries = clustered
-    with pytest.raises(ParameterError, match="kind must be one of auto, exact, ivf, hnsw, but is 'best'"):
+    with pytest.raises(ParameterError, match="kind must be one of auto, exact, quantized, ivf, hnsw, but is 'best'"):
         choose(vectors, ids, queries, kind="best")
     with pytest.raises(ParameterError, match="recall_target must be above 0 and at most 1, but is 99"):
         choose(vectors, ids, queries, recall_target=99)

@@ -9,7 +9,7 @@ import pytest
 from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
-from labelspace.index import Approximate, Exact, Index, PointIndex, index_class
+from labelspace.index import Approximate, Exact, Index, PointIndex, Quantized, index_class
 from labelspace.index.exact import STORAGES
 from labelspace.index.poincare import GEOMETRIES
 from labelspace.state_constraints import part
@@ -48,10 +48,12 @@ def mapped(path):
 def build(kind, storage, vectors, ids):
     if kind == "ball":
         return PointIndex(vectors, ids, "euclidean", clusters=12)
+    if kind == "quantized":
+        return Quantized(vectors, ids, bits=int(storage[0]), shortlist=64)
     return Exact(vectors, ids, storage) if kind == "exact" else Approximate(vectors, ids, kind, storage, effort=24)
 
 
-ALL = [*(("exact", storage) for storage in STORAGES), ("ball", "float32")]
+ALL = [*(("exact", storage) for storage in STORAGES), ("quantized", "2bit+int16"), ("ball", "float32")]
 FAISS = [(kind, storage) for kind in ("ivf", "hnsw") for storage in ("float32", "fp16", "int8")]
 
 
@@ -163,7 +165,12 @@ def test_a_file_of_other_labels_is_rejected(clustered, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("index", "missing"), [(Exact, "index_/arrays_/vectors"), (PointIndex, "index_/points_/weights")]
+    ("index", "missing"),
+    [
+        (Exact, "index_/arrays_/vectors"),
+        (Quantized, "index_/planes_"),
+        (PointIndex, "index_/points_/weights"),
+    ],  # fmt: skip
 )
 def test_a_saved_index_of_another_version_is_rejected(index, missing):
     state, arrays = packed(index(np.eye(3) / 2, [0, 1, 2]))
@@ -173,7 +180,7 @@ def test_a_saved_index_of_another_version_is_rejected(index, missing):
     ):
         store.unpack(state, store.LoadedBundle(arrays, lambda name: name), Holder)
     with pytest.raises(
-        ModelError, match="must be one of exact, approximate, ball, but is 'lsh'; train the model again"
+        ModelError, match="must be one of exact, quantized, approximate, ball, but is 'lsh'; train the model again"
     ):
         index_class("lsh")
 

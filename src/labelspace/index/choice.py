@@ -4,10 +4,12 @@
 2. Otherwise compute the exact results of a sample of the queries.
 3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32. Nothing is
    timed, so the choice is the same on every machine.
-4. Beyond, raise the effort of IVF until its recall reaches the target, then time single queries; unless they take less
-   than ``FAST_ENOUGH_MS``, time exact search in int8+float32 too. The faster one is taken; exact in float32 where
-   neither reaches the target. HNSW is built on request only: it takes three times as long to build, and where IVF did
-   not reach the target, HNSW did not either.
+4. Beyond, try quantized search, the cheapest bits and shortlist first, until its recall reaches the target: nothing is
+   timed either.
+5. If it never does, raise the effort of IVF until its recall reaches the target, then time single queries; unless they
+   take less than ``FAST_ENOUGH_MS``, time exact search in int8+float32 too. The faster one is taken; exact in float32
+   where neither reaches the target. HNSW is built on request only: it takes three times as long to build, and where
+   IVF did not reach the target, HNSW did not either.
 """
 
 import time
@@ -22,9 +24,10 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.index.approximate import Approximate
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
+from labelspace.index.quantized import STEPS, Quantized
 from labelspace.types import Floats, Ints, Progress, TopK
 
-KINDS = ("auto", "exact", "ivf", "hnsw")
+KINDS = ("auto", "exact", "quantized", "ivf", "hnsw")
 MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
 MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than FAST_ENOUGH_MS
 FAST_ENOUGH_MS = 1.0  # milliseconds per query
@@ -32,6 +35,8 @@ N_SAMPLED = 300  # queries that recall is measured on
 N_TIMED = 50  # queries that are timed one by one
 MAX_LISTS_DIVISOR = 4  # at most 1 in so many lists is read: beyond, exact search in int8 is faster
 MAX_GRAPH_EFFORT = 512
+SHORTLISTS = (64, 128, 256, 512, 1024)
+RERANKING_COST = 800  # words of a quantized index that are read in the time in which one label is re-ranked
 
 Candidate = Callable[[], Index]
 
@@ -45,10 +50,12 @@ def choose(
     kind: str = "auto",
     seed: int = 0,
     progress: Progress | None = None,
+    more_queries: npt.ArrayLike | None = None,
 ) -> Index:
     """An index of the vectors (n, d) whose recall@k is at least ``recall_target``; its ``report`` has the figures.
 
-    ``kind`` other than auto tries that kind alone. For large tables, auto depends on measured times.
+    Recall is measured on ``queries``; ``more_queries`` are others, which a quantized index is fitted to. ``kind`` other
+    than auto tries that kind alone.
 
     >>> index = choose(np.eye(3), [0, 1, 2], queries=np.eye(3))
     >>> index.report["kind"], index.report["storage"], index.report["recall"]
@@ -74,27 +81,68 @@ def choose(
     truth = exact.search(sample, k)  # step 2
     if progress is not None:
         progress("exact search", len(sample), len(sample))
-    best: Index | None = None
     tried: list[dict[str, Any]] = []
-    for candidate in _candidates(kind, rows, labels, seed, progress):
-        index = candidate()
-        tried.append(index.report)
-        if not _reaches_recall(index, sample, truth, recall_target):
-            continue
-        if rows.size <= MAX_INT8_SIZE and kind in ("auto", "exact"):  # step 3
-            best = index
-            break
-        index.report["one_row_ms"] = one_row_ms(index, sample, k)
-        if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
-            best = index
-        if best.report["one_row_ms"] < FAST_ENOUGH_MS:
-            break
+    best: Index | None = None
+    if kind == "quantized" or (kind == "auto" and rows.size > MAX_INT8_SIZE):  # step 4
+        best = _quantized(rows, labels, more_queries, sample, truth, recall_target, seed, tried, progress)
+    if best is None and kind != "quantized":
+        best = _first_or_fastest(kind, rows, labels, sample, truth, recall_target, seed, tried, progress)
     if best is None:
         best = exact
         best.report["one_row_ms"] = one_row_ms(exact, sample, k)
         best.report["why"] = "no faster index reached the recall target"
     others = [dict(report) for report in tried if report is not best.report]
     best.report |= {"recall_at": k, "recall_target": recall_target, "tried": others}
+    return best
+
+
+def _quantized(
+    vectors: Floats, ids: Ints, fitted_to: npt.ArrayLike | None, queries: Floats, truth: TopK, target: float, seed: int,
+    tried: list[dict[str, Any]], progress: Progress | None,
+) -> Index | None:  # fmt: skip
+    """The cheapest bits and shortlist that reach the target, by the words that a query reads; None if none does."""
+    indexes: dict[int, Quantized] = {}
+    if not (ids[1:] > ids[:-1]).all():
+        order = np.argsort(ids)
+        vectors, ids = vectors[order], ids[order]
+    words = len(vectors) * vectors.shape[1] // 64
+    pairs = [(bits, shortlist) for bits in STEPS for shortlist in SHORTLISTS]
+    for bits, shortlist in sorted(pairs, key=lambda pair: pair[0] * words + RERANKING_COST * pair[1]):
+        if bits not in indexes:
+            indexes[bits] = (
+                next(iter(indexes.values())).with_bits(bits, vectors)
+                if indexes
+                else Quantized(vectors, ids, bits, shortlist, fitted_to, seed)
+            )
+            if progress is not None:
+                progress("building the index (quantized)", len(indexes), len(STEPS))
+        index = indexes[bits]
+        index.set_shortlist(shortlist)
+        index.report["recall"] = round(recall(index.search(queries, truth.k), truth), 4)
+        if index.report["recall"] >= target:
+            return index
+        tried.append(dict(index.report))
+    return None
+
+
+def _first_or_fastest(
+    kind: str, vectors: Floats, ids: Ints, queries: Floats, truth: TopK, target: float, seed: int,
+    tried: list[dict[str, Any]], progress: Progress | None,
+) -> Index | None:  # fmt: skip
+    """Steps 3 and 5."""
+    best: Index | None = None
+    for candidate in _candidates(kind, vectors, ids, seed, progress):
+        index = candidate()
+        tried.append(index.report)
+        if not _reaches_recall(index, queries, truth, target):
+            continue
+        if vectors.size <= MAX_INT8_SIZE and kind in ("auto", "exact"):
+            return index
+        index.report["one_row_ms"] = one_row_ms(index, queries, truth.k)
+        if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
+            best = index
+        if best.report["one_row_ms"] < FAST_ENOUGH_MS:
+            break
     return best
 
 
@@ -106,7 +154,7 @@ def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Prog
         report = None if progress is None else partial(progress, f"building the index ({kind})")
         return partial(Approximate, vectors, ids, kind, seed=seed, progress=report)
 
-    if kind in KINDS[2:]:
+    if kind in ("ivf", "hnsw"):
         yield approximate(kind)
     elif kind == "exact" or vectors.size <= MAX_INT8_SIZE:
         yield int8

@@ -5,8 +5,9 @@ from labelspace.index.approximate import Approximate
 from labelspace.index.base import Index
 from labelspace.index.exact import Exact
 from labelspace.index.poincare import PointIndex
+from labelspace.index.quantized import Quantized
 
-INDEXES: dict[str, type[Index]] = {kind.name: kind for kind in (Exact, Approximate, PointIndex)}
+INDEXES: dict[str, type[Index]] = {kind.name: kind for kind in (Exact, Quantized, Approximate, PointIndex)}
 
 
 def index_class(name: str) -> type[Index]:

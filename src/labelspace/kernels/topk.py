@@ -77,3 +77,29 @@ def topk_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
         if allowed[label] and (size < len(scores) or values[label] > scores[0]):
             size = push(scores, ids, size, values[label], label)
     sort_best_first(scores, ids, size)
+
+
+@njit(cache=True, nogil=True)
+def select_best(scores: Scores, ids: Ids, size: int, k: int) -> None:
+    """Move the k best of the first ``size`` entries to the front, in no order (quickselect); k is at most ``size``."""
+    low, high = 0, size - 1
+    while low < high:
+        middle = (low + high) // 2
+        score, item = scores[middle], ids[middle]
+        left, right = low, high
+        while left <= right:
+            while worse(score, item, scores[left], ids[left]):
+                left += 1
+            while worse(scores[right], ids[right], score, item):
+                right -= 1
+            if left <= right:
+                scores[left], scores[right] = scores[right], scores[left]
+                ids[left], ids[right] = ids[right], ids[left]
+                left += 1
+                right -= 1
+        if k - 1 <= right:
+            high = right
+        elif k - 1 >= left:
+            low = left
+        else:
+            return

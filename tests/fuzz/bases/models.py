@@ -38,7 +38,7 @@ def _models() -> Iterator[tuple[str, Fitted]]:
         for number, params in enumerate([SMALL.get(name, {}), *OTHERS.get(name, [])]):
             ready_made = number % 2 == 1 and name not in READS_TEXT
             yield f"{name}-{number}", _fitted(name, params, ready_made)
-    for kind in ("ivf", "hnsw"):
+    for kind in ("quantized", "ivf", "hnsw"):
         yield f"glas-{kind}", _fitted("glas", {"index": kind, "recall_target": 0.01, "patience": 1})
     for storage in ("int8", "int8+float32"):
         yield f"glas-{storage}", _stored(storage)

@@ -142,7 +142,21 @@ def change_name(subject: Subject) -> str:
     if not names:
         return ""
     path = subject.rng.choice(names)
-    others = [*METHODS, "exact", "approximate", "ball", "tfidf", "hashing", "ivf", "hnsw", "int8", "fp16", "csr", "csc"]
+    others = [
+        *METHODS,
+        "exact",
+        "quantized",
+        "approximate",
+        "ball",
+        "tfidf",
+        "hashing",
+        "ivf",
+        "hnsw",
+        "int8",
+        "fp16",
+        "csr",
+        "csc",
+    ]
     new = subject.rng.choice(
         [*others, "", "os.system", "labelspace.models.popular:Popular", "../x", None, 3, ["exact"]]
     )

@@ -273,13 +273,15 @@ class Glas(Model):
         self.encoder_ = Int8Encoder.from_trained(net.encoder)
         self.scale_, self.bias_scale_ = net.scale, net.write_bias_column(net.scale)
         order = np.random.default_rng([self.random_state, 2]).permutation(X.shape[0])
-        self.background_ = self._embed(X[np.sort(order[:BACKGROUND_SIZE])]).astype(np.float16)
+        sampled = np.sort(order[:BACKGROUND_SIZE])
+        embeddings = self._embed(X[sampled])
+        self.background_ = embeddings.astype(np.float16)
         net.label_embeddings[:, :-1] *= np.float32(self.scale_)
         seen = seen_labels(Y)
-        queries = append_bias(self._embed(X[np.sort(order[:INDEX_QUERIES])]), self.bias_scale_)
+        queries, measured_on = append_bias(embeddings, self.bias_scale_), np.isin(sampled, order[:INDEX_QUERIES])
         self.index_ = index.choose(
-            net.compact(seen), seen, queries, recall_target=self.recall_target, kind=self.index, seed=self.random_state,
-            progress=context.progress,
+            net.compact(seen), seen, queries[measured_on], recall_target=self.recall_target, kind=self.index,
+            seed=self.random_state, progress=context.progress, more_queries=queries[~measured_on],
         )  # fmt: skip
 
     def _embed(self, X: Csr) -> Floats:

@@ -1,0 +1,211 @@
+"""Search in two steps: a shortlist by vectors of 1, 2 or 4 bits per number, re-ranked by the vectors in 16 bits.
+
+For label vectors v with mean c and queries q with second moments C = E[q q']:
+
+1. q'v = q'c + q'(v - c), and the first term is the same for all labels: it does not change their order.
+2. Map x = A'(v - c) and y = W'q with A W' = I, so that q'(v - c) = y'x and E[y y'] = I: A = C^1/2 B, W = C^-1/2 B
+   with B orthonormal. An error of x then costs the same in every direction. Without queries, C = I.
+3. Where x must be shorter than v, B spans the first right singular vectors of the centered labels times C^1/2: the
+   least squared error over the queries. B ends with a random rotation, after which all numbers of x are alike.
+4. Round every x / rms(x) to 2^bits levels l. The score is estimated by y'l |x|^2 / x'l, whose error is not biased in
+   the direction of x.
+5. Round y to 5 bits, and compute y'l of all labels by counting bits (``kernels/bit_planes.py``).
+
+Steps 4 and 5 follow Gao and Long, "RaBitQ: Quantizing High-Dimensional Vectors with a Theoretical Error Bound for
+Approximate Nearest Neighbor Search" (2024), which has one bit, and no step 2.
+"""
+
+from copy import copy
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from labelspace.errors import DataError, ParameterError
+from labelspace.estimator import learned
+from labelspace.index.base import Index, checked_ids, checked_vectors
+from labelspace.kernels.bit_planes import BLOCK, Words, from_blocks, rerank_int16, shortlists, to_blocks, to_planes
+from labelspace.kernels.quantize import Int16s, quantize_int16
+from labelspace.kernels.sparse_layers import dense_forward
+from labelspace.kernels.threads import run_blocks
+from labelspace.parameter_constraints import integer
+from labelspace.state_constraints import are_sorted_spans, array, ids, must, plain
+from labelspace.types import Doubles, Floats, Ints, TopK
+
+STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
+SHORTLIST = 256
+MAX_SHORTLIST = 4096
+SHORTLIST_FACTOR = 8  # at least so many candidates per label to return
+QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
+ROW_BLOCK = 4096  # vectors encoded at a time: no float32 copy of the full table
+MOMENT_ROWS = 100_000  # vectors that the second moments are taken from
+RIDGE = 0.1  # added to the second moments of queries, relative to their mean
+DROPPED = 8  # dimensions beyond a multiple of 64 that are rather dropped than padded
+
+
+class Quantized(Index):
+    """All products in few bits, and those of a shortlist in 16; results do not depend on the batch or the threads.
+
+    ``queries`` (m, d), some hundreds or thousands, are examples of what will be asked.
+
+    >>> rng = np.random.default_rng(0)
+    >>> vectors = rng.standard_normal((500, 32))
+    >>> index = Quantized(vectors, ids=np.arange(500), bits=2)
+    >>> index.search(vectors[:5], k=1).labels[:, 0].tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    name = "quantized"
+
+    bits: int = learned(plain(integer(1, at_most=max(STEPS))))
+    shortlist: int = learned(plain(integer(1, at_most=MAX_SHORTLIST)))
+    ids_: Ints = learned(ids("n", below=2**31))  # sorted
+    planes_: Words = learned(array("uint64", "n_blocks", "n_words", BLOCK))  # the levels of x
+    scales_: Floats = learned(array("float32", "n"))  # |x|^2 / x'l
+    vectors_: Int16s = learned(array("int16", "n", "dimension"))
+    vector_scales_: Floats = learned(array("float32", "n"))
+    center_: Floats = learned(array("float32", "dimension"))  # c
+    label_map_: Floats = learned(array("float32", "dimension", "width"))  # A
+    query_map_: Floats = learned(array("float32", "dimension", "width"))  # W
+
+    def __init__(
+        self,
+        vectors: npt.ArrayLike,
+        ids: npt.ArrayLike,
+        bits: int = 2,
+        shortlist: int = SHORTLIST,
+        queries: npt.ArrayLike | None = None,
+        seed: int = 0,
+    ) -> None:
+        if bits not in STEPS:
+            raise ParameterError(f"bits must be one of {', '.join(map(str, STEPS))}, but is {bits}; set one of them")
+        rows = checked_vectors(vectors, "vectors")
+        if not rows.size:
+            raise DataError(f"a quantized index must have vectors, but they have shape {rows.shape}; use Exact")
+        asked = None if queries is None else checked_vectors(queries, "queries", rows.shape[1])
+        super().__init__("quantized", f"{bits}bit+int16", rows.shape[1])
+        self.bits = bits
+        self.set_shortlist(shortlist)
+        self.center_, self.label_map_, self.query_map_ = _maps(rows, asked, seed)
+        self._set(checked_ids(ids, rows), *self._encode(rows))
+
+    def with_bits(self, bits: int, vectors: Floats) -> Self:
+        """The same index with another number of bits; ``vectors`` are those of its ids, which are in order."""
+        other = copy(self)
+        other.bits, other.storage = bits, f"{bits}bit+int16"
+        other.report = self.report | {"storage": other.storage}
+        words, other.scales_ = other._encode_levels(vectors)
+        other.planes_ = to_blocks(words)
+        return other
+
+    def set_shortlist(self, shortlist: int) -> None:
+        """Set how many labels are re-ranked: more are more accurate and slower."""
+        integer(1, at_most=MAX_SHORTLIST).check("shortlist", shortlist)
+        self.shortlist = self.report["shortlist"] = int(shortlist)
+
+    @property
+    def ids(self) -> Ints:
+        """The ids in the index. Shape (n,)."""
+        return self.ids_
+
+    def check_state(self) -> None:
+        """The ids are in order, and the planes are those of the labels."""
+        must(are_sorted_spans(self.ids_, np.array([0, len(self.ids_)])), "ids in order")
+        n_blocks, n_words, _ = self.planes_.shape
+        width = self.query_map_.shape[1]
+        must(n_blocks == -(-len(self.ids_) // BLOCK), "blocks of its labels")
+        must(width > 0 and width % BLOCK == 0 and n_words == self.bits * width // BLOCK, "planes of its bits and width")
+
+    def _encode(self, vectors: Floats) -> tuple[Words, Floats, Int16s, Floats]:
+        return *self._encode_levels(vectors), *quantize_int16(vectors)
+
+    def _encode_levels(self, vectors: Floats) -> tuple[Words, Floats]:
+        """Words and their scales; a row does not depend on the others."""
+        width = self.label_map_.shape[1]
+        words = np.empty((len(vectors), self.bits * width // BLOCK), np.uint64)
+        scales, zeros = np.empty(len(vectors), np.float32), np.zeros(width, np.float32)
+
+        def encode(start: int, stop: int) -> None:
+            x = np.empty((stop - start, width), np.float32)
+            dense_forward(vectors[start:stop] - self.center_, self.label_map_, zeros, x)
+            words[start:stop], scales[start:stop] = _levels(x, self.bits)
+
+        run_blocks(encode, len(vectors), ROW_BLOCK)
+        return words, scales
+
+    def _set(self, ids: Ints, words: Words, scales: Floats, vectors: Int16s, vector_scales: Floats) -> None:
+        if not (ids[1:] > ids[:-1]).all():
+            order = np.argsort(ids)
+            ids, words, scales = ids[order], words[order], scales[order]
+            vectors, vector_scales = vectors[order], vector_scales[order]
+        self.ids_, self.planes_, self.scales_ = ids, to_blocks(words), scales
+        self.vectors_, self.vector_scales_ = vectors, vector_scales
+
+    def _rows(self) -> tuple[npt.NDArray[Any], ...]:
+        """The arguments of ``_set``."""
+        words = from_blocks(self.planes_, len(self.ids_))
+        return self.ids_, words, self.scales_, self.vectors_, self.vector_scales_
+
+    def _search(self, queries: Floats, k: int) -> TopK:
+        out = TopK.empty(len(queries), k)
+        size = max(1, min(max(self.shortlist, SHORTLIST_FACTOR * k), len(self.ids_)))
+        zeros = np.zeros(self.query_map_.shape[1], np.float32)
+
+        def search(start: int, stop: int) -> None:
+            asked, y = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
+            dense_forward(asked, self.query_map_, zeros, y)
+            shape = stop - start, 2 * size + BLOCK
+            rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
+            shortlists(y, self.planes_, self.scales_, size, rows, scores)
+            labels, best = out.labels[start:stop], out.scores[start:stop]
+            rerank_int16(asked, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
+
+        run_blocks(search, len(queries), QUERY_BLOCK)
+        return out
+
+    def _add(self, ids: Ints, vectors: Floats) -> None:
+        new: tuple[npt.NDArray[Any], ...] = (ids, *self._encode(vectors))
+        self._set(*(np.concatenate(pair) for pair in zip(self._rows(), new, strict=True)))
+
+    def _remove(self, ids: Ints) -> None:
+        keep = ~np.isin(self.ids_, ids)
+        self._set(*(rows[keep] for rows in self._rows()))
+
+
+def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, Floats, Floats]:
+    """c, A and W (steps 1 to 3)."""
+    dimension = vectors.shape[1]
+    width = BLOCK * max(1, -(-(dimension - DROPPED) // BLOCK))
+    sample = vectors[:: -(-len(vectors) // MOMENT_ROWS)]
+    center: Floats = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
+    with threadpool_limits(1, user_api="blas"):  # sums in one order
+        root, inverse = _roots(queries) if queries is not None and len(queries) else (np.eye(dimension),) * 2
+        _, directions = np.linalg.eigh(root.T @ _moments(sample - center) @ root)  # by rising eigenvalues
+        directions = directions[:, ::-1][:, : min(width, dimension)]
+        noise = np.random.default_rng(seed).standard_normal((width, directions.shape[1]))
+        B = directions @ np.linalg.qr(noise)[0].T
+        return center, (root @ B).astype(np.float32), (inverse @ B).astype(np.float32)
+
+
+def _roots(queries: Floats) -> tuple[Doubles, Doubles]:
+    """C^1/2 and C^-1/2, up to a rotation. The ridge keeps what queries do not use from being large in the second."""
+    values, basis = np.linalg.eigh(_moments(queries))
+    values = np.maximum(values, 0) + max(RIDGE * float(values.mean()), 1e-12)
+    return basis * np.sqrt(values), basis / np.sqrt(values)
+
+
+def _moments(rows: Floats) -> Doubles:
+    moments: Doubles = (rows.T @ rows).astype(np.float64) / len(rows)
+    return moments
+
+
+def _levels(x: Floats, bits: int) -> tuple[Words, Floats]:
+    """Step 4: the levels of rows x as words, and |x|^2 / x'l, where l are odd numbers from -2^bits + 1."""
+    squares = np.einsum("ij,ij->i", x, x)
+    step = np.maximum(np.sqrt(squares / np.float32(x.shape[1])), np.float32(1e-30)) * np.float32(STEPS[bits])
+    half = 2 ** (bits - 1)
+    codes = np.clip(np.floor(x / step[:, None]) + half, 0, 2 * half - 1).astype(np.uint8)
+    along = np.einsum("ij,ij->i", x, 2 * codes.astype(np.float32) - np.float32(2 * half - 1))
+    scales = np.divide(squares, along, out=np.zeros_like(along), where=along > 0)
+    return to_planes(codes, bits), scales

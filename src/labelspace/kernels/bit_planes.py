@@ -1,0 +1,177 @@
+"""Search by inner products of quantized vectors in bit planes: labels of 1 to 4 bits, queries of 5.
+
+The labels come in blocks of 64. Plane p of a block has bit p of every number: a word (64 bits) is 64 numbers of one
+label, and the words of the 64 labels at the same numbers are side by side, so the processor counts several labels at
+once. For label numbers c = sum_p 2^p c_p and query numbers q = sum_j w_j q_j, of bits c_p and q_j, the inner product is
+sum_pj 2^p w_j popcount(c_p & q_j). The query's last plane has the weight -16: two's complement.
+"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit, types
+from numba.extending import intrinsic
+
+from labelspace.kernels.quantize import Int16s
+from labelspace.kernels.topk import push, select_best, sort_best_first
+from labelspace.types import Floats, Ints
+
+Words = npt.NDArray[np.uint64]
+
+BLOCK = 64  # labels of a block, and numbers of a word
+QUERY_BITS = 5
+QUERY_MAX = 15  # symmetric range
+CHUNK = 32  # blocks that stay in the cache while all queries read them
+
+
+@intrinsic
+def _popcount(_context: Any, _word: Any) -> Any:  # noqa: ANN401 - numba has no types
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:  # noqa: ANN401
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), generate
+
+
+# The number of bits that are set; one instruction, where the processor has it.
+popcount = cast(Callable[[np.uint64], np.uint64], _popcount)
+
+
+def to_planes(codes: npt.NDArray[np.uint8], bits: int) -> Words:
+    """Codes (n, width) below 2^bits, width a multiple of 64, as words (n, bits * width / 64), plane after plane.
+
+    >>> to_planes(np.full((1, 64), 2, np.uint8), bits=2).tolist() == [[0, 2**64 - 1]]
+    True
+    """
+    planes = [np.packbits((codes >> p) & 1, axis=1, bitorder="little").view("<u8") for p in range(bits)]
+    return np.concatenate(planes, axis=1).astype(np.uint64, copy=False)
+
+
+def to_blocks(words: Words) -> Words:
+    """Words (n, w) in blocks (ceil(n / 64), w, 64); rows that are missing are 0."""
+    n, width = words.shape
+    n_blocks = -(-n // BLOCK)
+    full = np.zeros((n_blocks * BLOCK, width), np.uint64)
+    full[:n] = words
+    return np.ascontiguousarray(full.reshape(n_blocks, BLOCK, width).transpose(0, 2, 1))
+
+
+def from_blocks(blocks: Words, n: int) -> Words:
+    """The words of n rows: ``to_blocks`` undone."""
+    return blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]
+
+
+@njit(cache=True, nogil=True)
+def query_planes(query: Floats, out: Words) -> int:
+    """A query in 5 bits, as planes (5, width / 64); returns the sum of its numbers. What is not finite counts as 0."""
+    largest = np.float32(0.0)
+    for value in query:
+        largest = max(largest, abs(value))
+    factor = np.float32(QUERY_MAX) / max(largest, np.float32(1e-30))
+    total = 0
+    for j in range(out.shape[0]):
+        for w in range(out.shape[1]):
+            out[j, w] = 0
+    for at in range(len(query)):
+        value = query[at] * factor
+        if abs(value) < QUERY_MAX + 0.5:  # not where it is infinite or NaN
+            number = int(np.rint(value))
+            total += number
+            for j in range(QUERY_BITS):
+                out[j, at // BLOCK] |= np.uint64((number >> j) & 1) << np.uint64(at % BLOCK)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _add_word(planes: Words, at: int, words: Words, shift: np.uint64, products: Words) -> None:
+    """Add the products of 64 numbers of a query with those of 64 labels; modulo 2^64, as two's complement does."""
+    a, b, c, d, e = planes[0, at], planes[1, at], planes[2, at], planes[3, at], planes[4, at]
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    for i in range(BLOCK):
+        x = words[i]
+        product = popcount(x & a) + (popcount(x & b) << one) + (popcount(x & c) << two)
+        product += (popcount(x & d) << three) - (popcount(x & e) << four)
+        products[i] += product << shift
+
+
+@njit(cache=True, nogil=True)
+def block_scores(planes: Words, total: int, block: Words, scales: Floats, products: Words, out: Floats) -> None:
+    """The scores of a block's labels, scale * sum_d q_d (2 c_d - (2^bits - 1)); ``total`` is sum_d q_d."""
+    n_words = planes.shape[1]
+    bits = len(block) // n_words
+    for i in range(BLOCK):
+        products[i] = 0
+    for p in range(bits):
+        for at in range(n_words):
+            _add_word(planes, at, block[p * n_words + at], np.uint64(p), products)
+    middle = ((1 << bits) - 1) * total
+    for i in range(len(scales)):
+        out[i] = scales[i] * np.float32(2 * np.int64(products[i]) - middle)
+
+
+@njit(cache=True, nogil=True)
+def shortlists(
+    queries: Floats, blocks: Words, scales: Floats, size: int, out_rows: Ints, out_scores: Floats
+) -> None:  # fmt: skip
+    """The ``size`` rows of highest score for each query (m, width), in no order; -1 is none.
+
+    ``out`` arrays (m, 2 size + 64) are a buffer: it is filled with rows above a threshold, and when it is full, cut to
+    the best ``size`` rows, the last of which is the new threshold.
+    """
+    n, m = len(scales), len(queries)
+    planes, totals = np.empty((m, QUERY_BITS, queries.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
+    filled, thresholds = np.zeros(m, np.int64), np.full(m, -np.inf, np.float32)
+    products, scores = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.float32)
+    for i in range(m):
+        totals[i] = query_planes(queries[i], planes[i])
+    for first in range(0, len(blocks), CHUNK):
+        for i in range(m):
+            rows, best, used, threshold = out_rows[i], out_scores[i], filled[i], thresholds[i]
+            for b in range(first, min(first + CHUNK, len(blocks))):
+                start, stop = b * BLOCK, min(b * BLOCK + BLOCK, n)
+                block_scores(planes[i], totals[i], blocks[b], scales[start:stop], products, scores)
+                above = 0
+                for j in range(stop - start):
+                    above += scores[j] > threshold
+                if not above:
+                    continue
+                if used + above > len(best):
+                    select_best(best, rows, used, size)
+                    used, threshold = size, best[0]
+                    for j in range(1, size):
+                        threshold = min(threshold, best[j])
+                for j in range(stop - start):
+                    if scores[j] > threshold:
+                        best[used], rows[used] = scores[j], start + j
+                        used += 1
+            filled[i], thresholds[i] = used, threshold
+    for i in range(m):
+        if filled[i] > size:
+            select_best(out_scores[i], out_rows[i], filled[i], size)
+        for j in range(min(filled[i], size), out_rows.shape[1]):
+            out_rows[i, j] = -1
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def float_int_dot(a: Floats, b: Int16s) -> np.float32:
+    """Inner product of a float and an integer vector; may be summed in any order, so that it is vectorized."""
+    total = np.float32(0.0)
+    for i in range(len(a)):
+        total += a[i] * np.float32(b[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def rerank_int16(
+    queries: Floats, vectors: Int16s, scales: Floats, ids: Ints, rows: Ints, out_labels: Ints, out_scores: Floats
+) -> None:  # fmt: skip
+    """The best of the candidate ``rows`` (m, s) of vectors in int16 with a scale each; the first -1 ends them."""
+    for i in range(len(queries)):
+        size = 0
+        for row in rows[i]:
+            if row < 0:
+                break
+            score = float_int_dot(queries[i], vectors[row]) * scales[row]
+            size = push(out_scores[i], out_labels[i], size, score, ids[row])
+        sort_best_first(out_scores[i], out_labels[i], size)
