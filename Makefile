@@ -60,7 +60,7 @@ fuzz: install  ## mutate models, data and checkpoints for FUZZ_MINUTES (60), wit
 	$(BIN)/python tests/fuzz/campaign.py --cases 1000000000 --minutes $(FUZZ_MINUTES) --boundscheck $(ARGS)
 
 docs: install  ## write the tables of parameters in docs/methods from what the methods declare
-	$(BIN)/python docs/update_parameters.py
+	$(BIN)/python docs/update_tables.py
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz build

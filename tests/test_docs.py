@@ -7,6 +7,7 @@ import pytest
 
 from labelspace.models.registry import METHODS, method
 from labelspace.report.parameters import with_parameter_tables
+from labelspace.report.reproduction import with_published_tables
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md")) + [
@@ -20,6 +21,12 @@ def test_every_method_has_a_page_with_its_parameters(name):
     if method(name).params:
         assert f"<!-- parameters: {name} -->" in page
     assert with_parameter_tables(page) == page, "run: make docs"
+
+
+def test_the_list_of_published_tables_is_that_of_the_code():
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert "<!-- published tables -->" in page
+    assert with_published_tables(page) == page, "run: make docs"
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

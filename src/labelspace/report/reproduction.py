@@ -1,6 +1,7 @@
 """A reproduced table: for the terminal, and as one HTML page that works offline."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
+from labelspace.experiment.published import PublishedTable, published_tables
 from labelspace.experiment.reproduce import NOT_HERE
 from labelspace.report.page import html_page
 from labelspace.report.tables import add_row, plain, plain_table, titled
@@ -15,7 +17,7 @@ from labelspace.report.tables import add_row, plain, plain_table, titled
 DOUBTFUL = "*"  # beside a printed value with a known slip
 
 
-def tables_list(tables: Mapping[str, Any]) -> Table:
+def tables_list(tables: Mapping[str, PublishedTable]) -> Table:
     """Name, source, content and data sets of every published table, and how many of its rows are here."""
     table = plain_table("table", "source", "what it shows", "rows here", "data sets", left=5)
     for name, published in tables.items():
@@ -23,6 +25,29 @@ def tables_list(tables: Mapping[str, Any]) -> Table:
         datasets = ", ".join(published.datasets)
         add_row(table, name, published.source, published.shows, f"{here} of {len(published.rows)}", datasets)
     return table
+
+
+def tables_markdown(tables: Mapping[str, PublishedTable]) -> str:
+    """The list of the docs: as ``tables_list``, with the columns and the methods that make the rows."""
+    lines = ["| table | source | what it shows | columns | rows here | data sets |", "|---|---|---|---|---|---|"]
+    for name, table in tables.items():
+        made_by = [f"`{row.method}`" + (f" (`{row.preset}`)" if row.preset else "") for row in table.rows if row.method]
+        here = f"{len(made_by)} of {len(table.rows)}: {', '.join(dict.fromkeys(made_by)) or 'none yet'}"
+        columns = ", ".join(column.key for column in table.columns)
+        cells = (f"`{name}`", table.source, table.shows, columns, here, ", ".join(table.datasets))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def with_published_tables(page: str) -> str:
+    """A page of the docs with the list between ``<!-- published tables -->`` and ``<!-- end -->``."""
+    listed = tables_markdown(published_tables())
+    return re.sub(
+        r"(<!-- published tables -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}{listed}\n{found[2]}",
+        page,
+        flags=re.DOTALL,
+    )
 
 
 def reproduction_table(results: Mapping[str, Any]) -> Group:

@@ -1,0 +1,11 @@
+"""Write the tables of the docs that come from the code: parameters of methods, published tables. `make docs`."""
+
+from pathlib import Path
+
+from labelspace.report.parameters import with_parameter_tables
+from labelspace.report.reproduction import with_published_tables
+
+DOCS = Path(__file__).parent
+for path in [*sorted(DOCS.glob("methods/*.md")), DOCS / "reproduction.md"]:
+    page = path.read_text(encoding="utf-8")
+    path.write_text(with_published_tables(with_parameter_tables(page)), encoding="utf-8")
