@@ -17,7 +17,7 @@
 | p_l, A, B | ``propensity``, ``A``, ``B`` |
 
 Where we differ, and why: a leaf is saved as its training documents, whose labels are saved once, not as its most
-frequent labels: a tenth of the size, and no label is cut off. Weights are rounded to whole numbers up to 127, since a
+frequent labels: that is smaller, and no label is cut off. Weights are rounded to whole numbers up to 127, since a
 split needs the sign of w.x alone; documents go where the rounded weights say in training too. The tail classifiers
 rank all labels of the leaves, not the best 1,000. A node whose sides cannot be told apart is a leaf, of which at most
 ``MAX_DOCUMENTS``, drawn at random, are kept.
