@@ -10,8 +10,9 @@ from labelspace.report.progress import StepProgress
 
 torch = pytest.importorskip("torch")
 
-SMALL = [part for key in ("hidden_dim", "decoder_dim", "word_dim", "batch_size") for part in ("--set", f"{key}=8")]
+SMALL = [part for key in ("hidden_dim", "decoder_dim", "batch_size") for part in ("--set", f"{key}=8")]
 SMALL += ["--set", "epochs=2"]
+WORDS = ["--set", "word_dim=8"]  # for encoders that read words
 CODED = [*SMALL, "--set", "code_size=3", "--set", "code_length=2"]
 LINES = [("bread", ["baking"]), ("bread dough", ["baking", "dough"]), ("fish", ["fish"]), ("grilled fish", ["fish"])]
 
@@ -31,9 +32,9 @@ def texts(tmp_path):
     ("encoder", "method"),
     [
         ("bag", ["secseq", *CODED]),
-        ("gru", ["secseq", *CODED, "--set", "target=sequence"]),
-        ("convolution", ["secseq", *CODED]),
-        ("gru", ["mlc2seq", *SMALL]),
+        ("gru", ["secseq", *CODED, *WORDS, "--set", "target=sequence"]),
+        ("convolution", ["secseq", *CODED, *WORDS]),
+        ("gru", ["mlc2seq", *SMALL, *WORDS]),
     ],
 )
 def test_every_encoder_trains_and_tags(run, texts, encoder, method):

@@ -131,8 +131,9 @@ def test_text2text_may_answer_na(run, tmp_path):
         assert (group["n_na"], group["accuracy"], group["accuracy_with_na"]) == (80, 100.0, 100.0)
     code, out, _ = run("evaluate", "m", "p.csv")
     assert code == 0
-    (line,) = (line.split() for line in out.splitlines() if line.split()[:1] == ["L1"])
-    assert line == ["L1", "100.00", "100.00", "100.00", "100.00", "1", "40", "80"]  # no tail, no figure of it
+    accuracies, f1 = (line.split() for line in out.splitlines() if line.split()[:1] == ["L1"])
+    assert accuracies == ["L1", "100.00", "100.00", "100.00", "100.00", "1", "40", "80"]  # no tail, no figure of it
+    assert f1 == ["L1", "100.00", "100.00", "100.00"]  # micro, macro, NA
 
 
 def test_a_table_without_levels_is_told_how_to_have_them(run, tmp_path):
