@@ -5,6 +5,7 @@ from labelspace.models.registry import method
 SMALL = {
     "poincare": {"embedding_dim": 16},
     "glas": {"embedding_dim": 64},
+    "annexml": {"n_estimators": 3},
     "blend": {"n_folds": 2, "boosting_rounds": 40},
     "neuralxc": {"input_layers": 64, "output_layers": 64},
     "hierarchicalxc": {"input_layers": 64},
@@ -46,6 +47,7 @@ OTHERS = {
             "stop_by": "votes",
         },  # fmt: skip
     ],
+    "annexml": [{"n_estimators": 2, "n_partitions": 3, "embedding_dim": 8, "normalize": False, "sharpness": 0.0}],
     "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
     "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
     "secseq": [
@@ -92,6 +94,7 @@ _CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "bea
 _PRESET_SIZES = {
     "glas": {"embedding_dim": 32, "batch_size": 16},
     "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
+    "annexml": {"n_estimators": 2, "embedding_dim": 8},
     "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},
     "hierarchicalxc": {"input_layers": "48,32"},
     "secseq": {**_CODES, "code_size": 8},
