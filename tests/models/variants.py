@@ -6,6 +6,7 @@ SMALL = {
     "fastxml": {"n_estimators": 10},
     "poincare": {"embedding_dim": 16},
     "glas": {"embedding_dim": 64},
+    "annexml": {"n_estimators": 3},
     "blend": {"n_folds": 2, "boosting_rounds": 40},
     "neuralxc": {"input_layers": 64, "output_layers": 64},
     "hierarchicalxc": {"input_layers": 64},
@@ -50,6 +51,7 @@ OTHERS = {
             "stop_by": "votes",
         },  # fmt: skip
     ],
+    "annexml": [{"n_estimators": 2, "n_partitions": 3, "embedding_dim": 8, "normalize": False, "sharpness": 0.0}],
     "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
     "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
     "secseq": [
@@ -99,6 +101,7 @@ _PRESET_SIZES = {
     "pdsparse": {},
     "glas": {"embedding_dim": 32, "batch_size": 16},
     "poincare": {"embedding_dim": 8, "n_estimators": 2, "epochs": 2},
+    "annexml": {"n_estimators": 2, "embedding_dim": 8},
     "neuralxc": {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40},
     "hierarchicalxc": {"input_layers": "48,32"},
     "secseq": {**_CODES, "code_size": 8},

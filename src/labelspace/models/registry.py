@@ -24,6 +24,7 @@ METHODS = {  # registry name -> where its class lives
     "network": "labelspace.models.network:Network",
     "glas": "labelspace.models.glas.model:Glas",
     "poincare": "labelspace.models.poincare.model:Poincare",
+    "annexml": "labelspace.models.annexml.model:AnnexML",
     "neuralxc": "labelspace.models.neuralxc.model:NeuralXC",
     "hierarchicalxc": "labelspace.models.hierarchicalxc.model:HierarchicalXC",
     "secseq": "labelspace.models.secseq.model:SeCSeq",

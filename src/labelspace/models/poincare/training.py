@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from labelspace import index
 from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.labels.label_neighbors import label_neighbors
 from labelspace.models.fit_context import FitContext
-from labelspace.models.poincare.label_graph import label_neighbors
 from labelspace.models.poincare.losses import label_loss_gradients, pair_loss_gradients, similarity_loss_gradient
 from labelspace.models.poincare.network import Net
 from labelspace.models.poincare.pairs import SampledPairs, sample_pairs

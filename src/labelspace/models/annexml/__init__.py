@@ -1,0 +1,5 @@
+"""AnnexML (Tagami, 2017)."""
+
+from labelspace.models.annexml.model import AnnexML
+
+__all__ = ["AnnexML"]

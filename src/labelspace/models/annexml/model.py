@@ -1,0 +1,181 @@
+"""AnnexML: documents with similar labels are neighbors in a learned embedding, and vote for their labels.
+
+Tagami, "AnnexML: Approximate Nearest Neighbor Search for Extreme Multi-label Classification" (2017).
+
+1. Link each document to its ``n_label_neighbors`` nearest ones by the cosine of label sets. Steps 2 to 6 train one
+   learner; ``n_estimators`` learners are trained in parallel, each with other random numbers.
+2. Start K partitions with the features of K documents drawn at random as their weights w_c.
+3. For each document, find the partition c with the largest w_c . x; draw the document's neighbors to it and as many
+   other documents away from it: FTRL with L1 weight lambda on the logistic loss of w_c . x.
+4. In each partition, find the label neighbors of each document again.
+5. Train V by Adagrad on the loss log(1 + sum_q exp(-gamma (cos_p - cos_q))) of each neighbor p and others q drawn at
+   random, where cos is the cosine with the document after x -> V'x.
+6. Store the direction of V'x for each document of the partition.
+7. To tag a document, find its partition and its ``n_neighbors`` nearest documents there, by each learner; they vote for
+   their labels with weights exp(-sharpness (1 - cos)).
+
+| symbol | meaning | in the code |
+|---|---|---|
+| w_c | weights of partition c | ``weights_`` |
+| V_c | embedding of partition c | ``vectors_`` |
+| gamma | sharpness of the softmax of cosines | ``gamma`` |
+| lambda | L1 weight of the partitions | ``reg_weight`` |
+
+Where we differ, and why: Adagrad has one rate for each feature, not for each number of V: half the memory, and most of
+the step is a vector operation. Cosines whose slope is below 1 % of the largest move nothing. The search reads all
+points of a partition, in 8 bits: for 6,000 points that is quick, and exact. Learners are trained one per thread, so
+results do not depend on their number. Near documents have larger votes (the preset ``paper`` counts them).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from labelspace.estimator import learned, param
+from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.partition_search import nearest_in_partitions
+from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.threads import run_blocks, run_parallel
+from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels.voting import count_votes
+from labelspace.models import parameters
+from labelspace.models.annexml.learner import Learner, train_learner
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
+from labelspace.parameter_constraints import integer, real
+from labelspace.state_constraints import array, ids, must, offsets, sparse
+from labelspace.types import Csr, Floats, Ints, TopK
+
+PARTITION_SIZE = 6000  # documents per partition, where their number is not given
+ROW_BLOCK = 16  # documents per task
+MAX_DIM = 10_000
+
+
+class AnnexML(Model):
+    """Nearest training documents in embeddings that are learned from the similarity of label sets.
+
+    >>> from labelspace.data.synthetic import planted
+    >>> data = planted(n=600, d=400, l=50, seed=1)
+    >>> train, test = data.rows(range(500)), data.rows(range(500, 600))
+    >>> model = AnnexML(n_estimators=3).fit(train.X, train.Y)
+    >>> first = model.predict_topk(test.X, k=1).labels[:, 0]
+    >>> bool(test.Y[np.arange(100), first].mean() > 0.5)
+    True
+    """
+
+    name = "annexml"
+    title = "AnnexML: nearest neighbors in embeddings learned from label sets (Tagami, 2017)"
+    choose_when = "documents have many labels, or you compare with the paper"
+
+    n_estimators: int = param(15, integer(1, at_most=100), "Number of learners, whose votes are added.")
+    embedding_dim: int = param(50, integer(1, at_most=MAX_DIM), "Dimension of the embeddings.")
+    n_partitions: int | None = param(
+        None, integer(1), f"Partitions of the documents; none takes one for {PARTITION_SIZE:,} documents."
+    )
+    partition_epochs: int = param(2, integer(1), "Number of epochs that learn the partitions.")
+    reg_weight: float = param(4.0, real(at_least=0), "L1 weight of the partitions.")
+    n_label_neighbors: int = param(10, integer(1), "Documents with the most similar labels that are drawn near.")
+    n_negatives: int = param(10, integer(1), "Documents drawn at random for each one, which its neighbors must beat.")
+    gamma: float = param(10.0, real(above=0), "Sharpness of the softmax of cosines.")
+    epochs: int = param(10, integer(1), "Number of epochs that learn the embeddings.")
+    learning_rate: float = parameters.learning_rate(0.1, "the embeddings")
+    init_std: float = param(1.0, real(above=0), "Standard deviation of the embeddings at the start.")
+    n_neighbors: int = param(20, integer(1), "Nearest documents of each learner that vote.")
+    sharpness: float = param(10.0, real(at_least=0), "Decay of votes with distance; 0 counts all alike.")
+    normalize: bool = parameters.normalize()
+    random_state: int = parameters.random_state()
+
+    presets = {
+        "paper": {  # the authors' example settings; all others are their defaults too
+            "partition_epochs": 10,
+            "n_neighbors": 10,
+            "sharpness": 0.0,  # votes are counted
+        }
+    }
+
+    learner_starts_: Ints = learned(offsets("n_learners", into="n_partitions"))  # the partitions of each learner
+    weights_: Csr = learned(sparse("float32", "n_features", "n_partitions"))
+    vectors_: Int8s = learned(array("int8", "n_vectors", "dim"))  # feature after feature
+    vector_scales_: Floats = learned(array("float32", "n_vectors"))
+    vector_partitions_: Ints = learned(ids("n_vectors", below="n_partitions"))
+    vector_starts_: Ints = learned(offsets("n_features", into="n_vectors"))
+    points_: Int8s = learned(array("int8", "n_points", "dim"))  # partition after partition
+    point_scales_: Floats = learned(array("float32", "n_points"))
+    point_documents_: Ints = learned(ids("n_points", below="n_documents"))  # rows of Y_
+    point_starts_: Ints = learned(offsets("n_partitions", into="n_points"))
+    Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
+
+    def check_state(self) -> None:
+        """Every learner has a partition."""
+        must(len(self.learner_starts_) > 1, "learners")
+        must((np.diff(self.learner_starts_) > 0).all(), "a partition for each learner")
+
+    def count_partitions(self, n_documents: int) -> int:
+        """The number of partitions for so many documents."""
+        return min(self.n_partitions or max(n_documents // PARTITION_SIZE, 1), n_documents)
+
+    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
+        labelled = np.flatnonzero(np.diff(Y.indptr))  # others have no vote
+        X, Y = (normalize_rows(X) if self.normalize else X)[labelled], Y[labelled]
+        n_partitions, n = self.count_partitions(len(labelled)), len(labelled)
+        graph = label_neighbors(Y, self.n_label_neighbors) if n_partitions > 1 else None  # step 1
+        total = self.n_estimators * n * (self.epochs + self.partition_epochs * (n_partitions > 1))
+        learners = run_parallel(
+            lambda number, tick: train_learner(X, Y, graph, self, number, tick),
+            self.n_estimators,
+            lambda done: context.progress("documents", done, total),
+        )
+        self.Y_ = Y
+        self._store(learners, X.shape[1])
+
+    def _store(self, learners: list[Learner], n_features: int) -> None:
+        """Lay out what the learners learned for prediction."""
+        partitions = [partition for _, parts in learners for partition in parts]
+        self.learner_starts_ = starts_of([len(parts) for _, parts in learners])
+        self.weights_ = sp.csr_matrix(np.concatenate([weights for weights, _ in learners], axis=1))
+        features = np.concatenate([partition.features for partition in partitions])
+        order = np.argsort(features, kind="stable")
+        sizes = [len(partition.features) for partition in partitions]
+        self.vectors_ = np.concatenate([partition.vectors for partition in partitions])[order]
+        self.vector_scales_ = np.concatenate([partition.vector_scales for partition in partitions])[order]
+        self.vector_partitions_ = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order]
+        self.vector_starts_ = starts_of(np.bincount(features, minlength=n_features))
+        self.points_ = np.concatenate([partition.points for partition in partitions])
+        self.point_scales_ = np.concatenate([partition.point_scales for partition in partitions])
+        self.point_documents_ = np.concatenate([partition.rows for partition in partitions])
+        self.point_starts_ = starts_of([len(partition.rows) for partition in partitions])
+
+    def _predict(self, X: Csr, k: int) -> TopK:
+        X = normalize_rows(X) if self.normalize else X
+        out = TopK.empty(X.shape[0], k)
+
+        def tag(start: int, stop: int) -> None:
+            top = self._vote(*self._nearest(X, start, stop), k)
+            out.labels[start:stop], out.scores[start:stop] = top.labels, top.scores
+
+        run_blocks(tag, X.shape[0], ROW_BLOCK)
+        return out
+
+    def _nearest(self, X: Csr, start: int, stop: int) -> tuple[Ints, Floats]:
+        """The nearest documents of some rows and their cosines: (rows, n_learners, n_neighbors)."""
+        shape = (stop - start, len(self.learner_starts_) - 1, min(self.n_neighbors, self.Y_.shape[0]))
+        near, cosines = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        nearest_in_partitions(
+            X.data, X.indices, X.indptr, start, stop, self.weights_.data, self.weights_.indices, self.weights_.indptr,
+            self.learner_starts_, self.vectors_, self.vector_scales_, self.vector_partitions_, self.vector_starts_,
+            self.points_, self.point_scales_, self.point_documents_, self.point_starts_, near, cosines,
+        )  # fmt: skip
+        return near, cosines
+
+    def _vote(self, near: Ints, cosines: Floats, k: int) -> TopK:
+        """The votes of the nearest documents of all learners; with sharpness 0 their number."""
+        votes = np.zeros_like(cosines)
+        np.exp(np.float32(self.sharpness) * (cosines - np.float32(1)), where=near >= 0, out=votes)
+        return count_votes(near.reshape(len(near), -1), votes.reshape(len(near), -1), self.Y_, k)
+
+
+def starts_of(sizes: npt.ArrayLike) -> Ints:
+    """Where each of some adjacent spans begins, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
