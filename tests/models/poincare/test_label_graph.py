@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.poincare import label_graph
+from labelspace.labels import label_neighbors as nearest_documents
 from labelspace.models.poincare.label_graph import label_neighbors
 
 
@@ -21,7 +21,7 @@ def brute_force(Y, n_neighbors):
 @pytest.mark.parametrize("n_neighbors", [1, 3, 10, 1000])
 @pytest.mark.parametrize(("n_labels", "share"), [(30, 0.2), (5, 0.3), (60, 0.02)])
 def test_the_neighbors_are_those_of_brute_force(n_neighbors, n_labels, share, monkeypatch):
-    monkeypatch.setattr(label_graph, "ROW_BLOCK", 7)
+    monkeypatch.setattr(nearest_documents, "ROW_BLOCK", 7)
     Y = (np.random.default_rng(0).random((80, n_labels)) < share).astype(np.float32)
     assert Y.any(axis=1).sum() > 40
     graph = label_neighbors(sp.csr_matrix(Y), n_neighbors)

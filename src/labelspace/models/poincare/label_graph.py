@@ -2,12 +2,8 @@
 
 import numpy as np
 
-from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.knn import nearest_rows
-from labelspace.kernels.threads import run_blocks
-from labelspace.types import Csr, TopK
-
-ROW_BLOCK = 64  # documents per task
+from labelspace.labels.label_neighbors import nearest_by_labels
+from labelspace.types import Csr
 
 
 def label_neighbors(Y: Csr, n_neighbors: int) -> Csr:
@@ -20,19 +16,8 @@ def label_neighbors(Y: Csr, n_neighbors: int) -> Csr:
     >>> label_neighbors(Y, n_neighbors=1).toarray().astype(int).tolist()
     [[0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     """
-    n, n_labels = Y.shape
-    unit = normalize_rows(Y)
-    inverted = unit.tocsc()
-    no_common = (np.full(n_labels, -1, np.int32), np.zeros((n, 0), np.float32), np.zeros(n, np.float32))
-    nearest = TopK.empty(n, min(n_neighbors, n) + 1)  # one more: most find themselves
-
-    def search(start: int, stop: int) -> None:
-        nearest_rows(
-            unit.data, unit.indices, unit.indptr, start, stop, inverted.data, inverted.indices, inverted.indptr,
-            *no_common, nearest.labels[start:stop], nearest.scores[start:stop],
-        )  # fmt: skip
-
-    run_blocks(search, n, ROW_BLOCK)
+    n = Y.shape[0]
+    nearest = nearest_by_labels(Y, min(n_neighbors, n) + 1)  # one more: most find themselves
     nearest.labels[nearest.labels == np.arange(n)[:, None]] = -1
     has_spare = (nearest.labels >= 0).all(axis=1)  # it was not among the first
     nearest.labels[has_spare, -1] = -1
