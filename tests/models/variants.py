@@ -13,6 +13,7 @@ SMALL = {
     "secseq": {"code_size": 8, "hidden_dim": 64, "decoder_dim": 32},
     "mlc2seq": {"hidden_dim": 64, "decoder_dim": 32, "beam_size": 4},
     "treespace": {"hidden_dim": 64, "n_estimators": 2},
+    "sleec": {"embedding_dim": 16, "n_label_neighbors": 20, "n_neighbors": 10},
     "text2text": {"embedding_dim": 64, "hidden_dim": 64, "epochs": 2},
 }
 """What is trained for every test: with defaults that would take minutes."""
@@ -89,6 +90,7 @@ OTHERS = {
         },
     ],  # fmt: skip
     "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
+    "sleec": [{"embedding_dim": 8, "n_clusters": 3, "n_estimators": 2, "l1": 0.01, "weight_sparsity": 0.5}],
     "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_layers": 2, "epochs": 2, "patience": 1}],
     "blend": [{"members": "neighbors:bigrams,label_tree:chars,lexical", "n_folds": 1, "boosting_rounds": 20}],
 }
@@ -107,6 +109,7 @@ _PRESET_SIZES = {
     "secseq": {**_CODES, "code_size": 8},
     "mlc2seq": _CODES,
     "treespace": {"hidden_dim": 32, "root_dim": 8, "embedding_dim": 16},
+    "sleec": {"embedding_dim": 16, "max_iter": 5},
 }
 PRESETS = {
     name: [{**preset, **sizes} for preset in method(name).presets.values()] for name, sizes in _PRESET_SIZES.items()

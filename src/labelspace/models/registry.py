@@ -30,6 +30,7 @@ METHODS = {  # registry name -> where its class lives
     "secseq": "labelspace.models.secseq.model:SeCSeq",
     "mlc2seq": "labelspace.models.secseq.mlc2seq:Mlc2Seq",
     "treespace": "labelspace.models.treespace.model:Treespace",
+    "sleec": "labelspace.models.sleec.model:Sleec",
     "text2text": "labelspace.models.text2text.model:Text2Text",
     "blend": "labelspace.models.blend.model:Blend",
 }

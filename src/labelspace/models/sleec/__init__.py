@@ -1,0 +1,5 @@
+"""Sparse local embeddings."""
+
+from labelspace.models.sleec.model import Sleec
+
+__all__ = ["Sleec"]
