@@ -23,7 +23,7 @@ def saved(tmp_path_factory):
     files = {}
     for name, params in (
         ("neighbors", {}),
-        ("label_tree", {"branching_factor": 2, "max_leaf_size": 2, "max_depth": 5}),
+        ("label_tree", {"branching_factor": 2, "max_leaf_size": 2}),
     ):
         folder = tmp_path_factory.mktemp(name) / "model"
         Tagger(name, **params).fit_dataset(documents()).save(folder)

@@ -50,6 +50,7 @@ def note_preset(recipe: Recipe) -> None:
         preset = model.presets[recipe.preset]
         moot = model.without_effect({**model.get_params(), **preset, **recipe.params})
         listed = ", ".join(f"{key}={getattr(model, key)}" for key in preset if key not in moot)
+        listed = listed or "our defaults"
         without = f"; without effect then: {', '.join(moot)}" if moot else ""
         note(f"preset {recipe.preset} of {model.name}, with what --set says: {listed}{without}")
 

@@ -38,6 +38,7 @@ SHORTLIST = 256
 MAX_SHORTLIST = 4096
 SHORTLIST_FACTOR = 8  # at least so many candidates per label to return
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
+MAX_CANDIDATES = 200_000  # of all queries of a task: what they take in memory
 ROW_BLOCK = 4096  # vectors encoded at a time: no float32 copy of the full table
 MOMENT_ROWS = 100_000  # vectors that the second moments are taken from
 RIDGE = 0.1  # added to the second moments of queries, relative to their mean
@@ -161,7 +162,7 @@ class Quantized(Index):
             labels, best = out.labels[start:stop], out.scores[start:stop]
             rerank_int16(asked, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
 
-        run_blocks(search, len(queries), QUERY_BLOCK)
+        run_blocks(search, len(queries), max(1, min(QUERY_BLOCK, MAX_CANDIDATES // size)))
         return out
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
