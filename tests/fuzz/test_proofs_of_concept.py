@@ -21,10 +21,7 @@ BEYOND = 2**31 - 1
 def saved(tmp_path_factory):
     """Files of a model by method."""
     files = {}
-    for name, params in (
-        ("neighbors", {}),
-        ("label_tree", {"branching_factor": 2, "max_leaf_size": 2}),
-    ):
+    for name, params in (("neighbors", {}), ("label_tree", {"branching_factor": 2, "max_leaf_size": 2})):
         folder = tmp_path_factory.mktemp(name) / "model"
         Tagger(name, **params).fit_dataset(documents()).save(folder)
         files[name] = {path.name: path.read_bytes() for path in folder.iterdir()}
