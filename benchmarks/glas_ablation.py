@@ -1,9 +1,11 @@
 """Ablation of GLaS: the rows of the paper's Table 1, and the generalization gap.
 
-    python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--set key=value ...] [--only regularizer,loss]
+    python benchmarks/glas_ablation.py DATA [DATA ...] [--seeds 3] [--preset paper] [--set key=value ...]
+        [--only regularizer,loss]
 
 Unseen documents are those of ``dev.*``, else a fifth of train; ``--split test`` takes the test file.
-One parameter is changed at a time. ``gap`` is P@1 on (at most 5,000) training documents minus P@1 on unseen ones.
+One parameter of the base, which is the defaults or a preset, is changed at a time. ``gap`` is P@1 on (at most 5,000)
+training documents minus P@1 on unseen ones.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from parts import add_base_arguments, base_settings, make
 from splits import Split, read
 
 from labelspace import metrics
-from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
 from labelspace.models.glas.model import Glas
 
@@ -51,7 +53,7 @@ def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
 def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> dict[str, float]:
     """Metrics on the unseen documents, the gap and the CPU time."""
     (X, Y), (V, W) = train, unseen
-    model = Glas().set_params(**settings)  # a row may make a setting of the base moot
+    model = make("glas", settings)
     with timed() as taken:
         model.fit(X, Y)
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
@@ -71,20 +73,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", nargs="+")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds; the table shows means")
-    parser.add_argument(
-        "--set", dest="settings", action="append", default=[], metavar="KEY=VALUE", help="parameters of the base"
-    )
+    add_base_arguments(parser)
     parser.add_argument("--only", default="", help="parameters to vary, separated by commas; default: all")
     parser.add_argument("--split", choices=("validation", "test"), default="validation")
     args = parser.parse_args()
-    base = parse_settings(args.settings)
+    base = base_settings(args)
+    values = make("glas", base).get_params()
     for path in args.data:
         train, unseen = read(path, args.split, Glas.view.params)
         measure((train[0][:200], train[1][:200]), unseen, {**base, "epochs": 1})  # compiles the kernels
         print(f"\n{path}, {args.split}: {train[0].shape[0]} documents, {unseen[0].shape[0]} unseen, base {base}\n")
-        for number, changed in enumerate(
-            variants({**Glas.defaults(), **base}, [key for key in args.only.split(",") if key])
-        ):
+        for number, changed in enumerate(variants(values, [key for key in args.only.split(",") if key])):
             runs = [measure(train, unseen, {**base, **changed, "random_state": seed}) for seed in range(args.seeds)]
             means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
             if number == 0:

@@ -1,4 +1,4 @@
-"""Common parts of the ablation scripts, which change one parameter at a time: arguments, documents, table."""
+"""Common parts of the ablation scripts, which change one parameter at a time: arguments, models, documents, table."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import numpy as np
 from labelspace.cli.options import parse_settings
 from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
+from labelspace.errors import ParameterError
+from labelspace.models.base import Model
+from labelspace.models.registry import method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, TopK
 
@@ -19,14 +22,34 @@ LARGE = 50_000  # documents in train
 Measure = Callable[[Dataset, Dataset, dict[str, Any]], list[float]]
 
 
-def arguments(description: str | None) -> argparse.Namespace:
-    """The command line."""
+def arguments(description: str | None, methods: Sequence[str] = ()) -> argparse.Namespace:
+    """The command line; with ``methods``, the method comes first."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if methods:
+        parser.add_argument("method", choices=methods)
     parser.add_argument("data")
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds; figures are means over them")
     parser.add_argument("--only", nargs="*", default=[], help="names of the rows to run")
-    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all rows")
+    add_base_arguments(parser)
     return parser.parse_args()
+
+
+def add_base_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options for what all rows begin with."""
+    parser.add_argument("--preset", help="what all rows change, such as paper; default: the defaults of the method")
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="as key=value, for all rows")
+
+
+def base_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """What all rows begin with: ``preset`` and parameters."""
+    return {"preset": args.preset, **parse_settings(args.settings)}
+
+
+def make(name: str, settings: Mapping[str, Any]) -> Model:
+    """The method with the settings of a row, of which ``preset`` is the first; some may have no effect with others."""
+    preset = settings.get("preset")
+    model = method(name)() if preset is None else method(name).from_preset(preset)
+    return model.set_params(**{key: value for key, value in settings.items() if key != "preset"})
 
 
 def documents(data: str, max_test: int | None = None) -> tuple[Dataset, Dataset]:
@@ -63,7 +86,11 @@ def table(
     for name, changed in rows.items():
         if args.only and name not in args.only:
             continue
-        settings = {**parse_settings(args.settings), **changed}
-        runs = [measure(train, unseen, {**settings, "random_state": seed}) for seed in range(args.seeds)]
+        settings = {**base_settings(args), **changed}
+        try:
+            runs = [measure(train, unseen, {**settings, "random_state": seed}) for seed in range(args.seeds)]
+        except ParameterError as error:  # what a row changes may not go with a preset
+            print(f"| {name} | {error} |")
+            continue
         cells = [f"{value:.{decimals}f}" for value, decimals in zip(np.mean(runs, axis=0), digits, strict=True)]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)

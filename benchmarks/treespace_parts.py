@@ -1,6 +1,6 @@
 """Ablation of the tree-embedded label space: one parameter of one learner changed at a time.
 
-    python benchmarks/treespace_parts.py DATA [--seeds 3] [--only NAME ...] [--set key=value ...]
+    python benchmarks/treespace_parts.py DATA [--seeds 3] [--only NAME ...] [--preset NAME] [--set key=value ...]
 
 On documents that were not trained on: ``dev.*``, or else a fifth of train (a twentieth of more than 50,000 documents).
 Accuracy by level is of the best label of the level; "deepest" of that on the level of a document's deepest label. The
@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from parts import arguments, table, timed
+from parts import arguments, make, table, timed
 
 from labelspace import metrics
-from labelspace.models.registry import create
 from labelspace.models.treespace import Treespace
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset
@@ -26,8 +25,8 @@ LEVELS = 3  # in the table
 HEADS = ["P@1", "P@5", "nDCG@5", "PSP@5", "L0", "L1", "L2", "deepest", "consistent", "CPU s", "embeddings, MB", "ms"]
 DIGITS = (2,) * 8 + (1, 1, 1, 2)
 ROWS: dict[str, dict[str, Any]] = {
-    "label_tree": {"method": "label_tree"},
-    "label_tree on the hierarchy": {"method": "label_tree", "tree": "hierarchy"},
+    "label_tree": {"method": "label_tree", "preset": None},
+    "label_tree on the hierarchy": {"method": "label_tree", "preset": None, "tree": "hierarchy"},
     "treespace": {},
     "one learner": {"n_estimators": 1},
     "dimensions 256 on every level": {"n_estimators": 1, "root_dim": 256},
@@ -53,8 +52,7 @@ ROWS: dict[str, dict[str, Any]] = {
 
 def measure(train: Dataset, unseen: Dataset, settings: dict[str, Any]) -> list[float]:
     """The figures of one row."""
-    method = settings.pop("method", "treespace")
-    tagger = Tagger(create(method).set_params(**settings))
+    tagger = Tagger(make(settings.pop("method", "treespace"), settings))
     top, train_seconds, milliseconds = timed(tagger, train, unseen)
     deep = tagger.predict_topk(unseen.inputs, K)
     counts, hierarchy = tagger.labels_.counts, unseen.labels.hierarchy

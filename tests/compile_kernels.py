@@ -14,7 +14,7 @@ from typing import Any
 
 from labelspace import Tagger
 from labelspace.data.synthetic import planted
-from labelspace.models.registry import METHODS, method
+from labelspace.models.registry import METHODS, create, method
 from labelspace.types import Dataset
 from tests.models.variants import OTHERS, SMALL
 
@@ -25,7 +25,7 @@ def run(name: str, params: dict[str, Any], documents: Dataset) -> None:
     """Train, save, load and predict, with as few steps as the method allows."""
     few = {"epochs": 1, "boosting_rounds": 1}
     params = params | {key: value for key, value in few.items() if key in method(name).defaults()}
-    tagger = Tagger(name, **params).fit_dataset(documents)
+    tagger = Tagger(create(name).set_params(**params)).fit_dataset(documents)  # some may have no effect
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(Path(folder, "model"))
         Tagger.load(Path(folder, "model")).predict_topk(documents.texts, k=3)

@@ -19,7 +19,8 @@ from labelspace.models.capabilities import Calibrated, Checkpoints, ZeroShot, re
 from labelspace.models.registry import METHODS, create, method
 from labelspace.types import LabelSpace
 from tests.checks import digest, precision_at_1, same_topk
-from tests.models.variants import CONVERGED, OTHERS, PRESETS, SMALL
+from tests.models.text2text.t5_folder import write_t5_folder
+from tests.models.variants import CONVERGED, OTHERS, PRESETS, PRETRAINED, SMALL
 
 SLOW = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "treespace", "blend")
 EXTRAS = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
@@ -434,6 +435,21 @@ def test_presets_keep_the_contract(name, number, few, tmp_path, monkeypatch):
     check_contract(create(name, **PRESETS[name][number]), few, tmp_path, monkeypatch)
 
 
+@pytest.fixture(scope="module")
+def t5(few, tmp_path_factory):
+    """A folder with a T5 of random weights."""
+    pytest.importorskip("transformers")
+    train, _ = few
+    return str(write_t5_folder(tmp_path_factory.mktemp("t5"), [*train.texts, *train.labels.names]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", PRETRAINED)
+def test_a_pretrained_t5_keeps_the_contract(setting, t5, few, tmp_path, monkeypatch):
+    model = create("text2text", **{**PRETRAINED[setting], "pretrained": t5})
+    check_contract(model, few, tmp_path, monkeypatch)
+
+
 def check_contract(variant, few, tmp_path, monkeypatch):
     """Batches, saving, refitting and threads; returns the fitted model and what it reads."""
     train, test = few
@@ -459,16 +475,26 @@ RESUMING = [name for name in METHODS if isinstance(create(name), Checkpoints)]
 def test_an_interrupted_training_resumes_to_the_same_result(name, patience, few, tmp_path):
     pytest.importorskip(EXTRAS.get(name, "numpy"))
     settings = {"patience": patience, "epochs": 4}
-    fit(made(name, **settings), few)[0].save(tmp_path / "straight")
+    check_resuming(lambda: made(name, **settings), few, tmp_path)
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_of_a_pretrained_t5_resumes_to_the_same_result(t5, few, tmp_path):
+    settings = {**PRETRAINED["transformers"], "pretrained": t5, "patience": None, "epochs": 4}
+    check_resuming(lambda: create("text2text", **settings), few, tmp_path)
+
+
+def check_resuming(make, few, tmp_path):
+    fit(make(), few)[0].save(tmp_path / "straight")
 
     def interrupt(step, done, total):
         if step in ("batches", "tokens") and done > 0.6 * total:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(made(name, **settings), few, checkpoint=tmp_path / "kept", progress=interrupt)
+        fit(make(), few, checkpoint=tmp_path / "kept", progress=interrupt)
     assert list((tmp_path / "kept").glob("*.safetensors")), "a checkpoint was written"
-    fit(made(name, **settings), few, checkpoint=tmp_path / "kept")[0].save(tmp_path / "resumed")
+    fit(make(), few, checkpoint=tmp_path / "kept")[0].save(tmp_path / "resumed")
     assert digest(tmp_path / "resumed") == digest(tmp_path / "straight")
 
 

@@ -115,3 +115,11 @@ PRESETS = {
     name: [{**preset, **sizes} for preset in method(name).presets.values()] for name, sizes in _PRESET_SIZES.items()
 }
 """The methods as published: they keep the contract, whatever they learn in so few steps."""
+
+_SMALL_T5 = {"prompt": "{text} :", "epochs": 1, "batch_size": 50, "max_length": 16}
+PRETRAINED = {
+    "own": _SMALL_T5,
+    "transformers": {**_SMALL_T5, "engine": "transformers", "beam_size": 3, "patience": 1},
+    "paper": {**method("text2text").presets["paper"], **_SMALL_T5, "one_sequence": False},  # labels are of no table
+}
+"""Settings of text2text with a ``pretrained`` T5, which the tests write: ``text2text/t5_folder.py``."""

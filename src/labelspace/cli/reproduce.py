@@ -1,13 +1,19 @@
 """The command reproduce."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labelspace.cli.arguments import InputColumns, Json, OutputColumns, source_name
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
+
+if TYPE_CHECKING:
+    from labelspace.experiment import Recipe
+    from labelspace.experiment.published import PublishedTable
+    from labelspace.experiment.reproduce import Reproduction
 
 LIST = "list"
 
@@ -47,38 +53,56 @@ def reproduce(
     if table == LIST:
         show_tables(as_json)
         return
-    from labelspace.cli.options import compared_recipes
     from labelspace.data.columns import parse_columns
-    from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
     from labelspace.experiment.published import published_dataset, published_table
     from labelspace.experiment.reproduce import Reproduction, plan
-    from labelspace.models.registry import METHODS
-    from labelspace.report.reproduction import reproduction_page, reproduction_table
 
     published = published_table(table)
     if data is None:
         raise ParameterError(f"DATA must be given, but is not; write labelspace reproduce {table} DATA")
     folder = source_name(data)
     dataset = published_dataset(published, folder if name is None else name)
-    methods = list(dict.fromkeys(row.method for row in published.rows if row.method in METHODS))
-    given = {recipe.method: recipe for recipe in compared_recipes([m for m in methods if m], settings, None, 0)}
-    planned = plan(published, dataset or name, rows, given if settings else None)
+    planned = plan(published, dataset or name, rows, given_recipes(published, settings) if settings else None)
     columns = parse_columns(inputs, outputs)
     source = open_source(data, columns)
     out = out or Path("runs") / f"{folder}-{table}"
     todo = Reproduction(published, planned, source, out, dataset, seeds)
-    before = todo.read_runs()
+    done = todo.read_runs()
     if not as_json:
         note_label_files(source.train_path, columns)
         if name is None:
             note(on_name(folder, dataset, published.datasets))
-        wanted = {run.key for row in planned if row.runs for run in todo.runs(row)}
-        if wanted & before.keys():
-            note(f"{len(wanted & before.keys())} of {len(wanted)} runs are done already, in {out}")
+        note_done(todo, done)
     with progress(quiet=as_json) as report:
         results = todo.run(report)
+    show_results(results, out, as_json)
+    if all("error" in result for row, result in zip(planned, results["rows"], strict=True) if row.runs):
+        raise typer.Exit(2)
+
+
+def given_recipes(table: "PublishedTable", settings: list[str]) -> dict[str, "Recipe"]:
+    """What --set says, by method of the table."""
+    from labelspace.cli.options import compared_recipes
+    from labelspace.models.registry import METHODS
+
+    methods = dict.fromkeys(row.method for row in table.rows if row.method and row.method in METHODS)
+    return {recipe.method: recipe for recipe in compared_recipes(list(methods), settings, None, 0)}
+
+
+def note_done(todo: "Reproduction", done: Mapping[str, Any]) -> None:
+    """Say how many runs need not be run again."""
+    wanted = {run.key for row in todo.rows if row.runs for run in todo.runs(row)}
+    if wanted & done.keys():
+        note(f"{len(wanted & done.keys())} of {len(wanted)} runs are done already, in {todo.out}")
+
+
+def show_results(results: dict[str, Any], out: Path, as_json: bool) -> None:
+    """Save the page, and print the table or the JSON."""
+    from labelspace.data.files import writing_text
+    from labelspace.report.reproduction import reproduction_page, reproduction_table
+
     with writing_text(out / "report.html") as file:
         file.write(reproduction_page(results))
     if as_json:
@@ -86,8 +110,6 @@ def reproduce(
     else:
         console().print(reproduction_table(results))
         print_line(f"saved to {out}: results.json, report.html")
-    if all("error" in result for row, result in zip(planned, results["rows"], strict=True) if row.runs):
-        raise typer.Exit(2)
 
 
 def show_tables(as_json: bool) -> None:

@@ -1,13 +1,18 @@
 """The command train."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.notes import model_at, note, note_documents, note_label_files, note_preset
+
+if TYPE_CHECKING:
+    from labelspace.experiment import Recipe
+    from labelspace.experiment.timing import Seconds
+    from labelspace.tagger import Tagger
 
 
 def train(
@@ -56,17 +61,33 @@ def train(
     if not as_json:
         note_preset(recipe)
         note_label_files(source.train_path, columns)
-        if replaced is not None:
-            note(f"replaces the model at {out} ({replaced})")
-        elif out.is_dir() and any(out.iterdir()):
-            note(f"replaces {out} and the {len(list(out.iterdir())):,} files and folders in it")
+        note_replaced(out, replaced)
     with progress(quiet=as_json) as report, experiment.timed() as taken:
         tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
     tagger.save(out, force)
-    summary: dict[str, Any] = {
+    summary = training_summary(tagger, recipe, taken, out)
+    if as_json:
+        print_json(summary if replaced is None else {**summary, "replaced": replaced})
+    else:
+        print_summary(summary)
+
+
+def note_replaced(out: Path, replaced: str | None) -> None:
+    """Say what is at the place of the new model: a model, or other files."""
+    if replaced is not None:
+        note(f"replaces the model at {out} ({replaced})")
+    elif out.is_dir() and any(out.iterdir()):
+        note(f"replaces {out} and the {len(list(out.iterdir())):,} files and folders in it")
+
+
+def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: Path) -> dict[str, Any]:
+    """What was trained, how long it took, and where it is."""
+    from labelspace import experiment
+
+    return {
         "model": str(out),
         "method": recipe.method,
-        **({} if preset is None else {"preset": preset}),
+        **({} if recipe.preset is None else {"preset": recipe.preset}),
         "n": tagger.labels_.n_documents,
         "n_labels": len(tagger.labels_),
         "n_features": tagger.model.n_features_,
@@ -74,12 +95,7 @@ def train(
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": experiment.megabytes(out),
         "report": tagger.model.report(),
-        **({} if replaced is None else {"replaced": replaced}),
     }
-    if as_json:
-        print_json(summary)
-        return
-    print_summary(summary)
 
 
 def print_summary(summary: dict[str, Any]) -> None:

@@ -37,7 +37,7 @@ from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import boolean, integer, real
+from labelspace.parameter_constraints import AllBut, boolean, integer, real
 from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.state_constraints import IDS, array, ids, must, offsets, sparse
 from labelspace.training.linear_weights import compact_ids
@@ -72,12 +72,12 @@ class FastXML(Model):
     tol: float = param(0.01, real(above=0, at_most=1), "Stopping tolerance of the logistic regressions.")
     max_iter: int = param(20, integer(1), "Maximum number of Newton steps of the logistic regressions.")
     propensity: bool = param(False, boolean(), "Weigh labels by inverse propensity: rare labels count more.")
-    A: float = param(DEFAULT_A, real(at_least=0), "Exponent of the propensities.")
-    B: float = param(DEFAULT_B, real(above=0), "Offset of the propensities.")
+    A: float = param(DEFAULT_A, real(at_least=0), "Exponent of the propensities.").only_with(propensity=True)
+    B: float = param(DEFAULT_B, real(above=0), "Offset of the propensities.").only_with(propensity=True)
     alpha: float = param(
         1.0, real(at_least=0, at_most=1), "Share of the trees in a score; 1 trains no tail classifiers."
     )
-    gamma: float = param(30.0, real(above=0), "Steepness of the tail classifiers.")
+    gamma: float = param(30.0, real(above=0), "Steepness of the tail classifiers.").only_with(alpha=AllBut(1))
     normalize: bool = parameters.normalize(False)
     random_state: int = parameters.random_state()
 

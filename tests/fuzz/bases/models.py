@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from labelspace.data.synthetic import planted
 from labelspace.index.exact import Exact
-from labelspace.models.registry import METHODS, method
+from labelspace.models.registry import METHODS, create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
-from tests.models.variants import OTHERS, SMALL
+from tests.models.text2text.t5_folder import write_t5_folder
+from tests.models.variants import OTHERS, PRETRAINED, SMALL
 
 NEED = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
 READS_TEXT = ("blend", "lexical", "secseq", "text2text")  # in some setting, so features will not do
@@ -38,6 +40,9 @@ def _models() -> Iterator[tuple[str, Fitted]]:
         for number, params in enumerate([SMALL.get(name, {}), *OTHERS.get(name, [])]):
             ready_made = number % 2 == 1 and name not in READS_TEXT
             yield f"{name}-{number}", _fitted(name, params, ready_made)
+    if find_spec(NEED["text2text"]):
+        for setting, params in PRETRAINED.items():
+            yield f"text2text-{setting}", _pretrained(params)
     for kind in ("quantized", "ivf", "hnsw"):
         yield f"glas-{kind}", _fitted("glas", {"index": kind, "recall_target": 0.01, "patience": 1})
     for storage in ("int8", "int8+float32"):
@@ -60,7 +65,19 @@ def _fitted(name: str, params: dict, ready_made: bool = False, **options: Any) -
         quick = {key: value for key, value in QUICK.items() if key in method(name).params}
         quick |= {key: value for key, value in params.items() if key not in QUICK or isinstance(value, str)}
         given = documents() if ready_made else replace(documents(), X=None)
-        return Tagger(name, **options, **quick).fit_dataset(given)
+        return Tagger(create(name).set_params(**quick), **options).fit_dataset(given)  # some have no effect
+
+    return fit
+
+
+def _pretrained(params: dict) -> Fitted:
+    """Fine-tuned from a T5 of random weights."""
+
+    def fit() -> Tagger:
+        given = replace(documents(), X=None)
+        with TemporaryDirectory() as folder:
+            write_t5_folder(folder, [*given.texts, *given.labels.names])
+            return Tagger("text2text", **{**params, "pretrained": folder}).fit_dataset(given)
 
     return fit
 

@@ -9,6 +9,8 @@ def write_t5_folder(folder, texts, seed=0, generation=None, **config):
     import transformers
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+    from labelspace.models.text2text.pretrained import silent
+
     tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[2]))
     tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
     trainer = trainers.BpeTrainer(vocab_size=200, special_tokens=list(SPECIAL_TOKENS), show_progress=False)
@@ -21,5 +23,6 @@ def write_t5_folder(folder, texts, seed=0, generation=None, **config):
         torch.manual_seed(seed)
         model = transformers.T5ForConditionalGeneration(transformers.T5Config(decoder_start_token_id=0, **sizes))
     model.generation_config.update(**(generation or {}))
-    model.save_pretrained(folder)
+    with silent():
+        model.save_pretrained(folder)
     return folder

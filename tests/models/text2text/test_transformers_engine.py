@@ -14,6 +14,7 @@ from labelspace.models.text2text.model import Text2Text  # noqa: E402
 from labelspace.models.text2text.pretrained import build_t5, load_generator, load_t5, weight_arrays  # noqa: E402
 from labelspace.models.text2text.prompt import pad  # noqa: E402
 from labelspace.models.text2text.transformers_engine import sequence_loss  # noqa: E402
+from labelspace.store import sealed  # noqa: E402
 from labelspace.types import LabelSpace  # noqa: E402
 from tests.checks import same_topk  # noqa: E402
 from tests.models.text2text.products import best_by_column, products_table  # noqa: E402
@@ -163,15 +164,30 @@ def test_a_saved_model_answers_the_same_and_needs_no_folder(learned, tmp_path):
     ],
 )
 def test_a_changed_configuration_is_refused(untrained, tmp_path, change):
-    untrained.save(tmp_path / "model")
-    path = tmp_path / "model" / "model.json"
-    document = json.loads(path.read_text())
-    config = document["model"]["state"]["t5_config_"]["value"]
-    config |= change
-    path.write_text(json.dumps(document))
     with pytest.raises(LabelspaceError) as error:
-        Text2Text.load(tmp_path / "model")
+        changed_on_disk(untrained, tmp_path, lambda model: model["state"]["t5_config_"]["value"].update(change))
     assert "\n" not in str(error.value)
+    assert "checksum" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [({"pretrained": None}, "engine=transformers needs a pretrained T5"), ({"prior": True}, "prior=true needs")],
+)
+def test_changed_parameters_that_do_not_go_together_are_refused(untrained, tmp_path, change, rule):
+    with pytest.raises(LabelspaceError, match=rule) as error:
+        changed_on_disk(untrained, tmp_path, lambda model: model["params"].update(change))
+    assert "\n" not in str(error.value)
+
+
+def changed_on_disk(model, folder, change):
+    """The model as it is loaded after a change of its file, sealed again as a stranger would."""
+    model.save(folder / "model")
+    path = folder / "model" / "model.json"
+    document = json.loads(path.read_text())
+    change(document["model"])
+    path.write_text(json.dumps(sealed(document)))
+    return Text2Text.load(folder / "model")
 
 
 def test_the_same_seed_gives_the_same_weights_and_leaves_torchs_generator_alone(folder):

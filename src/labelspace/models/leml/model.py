@@ -82,8 +82,12 @@ class Leml(Model):
     sparse: bool = param(
         False, boolean(), "Add a sparse linear model, for labels that the low rank misses (RobustXML)."
     )
-    l1_weight: float = param(0.03, real(above=0), "Weight of the sum of what the sparse part adds to scores.")
-    l2_weight: float = param(1.0, real(at_least=0), "Weight of the squared weights of the sparse part.")
+    l1_weight: float = param(
+        0.03, real(above=0), "Weight of the sum of what the sparse part adds to scores."
+    ).only_with(sparse=True)
+    l2_weight: float = param(1.0, real(at_least=0), "Weight of the squared weights of the sparse part.").only_with(
+        sparse=True
+    )
     tol: float = param(0.001, real(at_least=0), "Stop when the objective falls by less than this share.")
     max_iter: int = param(10, integer(1), "Maximum number of times that all parts are updated.")
     normalize: bool = parameters.normalize()

@@ -70,16 +70,18 @@ class PDSparse(Model):
     per_label: bool = param(False, boolean(), "Train each label alone with squared hinge loss: PPD-Sparse.")
     l1_weight: float = param(0.1, real(at_least=0), "Weight of the L1 regularizer.")
     C: float = parameters.C(1.0)
-    n_selected: int = param(20, integer(1), "Labels that a step may make active in a document; not per label.")
-    threshold: float = param(0.01, real(at_least=0), "Weights smaller than this are set to zero; only per label.")
+    n_selected: int = param(20, integer(1), "Labels that a step may make active in a document.").only_with(
+        per_label=False
+    )
+    threshold: float = parameters.threshold(0.01).only_with(per_label=True)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(50)
-    post_max_iter: int = param(10, integer(0), "Maximum number of passes without L1 afterwards; not per label.")
-    patience: int | None = param(
-        3,
-        optional(integer(1)),
-        "Stop after this many passes without improvement on validation documents; not per label.",
+    post_max_iter: int = param(10, integer(0), "Maximum number of passes without L1 afterwards.").only_with(
+        per_label=False
     )
+    patience: int | None = param(
+        3, optional(integer(1)), "Stop after this many passes without improvement on validation documents."
+    ).only_with(per_label=False)
     normalize: bool | None = param(
         None, boolean(), "Scale every document to length one first; none does so per label only."
     )

@@ -153,7 +153,9 @@ class Text2Text(Model):
         return {**super().sizes(), "embedding_dim": config.embedding_dim, "n_weights": config.n_weights}
 
     def check_state(self) -> None:
-        """Output embeddings are of the same tokens, where there are any; the configuration is that of the engine."""
+        """Parameters go together, the configuration is that of the engine, and output embeddings are of the tokens."""
+        for wrong, rule, _ in self._conflicts():
+            must(not wrong, f"parameters that go together ({rule})")
         must(("generation" in self.t5_config_) == (self.engine == "transformers"), "a configuration of its engine")
         must(self.output_embeddings_.shape in ((0, 0), self.token_embeddings_.shape), "as many output embeddings")
 
