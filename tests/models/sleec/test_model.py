@@ -1,7 +1,5 @@
 import numpy as np
-import pytest
 
-from labelspace.errors import ParameterError
 from labelspace.models.sleec import Sleec
 from labelspace.models.sleec.learner import cluster_documents, zero_smallest
 from labelspace.models.sleec.model import vote_weights
@@ -64,8 +62,3 @@ def test_the_smallest_values_of_each_column_are_zeroed():
 def test_more_dimensions_clusters_and_neighbors_than_documents():
     model = Sleec(n_clusters=9, n_estimators=2).fit(np.eye(3), np.eye(3))
     assert np.array_equal(model.predict_topk(np.eye(3), 1).labels, [[0], [1], [2]])
-
-
-def test_settings_of_admm_need_l1():
-    with pytest.raises(ParameterError, match="rho of sleec needs l1 above 0, but l1 is 0; set l1 too"):
-        Sleec(rho=0.1).fit(np.eye(3), np.eye(3))

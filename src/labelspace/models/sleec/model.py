@@ -32,7 +32,6 @@ needs less memory than a sparse matrix with three quarters of the weights gone.
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_parallel
@@ -41,7 +40,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.sleec.learner import Learner, train_learner
-from labelspace.parameter_constraints import integer, real
+from labelspace.parameter_constraints import AllBut, integer, real
 from labelspace.state_constraints import must, parts, sparse
 from labelspace.types import Csr, Floats, TopK
 
@@ -90,8 +89,8 @@ class Sleec(Model):
     l1: float = param(
         0.0, real(at_least=0), "Weight of the sum of the sizes of all embeddings, which makes them sparse."
     )
-    rho: float = param(0.001, real(above=0), "Penalty of ADMM, where l1 is above 0.")
-    admm_iter: int = param(2, integer(1), "Iterations of ADMM, where l1 is above 0.")
+    rho: float = param(0.001, real(above=0), "Penalty of ADMM.").only_with(l1=AllBut(0))
+    admm_iter: int = param(2, integer(1), "Iterations of ADMM.").only_with(l1=AllBut(0))
     weight_sparsity: float = param(0.0, parameters.FRACTION, "Share of the weights, the smallest, set to zero.")
     embedding_sparsity: float = param(
         0.0, parameters.FRACTION, "Share of each dimension of the training documents, the smallest, set to zero."
@@ -107,13 +106,6 @@ class Sleec(Model):
     def check_state(self) -> None:
         """There must be learners and documents."""
         must(len(self.learners_) > 0 and self.Y_.shape[0] > 0, "learners and documents")
-
-    def check_params(self) -> None:
-        """Also reject settings of ADMM where there is none."""
-        super().check_params()
-        for key in ("rho", "admm_iter"):
-            if self.l1 == 0 and getattr(self, key) != self.params[key].default:
-                raise ParameterError(f"{key} of {self.name} needs l1 above 0, but l1 is 0; set l1 too")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = self._scaled(X)
