@@ -21,7 +21,18 @@ from labelspace.types import LabelSpace
 from tests.checks import digest, precision_at_1, same_topk
 from tests.models.variants import CONVERGED, OTHERS, PRESETS, SMALL
 
-SLOW = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "treespace", "blend")
+SLOW = (
+    "glas",
+    "poincare",
+    "neuralxc",
+    "hierarchicalxc",
+    "secseq",
+    "mlc2seq",
+    "text2text",
+    "treespace",
+    "xmlcnn",
+    "blend",
+)
 EXTRAS = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
 
 
