@@ -23,7 +23,7 @@ NAMES = [["fruit"], ["fruit", "baking"], ["vehicle"], ["vehicle"], ["fruit", "ve
 
 
 QUICKER = {"text2text": {"embedding_dim": 16, "n_heads": 2, "hidden_dim": 16, "epochs": 2}}
-LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "blend")
+LONG_TRAINED = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "xmlcnn", "blend")
 
 
 @pytest.mark.parametrize(

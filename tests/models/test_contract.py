@@ -22,7 +22,18 @@ from tests.checks import digest, precision_at_1, same_topk
 from tests.models.text2text.t5_folder import write_t5_folder
 from tests.models.variants import CONVERGED, OTHERS, PRESETS, PRETRAINED, SMALL
 
-SLOW = ("glas", "poincare", "neuralxc", "hierarchicalxc", "secseq", "mlc2seq", "text2text", "treespace", "blend")
+SLOW = (
+    "glas",
+    "poincare",
+    "neuralxc",
+    "hierarchicalxc",
+    "secseq",
+    "mlc2seq",
+    "text2text",
+    "treespace",
+    "xmlcnn",
+    "blend",
+)
 EXTRAS = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
 
 

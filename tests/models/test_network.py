@@ -4,8 +4,9 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace.models import network
-from labelspace.models.network import HiddenLayerNet, Network, bce_gradient
+from labelspace.models.network import HiddenLayerNet, Network
 from labelspace.training import output_layer, sparse_layers
+from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import SparseLayer
@@ -67,7 +68,7 @@ def test_the_step_of_the_feature_embeddings_is_their_scaled_gradient(step):
 def test_the_gradient_at_certain_labels_is_zero_and_quiet():
     Y = sp.csr_matrix([[1.0, 0.0]])
     scores = np.array([[500, -500]], np.float32)
-    bce_gradient(Y, np.zeros(1, np.int32), scores, 0)
+    label_block_bce_gradient(Y, np.zeros(1, np.int32), scores, 0)
     assert scores.tolist() == [[0, 0]]
 
 

@@ -12,6 +12,7 @@ SMALL = {
     "hierarchicalxc": {"input_layers": 64},
     "secseq": {"code_size": 8, "hidden_dim": 64, "decoder_dim": 32},
     "mlc2seq": {"hidden_dim": 64, "decoder_dim": 32, "beam_size": 4},
+    "xmlcnn": {"n_filters": 32, "hidden_dim": 64, "word_dim": 32},
     "treespace": {"hidden_dim": 64, "n_estimators": 2},
     "sleec": {"embedding_dim": 16, "n_label_neighbors": 20, "n_neighbors": 10},
     "text2text": {"embedding_dim": 64, "hidden_dim": 64, "epochs": 2},
@@ -89,6 +90,17 @@ OTHERS = {
             "scores": "count",
         },
     ],  # fmt: skip
+    "xmlcnn": [
+        {
+            "filter_widths": "1,3",
+            "n_filters": 70,
+            "n_chunks": 1,
+            "hidden_dim": 32,
+            "word_dim": 15,
+            "patience": 3,
+            "epochs": 12,
+        }
+    ],
     "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
     "sleec": [{"embedding_dim": 8, "n_clusters": 3, "n_estimators": 2, "l1": 0.01, "weight_sparsity": 0.5}],
     "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_layers": 2, "epochs": 2, "patience": 1}],
@@ -108,6 +120,7 @@ _PRESET_SIZES = {
     "hierarchicalxc": {"input_layers": "48,32"},
     "secseq": {**_CODES, "code_size": 8},
     "mlc2seq": _CODES,
+    "xmlcnn": {"n_filters": 8, "hidden_dim": 16, "word_dim": 8, "epochs": 2},
     "treespace": {"hidden_dim": 32, "root_dim": 8, "embedding_dim": 16},
     "sleec": {"embedding_dim": 16, "max_iter": 5},
 }

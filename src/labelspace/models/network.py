@@ -29,14 +29,14 @@ from threadpoolctl import threadpool_limits
 from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import network_topk, subtract_label_block
+from labelspace.kernels.sparse_layers import network_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import array
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import log_odds, sigmoid, sigmoid_inplace
+from labelspace.training.losses import label_block_bce_gradient, log_odds, sigmoid
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
@@ -139,14 +139,7 @@ class HiddenLayerNet:
         mask = (rng.random(hidden.shape, np.float32) >= dropout) / np.float32(1 - dropout)
         mask *= hidden > 0  # dropout and ReLU
         hidden *= mask
-        gradient = self.output.backward(hidden, partial(bce_gradient, Y, rows), learning_rate, self.n_steps)
+        gradient = self.output.backward(hidden, partial(label_block_bce_gradient, Y, rows), learning_rate, self.n_steps)
         gradient *= mask
         self.hidden_bias.step(gradient.sum(axis=0), learning_rate, self.n_steps)
         self.features.backward(batch, gradient, feature_learning_rate)
-
-
-def bce_gradient(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
-    """Turn scores z of the labels from ``start`` on into the loss' gradient: (probability - truth) / batch size."""
-    sigmoid_inplace(scores)
-    subtract_label_block(Y.indices, Y.indptr, rows, start, scores)
-    scores /= np.float32(len(rows))

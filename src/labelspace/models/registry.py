@@ -29,6 +29,7 @@ METHODS = {  # registry name -> where its class lives
     "hierarchicalxc": "labelspace.models.hierarchicalxc.model:HierarchicalXC",
     "secseq": "labelspace.models.secseq.model:SeCSeq",
     "mlc2seq": "labelspace.models.secseq.mlc2seq:Mlc2Seq",
+    "xmlcnn": "labelspace.models.xmlcnn.model:XMLCNN",
     "treespace": "labelspace.models.treespace.model:Treespace",
     "sleec": "labelspace.models.sleec.model:Sleec",
     "text2text": "labelspace.models.text2text.model:Text2Text",

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_from_exp, subtract_positives
+from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.types import Csr, Floats, Ints
 
 MAX_EXPONENT = np.float32(60.0)  # exp of more is cut off here
@@ -56,6 +57,13 @@ def bce_gradient(scores: Floats, columns: Ints, indptr: Ints, start: int, weight
     if weights is not None:
         scores *= weights
     subtract_positives(columns, indptr, start, False, scores)
+
+
+def label_block_bce_gradient(Y: Csr, rows: Ints, scores: Floats, start: int) -> None:
+    """The same divided by the batch size, for a block of labels from ``start`` on, where the labels are ``Y[rows]``."""
+    sigmoid_inplace(scores)
+    subtract_label_block(Y.indices, Y.indptr, rows, start, scores)
+    scores /= np.float32(len(rows))
 
 
 def squared_error_gradient(probabilities: Floats, errors: Floats) -> None:

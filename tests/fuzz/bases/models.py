@@ -16,7 +16,7 @@ from tests.models.text2text.t5_folder import write_t5_folder
 from tests.models.variants import OTHERS, PRETRAINED, SMALL
 
 NEED = {"secseq": "torch", "mlc2seq": "torch", "text2text": "transformers"}
-READS_TEXT = ("blend", "lexical", "secseq", "text2text")  # in some setting, so features will not do
+READS_TEXT = ("blend", "lexical", "secseq", "text2text", "xmlcnn")  # in some setting, so features will not do
 QUICK = {
     "embedding_dim": 16, "hidden_dim": 8, "decoder_dim": 8, "word_dim": 8, "input_layers": 8, "output_layers": 8,
     "epochs": 1, "boosting_rounds": 5, "n_folds": 1, "root_dim": 4, "code_size": 4, "vocab_size": 60,
