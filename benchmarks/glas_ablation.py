@@ -23,6 +23,7 @@ from labelspace.experiment import timed
 from labelspace.models.glas.model import Glas
 
 UNREGULARIZED: dict[str, Any] = {"regularizer": "none", "input_dropout": 0.0, "dropout": 0.0}
+MARGIN: dict[str, Any] = {"loss": "margin", "reg_weight": 10.0, "dropout": 0.0}  # a loss per document, not per label
 ROWS: dict[str, Sequence[Any]] = {
     "regularizer": ("none", "spread_out", "gravity"),
     "reg_weight": (100.0, 10_000.0),
@@ -34,7 +35,7 @@ ROWS: dict[str, Sequence[Any]] = {
     "activation": ("linear",),
     "weight_norm": (True,),
     "n_layers": (2,),
-    "loss": ("softmax", "margin"),
+    "loss": ("softmax",),
     "learn_scale": (False,),
 }
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
@@ -48,6 +49,8 @@ def variants(base: dict[str, Any], only: list[str]) -> Iterator[dict[str, Any]]:
     for key, values in ROWS.items():
         if not only or key in only:
             yield from ({key: value} for value in values if value != base.get(key))
+    if (not only or "loss" in only) and base.get("loss") != "margin":
+        yield MARGIN
 
 
 def measure(train: Split, unseen: Split, settings: dict[str, Any]) -> dict[str, float]:

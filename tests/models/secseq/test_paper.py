@@ -36,6 +36,12 @@ def test_a_preset_lists_parameters_that_differ_from_the_defaults_and_fit_togethe
         model(**{**needs, key: value}).check_params()
 
 
+def test_the_weights_of_the_paper_do_not_grow_with_the_labels(few):
+    many = sp.hstack([few.Y] * 4).tocsr()
+    reports = [paper(encoder="bag", epochs=1).fit(few.X, Y).report() for Y in (few.Y, many)]
+    assert reports[0]["parameters"] == reports[1]["parameters"] > reports[0]["network_parameters"] > 0
+
+
 @pytest.mark.parametrize(("model", "trees"), [(SeCSeq, 2), (Mlc2Seq, 1)])
 @pytest.mark.parametrize("decoding", ["beam", "sampling"])
 def test_a_model_of_the_paper_counts_labels_and_is_saved_and_loaded(few, tmp_path, model, trees, decoding):
