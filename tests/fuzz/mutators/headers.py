@@ -74,6 +74,8 @@ def header_json(subject: Subject) -> str:
         header, payload = split(subject.files[name])
     except (ValueError, RecursionError):
         return ""
+    if not isinstance(header, dict):  # another mutation did that
+        return ""
     text = json.dumps(header)
     rng = subject.rng
     odd = {
