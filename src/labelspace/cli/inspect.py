@@ -152,7 +152,8 @@ def methods(
         print(f"Choose it when {method.choose_when}. Details: docs/methods/{name}.md")
         console().print(parameters_table(method))
         for preset, params in method.presets.items():
-            print(f"--preset {preset}: {', '.join(f'{key}={shown(value)}' for key, value in params.items())}")
+            listed = ", ".join(f"{key}={shown(value)}" for key, value in params.items())
+            print(f"--preset {preset}: {listed or 'our defaults'}")
         return
     every = registry.methods()
     if as_json:

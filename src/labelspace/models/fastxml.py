@@ -4,7 +4,7 @@
 2. Grow ``n_estimators`` trees. At a node, put each document on one of two sides at random.
 3. For each side, rank the labels by the sum of their gains, each over the document's ideal DCG (with ``propensity``: by
    the plain sum). Move each document to the side with the larger DCG. Repeat while the mean nDCG rises.
-4. Fit a logistic regression with an L1 penalty that tells the sides apart; a loss weighs ``C`` over its side's share.
+4. Fit a logistic regression with an L1 penalty that separates the sides; a loss weighs ``C`` over its side's share.
 5. A document goes where the sign of w.x says. Split both sides again, down to ``max_leaf_size`` documents.
 6. A leaf's score of a label is the share of its documents that have it (times 1/p_l); the trees are averaged.
 7. With ``alpha`` below 1: w_l is the mean of the documents with label l, each of length 1. The tail classifier says
@@ -19,7 +19,7 @@
 Where we differ, and why: a leaf is saved as its training documents, whose labels are saved once, not as its most
 frequent labels: that is smaller, and no label is cut off. Weights are rounded to whole numbers up to 127, since a
 split needs the sign of w.x alone; documents go where the rounded weights say in training too. The tail classifiers
-rank all labels of the leaves, not the best 1,000. A node whose sides cannot be told apart is a leaf, of which at most
+rank all labels of the leaves, not the best 1,000. A node whose sides cannot be separated is a leaf, of which at most
 ``MAX_DOCUMENTS``, drawn at random, are kept.
 """
 

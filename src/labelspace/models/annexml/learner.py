@@ -80,8 +80,9 @@ def learn_partitions(
 def embed_partition(X: Csr, Y: Csr, rows: Ints, params: AnnexML, rng: np.random.Generator, tick: Tick) -> Partition:
     """Train the embedding of the documents of one partition."""
     rows = rng.permutation(rows)  # else documents with the same labels have the same few neighbors
-    features, columns = np.unique(X[rows].indices, return_inverse=True)
-    data, indptr = X[rows].data, X[rows].indptr
+    documents = X[rows]
+    data, indptr = documents.data, documents.indptr
+    features, columns = np.unique(documents.indices, return_inverse=True)
     indices, graph = columns.astype(np.int32), label_neighbors(Y[rows], params.n_label_neighbors)  # step 4
     vectors = rng.standard_normal((len(features), params.embedding_dim), np.float32) * np.float32(params.init_std)
     squares, state = np.zeros(len(features), np.float32), initial_state(int(rng.integers(2**31)))

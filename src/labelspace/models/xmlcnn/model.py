@@ -70,7 +70,7 @@ class XMLCNN(Model):
 
     name = "xmlcnn"
     title = "XML-CNN: convolutions over words, dynamic max-pooling, a bottleneck (Liu et al., 2017)"
-    choose_when = "texts are long and the order of words matters, or a neural model is to be compared with"
+    choose_when = "you compare with the paper, or need a neural model of word order without torch"
     view = TEXT
     resumes_training = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
