@@ -4,8 +4,8 @@ from scipy.optimize import minimize
 
 from labelspace.data.synthetic import planted
 from labelspace.kernels.separation_ranking import add_most_violating, project_on_equal_sums
-from labelspace.models.pdsparse.model import with_bias_column
 from labelspace.models.pdsparse.separation import SeparationTraining
+from labelspace.training.linear_weights import with_bias_column
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -40,7 +40,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import AllBut, boolean, integer, real
 from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.state_constraints import IDS, array, ids, must, offsets, sparse
-from labelspace.training.linear_weights import compact_ids
+from labelspace.training.linear_weights import compact_ids, with_bias_column
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task
@@ -106,14 +106,14 @@ class FastXML(Model):
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
         weights = inverse_propensities(counts, Y.shape[0], self.A, self.B) if self.propensity else np.ones(Y.shape[1])
         self.label_weights_ = (weights / weights.max()).astype(np.float32)
-        self._grow_trees(_with_bias(normalize_rows(X) if self.normalize else X), Y, weights, context)  # steps 2 to 5
+        documents = with_bias_column(normalize_rows(X) if self.normalize else X)  # step 1
+        self._grow_trees(documents, Y, weights, context)  # steps 2 to 5
         self.document_labels_ = self._compact(Y.indices, (X.shape[0], X.shape[1] + 1))
         self.label_starts_ = Y.indptr.astype(np.int64)
         tail = sp.csr_matrix((X.shape[1] + 1, Y.shape[1]), dtype=np.float32)
         if self.alpha < 1:  # step 7
-            tail = (
-                (normalize_rows(_with_bias(X)).T @ Y @ sp.diags(1 / np.maximum(counts, 1))).tocsr().astype(np.float32)
-            )
+            means = sp.diags(1 / np.maximum(counts, 1))
+            tail = (normalize_rows(with_bias_column(X)).T @ Y @ means).tocsr().astype(np.float32)
         self.tail_ = tail
         self.tail_norms_ = np.bincount(tail.indices, tail.data.astype(np.float64) ** 2, Y.shape[1]).astype(np.float32)
 
@@ -178,8 +178,3 @@ class FastXML(Model):
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         return out
-
-
-def _with_bias(X: Csr) -> Csr:
-    """X with a last column of ones."""
-    return sp.hstack([X, np.ones((X.shape[0], 1), np.float32)], format="csr", dtype=np.float32)

@@ -49,3 +49,14 @@ def rank_by_margin(X: Csr, W: Csr, bias: Floats, seen: Bools, k: int) -> TopK:
     listed = out.labels >= 0
     out.scores[listed] = sigmoid(2 * out.scores[listed])
     return out
+
+
+def with_bias_column(X: Csr) -> Csr:
+    """X with one more column of ones, for the bias; indices stay of 32 bits.
+
+    >>> with_bias_column(sp.csr_matrix([[0.0, 2.0]])).toarray().tolist()
+    [[0.0, 2.0, 1.0]]
+    """
+    stacked = sp.hstack([X, np.ones((X.shape[0], 1), np.float32)], format="csr", dtype=np.float32)
+    indices, indptr = stacked.indices.astype(np.int32), stacked.indptr.astype(X.indptr.dtype)
+    return sp.csr_matrix((stacked.data, indices, indptr), shape=stacked.shape)

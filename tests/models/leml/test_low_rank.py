@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.models.leml import low_rank as module
-from labelspace.models.leml.low_rank import LowRank, Targets, product
+from labelspace.models.leml.low_rank import LowRank, Targets
+from labelspace.training.sparse_products import product
 
 REG = 0.7
 

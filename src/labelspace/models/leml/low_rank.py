@@ -5,26 +5,12 @@ from typing import Self
 
 import numpy as np
 
-from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.kernels.threads import run_blocks
+from labelspace.training.sparse_products import product
 from labelspace.types import Csr, Doubles, Floats
 
-ROW_BLOCK = 256  # rows per task
 INIT_STD = 0.1  # of W
 CG_STEPS = 10  # at most so many conjugate gradient steps for W
 CG_TOL = 0.1  # or until the gradient is down to this share
-
-
-def product(X: Csr, table: Floats) -> Floats:
-    """X times a dense table (n_columns, dim)."""
-    out = np.empty((X.shape[0], table.shape[1]), np.float32)
-    ones, zeros = np.ones(X.shape[1], np.float32), np.zeros(table.shape[1], np.float32)
-
-    def multiply(start: int, stop: int) -> None:
-        embed_rows(X.data, X.indices, X.indptr, start, stop, table, ones, zeros, out)
-
-    run_blocks(multiply, len(out), ROW_BLOCK)
-    return out
 
 
 class Targets:

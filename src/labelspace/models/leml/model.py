@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from labelspace import index
@@ -46,6 +45,7 @@ from labelspace.models.leml.sparse_part import SparsePart
 from labelspace.parameter_constraints import boolean, integer, list_of, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.state_constraints import sparse as sparse_matrix
+from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.types import Csr, Floats, TopK
 
@@ -120,7 +120,7 @@ class Leml(Model):
         """Steps 1 to 5: W, H and S."""
         n_features, n_labels = X.shape[1], Y.shape[1]
         if self.bias:  # step 1
-            X = sp.hstack([X, np.ones((X.shape[0], 1), np.float32)], format="csr", dtype=np.float32)
+            X = with_bias_column(X)
         targets = Targets(X, Y)
         dim = self.embedding_dim or min(n_labels, MAX_DIM)
         low_rank = LowRank.random(X, n_labels, dim, np.random.default_rng(self.random_state))

@@ -26,7 +26,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
@@ -39,12 +38,18 @@ from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.parameter_constraints import boolean, integer, optional, real
 from labelspace.state_constraints import array, sparse
-from labelspace.training.early_stopping import HELD_OUT_SHARE, MAX_HELD_OUT, hold_out_rows, r_precision, should_stop
-from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin
+from labelspace.training.early_stopping import (
+    HELD_OUT_SHARE,
+    MAX_HELD_OUT,
+    VALIDATION_K,
+    hold_out_rows,
+    r_precision,
+    should_stop,
+)
+from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin, with_bias_column
 from labelspace.types import Bools, Csr, Floats, TopK
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
-VALIDATION_K = 5
 BIAS = 1.0
 
 
@@ -119,10 +124,11 @@ class PDSparse(Model):
             for done in range(passes):
                 step = training.run_pass(rng.permutation(X.shape[0]).astype(np.int32))  # steps 2 and 3
                 context.progress("passes" if not post else "passes without L1", done + 1, passes)
-                self._take(training.weights())
+                W = training.weights()
+                self._take(W)
                 scores.append(0.0 if held_out is None else self._score(held_out))  # step 4
                 if held_out is None or scores[-1] > best:  # step 6
-                    best, weights = scores[-1], training.weights()
+                    best, weights = scores[-1], W
                     state = training.state() if not post else state
                 if step <= self.tol or (held_out is not None and should_stop(scores, self.patience)):
                     break
@@ -164,12 +170,3 @@ class PDSparse(Model):
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
         self.weights_ = feature_major_weights(trained, n_features)
-
-
-def with_bias_column(X: Csr) -> Csr:
-    """X with one more column of ones, with 32-bit indices."""
-    ones = np.full((X.shape[0], 1), BIAS, np.float32)
-    stacked = sp.hstack([X, ones], format="csr", dtype=np.float32)
-    return sp.csr_matrix(
-        (stacked.data, stacked.indices.astype(np.int32), stacked.indptr.astype(X.indptr.dtype)), shape=stacked.shape
-    )
