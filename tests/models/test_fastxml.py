@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.models.fastxml import FastXML
+from labelspace.models.fastxml import AUTHORS_ALPHA, FastXML
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import StateError
 
@@ -40,7 +40,7 @@ def tree_scores(model, X):
 
 @pytest.mark.parametrize("propensity", [False, True])
 def test_scores_are_the_mean_over_trees_of_shares_in_the_leaf(propensity):
-    model = fitted(propensity=propensity)
+    model = fitted(**({"propensity": True, "alpha": 1} if propensity else {}))
     weights = inverse_propensities(TRAIN.Y.sum(axis=0).A1, 300) if propensity else np.ones(15)
     expected = tree_scores(model, TEST.X) * weights / weights.max()
     top = model.predict_topk(TEST.X, k=15)
@@ -51,8 +51,8 @@ def test_scores_are_the_mean_over_trees_of_shares_in_the_leaf(propensity):
 
 
 def test_tail_classifiers_compare_with_the_mean_document():
-    model = fitted(alpha=0.7, gamma=4.0)
-    trees = tree_scores(model, TEST.X)
+    model = fitted(propensity=True, alpha=0.7, gamma=4.0)
+    trees = tree_scores(model, TEST.X) * model.label_weights_
     unit = [np.hstack([part.X.toarray(), np.ones((len(part), 1))]) for part in (TRAIN, TEST)]
     unit = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in unit]
     means = np.stack([unit[0][TRAIN.Y[:, label].toarray().ravel() > 0].mean(axis=0) for label in range(15)])
@@ -62,6 +62,18 @@ def test_tail_classifiers_compare_with_the_mean_document():
     for row, (labels, scores) in enumerate(zip(top.labels, top.scores, strict=True)):
         found = labels >= 0
         assert np.allclose(scores[found], expected[row, labels[found]], rtol=1e-3)
+
+
+def test_alpha_is_the_one_with_the_best_ranking_of_held_out_documents():
+    useful, useless = fitted(propensity=True), fitted(propensity=True, gamma=1e4)  # so steep that all scores are 0
+    assert useful.alpha_ < 1
+    assert useful.tail_.nnz > 0
+    assert useless.alpha_ == 1
+    assert useless.tail_.nnz == 0
+
+
+def test_alpha_is_that_of_the_authors_where_no_document_can_be_held_out():
+    assert FastXML(n_estimators=2, propensity=True).fit(np.eye(3), np.eye(3)).alpha_ == AUTHORS_ALPHA
 
 
 def test_rare_labels_come_first_with_propensity():
@@ -96,7 +108,7 @@ def test_more_trees_are_better():
     ],
 )
 def test_a_state_that_no_training_makes_is_refused(name, change, rule):
-    model = fitted(alpha=0.5)
+    model = fitted(propensity=True, alpha=0.5)
     model.check_state()
     if name == "tail_":
         model.tail_.data[0] = 1.0
