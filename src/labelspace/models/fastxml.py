@@ -48,7 +48,7 @@ from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task
 MAX_DOCUMENTS = 1000  # kept of a leaf
-ALPHAS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of which one is chosen
+ALPHAS = (0.8, 0.9, 1.0)  # of which one is chosen: that of the authors, or more of the trees
 AUTHORS_ALPHA = 0.8  # where there are too few documents to choose by
 TRIAL_DOCUMENTS, TRIAL_SHARE, TRIAL_TREES = 20_000, 0.2, 10  # what alpha is chosen by: documents, share held out, trees
 
