@@ -47,16 +47,17 @@ def test_members_are_chosen_by_what_there_is(data):
     assert [m.name for m in unnamed.members_] == ["neighbors", "label_tree", "network", "glas"]
     assert unnamed.member_views_[1] == "chars"
     of_features = Blend(boosting_rounds=5, n_folds=1).fit(train.X, train.Y, labels=train.labels)
-    assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "network", "glas"]
+    assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "network", "glas", "sleec"]
 
 
 def test_where_labels_are_many_glas_takes_the_networks_place_and_samples_labels(data, monkeypatch):
     train, _ = data
     monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
     model = Blend(boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
-    assert [m.name for m in model.members_] == ["neighbors", "label_tree", "glas"]
-    assert model.members_[-1].get_params()["all_labels"] is False
+    assert [m.name for m in model.members_] == ["neighbors", "label_tree", "glas", "sleec"]
+    assert model.members_[2].get_params()["all_labels"] is False
     monkeypatch.setattr(members, "MAX_GLAS_CELLS", 0)
+    monkeypatch.setattr(members, "MAX_SLEEC_DOCUMENTS", 0)
     model = Blend(boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
     assert [m.name for m in model.members_] == ["neighbors", "label_tree"]
 

@@ -17,6 +17,7 @@ SHORT_TEXT = 300  # mean characters up to which character n-grams say more than 
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_NETWORK_CELLS = 5e7  # documents x labels up to which the network is trained
 MAX_GLAS_CELLS = 4e8  # the same for glas
+MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 MEMBER_VIEWS = [view.name for view in VIEWS.values() if view not in (TEXT, SEQUENCES)]
 
@@ -76,6 +77,12 @@ def choose_members(shape: tuple[int, int], wide: str, with_text: bool) -> list[M
     if with_text:
         members.append(Member("lexical", TEXT.name))
     return members
+
+
+def choose_members_on_features(shape: tuple[int, int]) -> list[Member]:
+    """The members where there are ready-made features, often few, that many labels share: sleec adds to the others."""
+    members = choose_members(shape, WORDS.name, with_text=False)
+    return [*members, Member("sleec", WORDS.name)] if shape[0] <= MAX_SLEEC_DOCUMENTS else members
 
 
 def wide_view(texts: Sequence[str]) -> str:

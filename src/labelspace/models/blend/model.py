@@ -29,6 +29,7 @@ from labelspace.models.blend.members import (
     MEMBERS,
     Member,
     choose_members,
+    choose_members_on_features,
     member_params,
     member_view,
     on_features,
@@ -99,15 +100,18 @@ class Blend(Model):
         """All views: each member reads its own."""
         return views
 
-    def _members(self, shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
+    def _members(self, shape: tuple[int, int], wide: str = WORDS.name, with_text: bool = False) -> list[Member]:
         return choose_members(shape, wide, with_text) if self.members is None else parse_members(self.members)
 
-    def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
+    def _members_for(self, views: Views, shape: tuple[int, int], context: FitContext) -> list[Member]:
+        if GIVEN in views.tables:
+            return choose_members_on_features(shape) if self.members is None else on_features(self._members(shape))
         wide = next((view.name for view in (CHARS, BIGRAMS) if view.name in views.tables), WORDS.name)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
-        members = self._members(Y.shape, wide, with_text)
-        if GIVEN in views.tables:
-            members = on_features(members)
+        return self._members(shape, wide, with_text)
+
+    def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
+        members = self._members_for(views, Y.shape, context)
         self.member_views_ = [member.view for member in members]
         self.log_counts_ = _log_counts(Y)
         if context.validation is not None:
