@@ -5,13 +5,23 @@ from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
 from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
+from labelspace.kernels.lanes import LANES
 
 
 def fit(X, positive, C, tolerance=1e-6, max_iter=1000, seed=0, solve=solve_squared_hinge):
-    w = np.zeros(X.shape[1] + 1, np.float32)
-    norms = squared_norms(X.data, X.indptr, 1.0)
-    alpha, order = np.empty(X.shape[0], np.float32), np.empty(X.shape[0], np.int32)
-    n_iter = solve(X.data, X.indices, X.indptr, norms, positive, 1.0, C, tolerance, max_iter, seed, w, alpha, order)
+    """Weights (D + 1,) of one label; for the squared hinge (D + 1, labels) where ``positive`` is (n, labels)."""
+    norms, order = squared_norms(X.data, X.indptr, 1.0), np.empty(X.shape[0], np.int32)
+    if solve is solve_squared_hinge:
+        labels = positive.reshape(len(positive), -1)
+        shape, target = (X.shape[0], LANES), np.zeros((X.shape[0], LANES), np.float32)
+        target[:, : labels.shape[1]] = np.where(labels, 1, -1)
+        w, alpha = np.zeros((X.shape[1] + 1, LANES), np.float32), np.empty(shape, np.float32)
+    else:
+        w, alpha, target = np.zeros(X.shape[1] + 1, np.float32), np.empty(X.shape[0], np.float32), positive
+    n_iter = solve(X.data, X.indices, X.indptr, norms, target, 1.0, C, tolerance, max_iter, seed, w, alpha, order)
+    if solve is solve_squared_hinge:
+        assert not w[:, labels.shape[1] :].any()  # lanes without a label
+        w = w[:, : labels.shape[1]].reshape((-1, *positive.shape[1:]))
     return w, n_iter
 
 
@@ -30,6 +40,15 @@ def test_it_reaches_the_optimum_of_liblinear(C):
     best = np.append(svc.coef_.ravel(), svc.intercept_)
     assert objective(w, data.X, positive, C) == pytest.approx(objective(best, data.X, positive, C), rel=1e-4)
     assert np.allclose(w, best, atol=2e-3)
+
+
+def test_labels_side_by_side_reach_the_optimum_of_each_alone():
+    data = planted(n=400, d=200, l=8, seed=2)
+    positive = data.Y.toarray() > 0
+    together, _ = fit(data.X, positive, 1.0)
+    for label in range(8):
+        alone, _ = fit(data.X, positive[:, label], 1.0)
+        assert np.allclose(together[:, label], alone, atol=2e-3)
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])

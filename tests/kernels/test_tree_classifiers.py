@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
 from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
+from labelspace.kernels.lanes import LANES
 from labelspace.kernels.tree_classifiers import (
     classifier_targets,
     compact_rows,
@@ -39,11 +40,12 @@ def test_children_are_trained_like_single_classifiers():
     X = data.X[rows]
     norms = squared_norms(X.data, X.indptr, 1.0)
     for child in range(3):
-        w = np.zeros(201, np.float32)
-        positive = np.zeros(len(rows), bool)
-        positive[positive_rows[child]] = True
-        scratch = np.empty(len(rows), np.float32), np.empty(len(rows), np.int32)
-        solve_squared_hinge(X.data, X.indices, X.indptr, norms, positive, 1.0, 1.0, 1e-5, 500, 7 + child, w, *scratch)
+        signs = np.zeros((len(rows), LANES), np.float32)
+        signs[:, 0] = -1
+        signs[positive_rows[child], 0] = 1
+        w, scratch = np.zeros((201, LANES), np.float32), (np.empty_like(signs), np.empty(len(rows), np.int32))
+        solve_squared_hinge(X.data, X.indices, X.indptr, norms, signs, 1.0, 1.0, 1e-5, 500, 7 + child, w, *scratch)
+        w = w[:, 0]
         own = np.zeros(200, np.float32)
         own[features[stops[child] : stops[child + 1]]] = weights[stops[child] : stops[child + 1]]
         expected = np.where(np.abs(w[:-1]) >= 0.01, w[:-1], 0)

@@ -1,17 +1,18 @@
-"""Dual coordinate descent for linear classifiers, one label at a time, on all rows of a CSR matrix (as LIBLINEAR).
+"""Dual coordinate descent for linear classifiers on all rows of a CSR matrix (as LIBLINEAR).
 
 Squared hinge:  min_w  |w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2     Hsieh et al., ICML 2008, Algorithm 3, shrinking
 Logistic:       min_w  |w|^2 / 2 + C sum_i log(1 + exp(-y_i w.x_i))    Yu, Huang and Lin, Machine Learning, 2011
 
+The squared hinge is fitted for several labels side by side, in lanes: a row is read once for all of them.
 The bias is one more feature of value ``bias`` in every row, regularized like the others; its weight is the last of w.
 """
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
+from labelspace.kernels.lanes import LANES, add_row_products, add_to_rows
 from labelspace.kernels.random_numbers import initial_state, shuffle
-from labelspace.types import Floats, Ints
+from labelspace.types import Bools, Floats, Ints
 
 
 @njit(cache=True, nogil=True)
@@ -27,57 +28,93 @@ def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def solve_squared_hinge(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: npt.NDArray[np.bool_], bias: float,
-    C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
-) -> int:  # fmt: skip
-    """Fit one label into ``w`` (D + 1, zeros); ``alpha`` and ``order`` (n) are scratch. Returns the iterations made."""
-    n, bias_index, diagonal = len(norms), len(w) - 1, np.float32(0.5 / C)
-    state = initial_state(seed)
-    for i in range(n):
-        alpha[i], order[i] = 0.0, i
-    n_active, shrink_above, n_iter = n, np.inf, 0
-    while n_iter < max_iter:
-        n_iter += 1
-        max_gradient, min_gradient = -np.inf, np.inf
-        state = shuffle(order, n_active, state)
-        pos = 0
-        while pos < n_active:
-            i = order[pos]
-            start, stop = indptr[i], indptr[i + 1]
-            margin = np.float32(bias) * w[bias_index]
-            for j in range(start, stop):
-                margin += data[j] * w[indices[j]]
-            gradient = (margin if positive[i] else -margin) - np.float32(1.0) + diagonal * alpha[i]
-            if alpha[i] == 0.0 and gradient > 0.0:
-                if gradient > shrink_above:
-                    n_active -= 1
-                    order[pos], order[n_active] = order[n_active], order[pos]
-                    continue
-                pos += 1
-                max_gradient, min_gradient = max(max_gradient, 0.0), min(min_gradient, 0.0)
-                continue
-            pos += 1
-            max_gradient, min_gradient = max(max_gradient, gradient), min(min_gradient, gradient)
-            if abs(gradient) > 1e-12:
-                new = max(alpha[i] - gradient / (norms[i] + diagonal), np.float32(0.0))
-                step = new - alpha[i] if positive[i] else alpha[i] - new
-                alpha[i] = new
-                for j in range(start, stop):
-                    w[indices[j]] += step * data[j]
-                w[bias_index] += step * np.float32(bias)
-        if max_gradient - min_gradient <= tolerance:
-            if n_active == n:
-                break
-            n_active, shrink_above = n, np.inf  # check the shrunk rows before stopping
+def lane_steps(
+    margins: Floats, signs: Floats, norm: np.float32, diagonal: np.float32, alpha: Floats, lanes: Floats,
+    resting: Bools, steps: Floats,
+) -> tuple[bool, bool]:  # fmt: skip
+    """Solve for a row's ``alpha`` of each lane: whether any moved, and whether any lane still needs the row.
+
+    ``lanes`` (3, LANES) are the gradient above which a lane needs no row, and its largest and smallest gradient so far.
+    """
+    moved, needed = False, False
+    for lane in range(LANES):
+        steps[lane] = 0.0
+        old = alpha[lane]
+        gradient = signs[lane] * margins[lane] - np.float32(1.0) + diagonal * old
+        if resting[lane] or (old == 0.0 and gradient > lanes[0, lane]):
             continue
-        shrink_above = max_gradient if max_gradient > 0.0 else np.inf
+        needed = True
+        if old == 0.0:
+            gradient = min(gradient, np.float32(0.0))
+        lanes[1, lane], lanes[2, lane] = max(lanes[1, lane], gradient), min(lanes[2, lane], gradient)
+        if gradient != 0.0:
+            alpha[lane] = max(old - gradient / (norm + diagonal), np.float32(0.0))
+            steps[lane] = signs[lane] * (alpha[lane] - old)
+            moved = True
+    return moved, needed
+
+
+@njit(cache=True, nogil=True)
+def solve_squared_hinge(
+    data: Floats, indices: Ints, indptr: Ints, norms: Floats, signs: Floats, bias: float, C: float, tolerance: float,
+    max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
+) -> int:  # fmt: skip
+    """Fit up to ``LANES`` labels side by side into ``w`` (D + 1, LANES), zeros; returns the iterations made.
+
+    ``signs`` (n, LANES) is 1 for positives, -1 for negatives, 0 for a lane without a label. A row is read once for all
+    labels, and is shrunk when none needs it; a label that has converged rests. ``alpha`` (n, LANES) and ``order`` (n)
+    are scratch.
+    """
+    n, diagonal, state = len(norms), np.float32(0.5 / C), initial_state(seed)
+    margins, steps, lanes = np.empty(LANES, np.float32), np.empty(LANES, np.float32), np.empty((3, LANES), np.float32)
+    resting = np.empty(LANES, np.bool_)
+    for i in range(n):
+        order[i] = i
+        for lane in range(LANES):
+            alpha[i, lane] = 0.0
+    for lane in range(LANES):
+        resting[lane], lanes[0, lane] = signs[0, lane] == 0.0, np.inf
+    n_active, n_iter, converged, checking = n, 0, False, False
+    while n_iter < max_iter and not converged:
+        n_iter += 1
+        rows = order[n_active:] if checking else order[:n_active]
+        size, pos = len(rows), 0
+        for lane in range(LANES):
+            lanes[1, lane], lanes[2, lane] = -np.inf, np.inf
+        state = shuffle(rows, size, state)
+        while pos < size:
+            i = rows[pos]
+            for lane in range(LANES):
+                margins[lane] = w[-1, lane] * np.float32(bias)
+            add_row_products(data, indices, indptr[i], indptr[i + 1], w, margins)
+            moved, needed = lane_steps(margins, signs[i], norms[i], diagonal, alpha[i], lanes, resting, steps)
+            if moved:
+                add_to_rows(data, indices, indptr[i], indptr[i + 1], w, steps)
+                for lane in range(LANES):
+                    w[-1, lane] += steps[lane] * np.float32(bias)
+            if needed:
+                pos += 1
+            else:
+                size -= 1
+                rows[pos], rows[size] = rows[size], rows[pos]
+        converged = True
+        for lane in range(LANES):
+            if not resting[lane]:
+                resting[lane] = lanes[1, lane] - lanes[2, lane] <= tolerance
+                converged &= resting[lane]
+                lanes[0, lane] = lanes[1, lane] if lanes[1, lane] > 0.0 else np.inf
+        n_active = n if checking else size
+        checking = converged and n_active < n  # the shrunk rows, before stopping
+        if checking:
+            converged = False
+            for lane in range(LANES):
+                resting[lane], lanes[0, lane] = signs[0, lane] == 0.0, np.inf
     return n_iter
 
 
 @njit(cache=True, nogil=True)
 def solve_logistic(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: npt.NDArray[np.bool_], bias: float,
+    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: Bools, bias: float,
     C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
 ) -> int:  # fmt: skip
     """``solve_squared_hinge`` for the logistic loss: each alpha is between 0 and C, found by a few Newton steps."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
+from labelspace.kernels.lanes import LANES
 from labelspace.types import Floats, Ints, Longs
 
 
@@ -106,37 +107,61 @@ def train_children(
     values, columns, ends, feature_ids = compact_rows(data, indices, indptr, rows, new_column)
     n, n_features, n_children = len(rows), len(feature_ids), len(positive_ends) - 1
     norms = squared_norms(values, ends, bias)
-    w, alpha = np.empty(n_features + 1, np.float32), np.empty(n, np.float32)
-    order, positive = np.empty(n, np.int32), np.zeros(n, np.bool_)
-    capacity = 1024
-    features, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-    stops, biases = np.zeros(n_children + 1, np.int64), np.empty(n_children, np.float32)
-    size = 0
-    for child in range(n_children):
-        child_positives = positives[positive_ends[child] : positive_ends[child + 1]]
-        for i in child_positives:
-            positive[i] = True
-        w[:] = 0.0
+    w, alpha = np.empty((n_features + 1, LANES), np.float32), np.empty((n, LANES), np.float32)
+    order, signs = np.empty(n, np.int32), np.empty((n, LANES), np.float32)
+    biases, stops = np.empty(n_children, np.float32), np.zeros(n_children + 1, np.int64)
+    features, weights = np.empty(1024, np.int32), np.empty(1024, np.float32)
+    for first in range(0, n_children, LANES):
+        n_lanes = min(LANES, n_children - first)
+        for i in range(n):
+            for lane in range(LANES):
+                signs[i, lane] = -1.0 if lane < n_lanes else 0.0
+        for lane in range(n_lanes):
+            for i in positives[positive_ends[first + lane] : positive_ends[first + lane + 1]]:
+                signs[i, lane] = 1.0
+        for j in range(n_features + 1):
+            for lane in range(LANES):
+                w[j, lane] = 0.0
         if logistic:
-            solve_logistic(
-                values, columns, ends, norms, positive, bias, C, tolerance, max_iter, seed + child, w, alpha, order
-            )
+            for lane in range(n_lanes):
+                solve_logistic(
+                    values, columns, ends, norms, signs[:, lane] > 0.0, bias, C, tolerance, max_iter,
+                    seed + first + lane, w[:, lane], alpha[:, lane], order,
+                )  # fmt: skip
         else:
             solve_squared_hinge(
-                values, columns, ends, norms, positive, bias, C, tolerance, max_iter, seed + child, w, alpha, order
+                values, columns, ends, norms, signs, bias, C, tolerance, max_iter, seed + first, w, alpha, order
             )
-        for i in child_positives:
-            positive[i] = False
-        if size + n_features > capacity:
-            capacity = max(2 * capacity, size + n_features)
-            features, weights = enlarge(features, weights, size, capacity)
-        for j in range(n_features):
-            if abs(w[j]) >= threshold and w[j] != 0.0:
-                features[size], weights[size] = feature_ids[j], w[j]
-                size += 1
-        stops[child + 1] = size
-        biases[child] = w[n_features] * bias
+        for lane in range(n_lanes):
+            biases[first + lane] = w[-1, lane] * bias
+        features, weights = append_weights(w[:-1], n_lanes, threshold, feature_ids, features, weights, stops[first:])
+    size = stops[n_children]
     return features[:size].copy(), weights[:size].copy(), stops, biases
+
+
+@njit(cache=True, nogil=True)
+def append_weights(
+    w: Floats, n_lanes: int, threshold: float, feature_ids: Ints, features: Ints, weights: Floats, stops: Longs
+) -> tuple[Ints, Floats]:
+    """Append the weights of each lane of size ``threshold`` and more, from stops[0] on; fills the next ``stops``.
+
+    Returns ``features`` and ``weights``, or larger ones.
+    """
+    counts = np.zeros(LANES, np.int64)
+    for j in range(len(w)):
+        for lane in range(LANES):
+            counts[lane] += abs(w[j, lane]) >= threshold and w[j, lane] != 0.0
+    for lane in range(n_lanes):
+        stops[lane + 1] = stops[lane] + counts[lane]
+    if stops[n_lanes] > len(features):
+        features, weights = enlarge(features, weights, stops[0], 2 * stops[n_lanes])
+    ends = stops[:n_lanes].copy()
+    for j in range(len(w)):
+        for lane in range(n_lanes):
+            if abs(w[j, lane]) >= threshold and w[j, lane] != 0.0:
+                features[ends[lane]], weights[ends[lane]] = feature_ids[j], w[j, lane]
+                ends[lane] += 1
+    return features, weights
 
 
 @njit(cache=True, nogil=True)

@@ -112,6 +112,17 @@ def is_degenerate(n_labels: int, height: int) -> bool:
     return height > MAX_HEIGHT_FACTOR * log2(n_labels) + MAX_HEIGHT_FACTOR
 
 
+def frequent_first(order: Ints, depths: list[Longs], frequency: Longs) -> Ints:
+    """The labels with those of a last cluster in order of frequency: classifiers of alike labels train side by side.
+
+    >>> frequent_first(np.array([2, 0, 1, 3], np.int32), [np.array([0, 3, 4])], np.array([5, 9, 1, 7])).tolist()
+    [1, 0, 2, 3]
+    """
+    starts = np.unique(np.concatenate([[0], *depths]))
+    cluster = np.searchsorted(starts, np.arange(len(order)), side="right")
+    return order[np.lexsort((-frequency[order], cluster))]
+
+
 class PartitionTree:
     """A tree of nested partitions: the labels in the order of the leaves, and for each depth where clusters start.
 

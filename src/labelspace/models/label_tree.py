@@ -36,7 +36,7 @@ from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
-from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, hierarchy_tree
+from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -117,7 +117,9 @@ class LabelTree(Model):
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
         Z = self._label_embeddings(X, documents, seen, context)  # step 1
-        forest = [PartitionTree(*self._build_tree(Z, seen, context, i)) for i in range(self.n_estimators)]  # step 2
+        frequency = np.diff(documents.indptr)
+        built = (self._build_tree(Z, seen, context, number) for number in range(self.n_estimators))
+        forest = [PartitionTree(frequent_first(order, levels, frequency), levels) for order, levels in built]  # step 2
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])

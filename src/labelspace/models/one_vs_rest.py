@@ -22,6 +22,7 @@ import numpy.typing as npt
 from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
+from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -30,7 +31,6 @@ from labelspace.state_constraints import array, sparse
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin
 from labelspace.types import Csr, Floats, TopK
 
-LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
 
@@ -69,22 +69,27 @@ class OneVsRest(Model):
         norms = squared_norms(X.data, X.indptr, BIAS)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
-        def train(start: int, stop: int) -> None:
-            w = np.zeros(X.shape[1] + 1, np.float32)
-            alpha, order = np.empty(X.shape[0], np.float32), np.empty(X.shape[0], np.int32)
-            for label in np.flatnonzero(self.seen_[start:stop]) + start:
-                positive = np.zeros(X.shape[0], bool)
-                positive[documents.indices[documents.indptr[label] : documents.indptr[label + 1]]] = True
-                w[:] = 0.0
-                solve_squared_hinge(
-                    X.data, X.indices, X.indptr, norms, positive, BIAS, float(self.C), float(self.tol),
-                    self.max_iter, self.random_state * Y.shape[1] + label, w, alpha, order,
-                )  # fmt: skip  # step 2
-                large = np.flatnonzero(np.abs(w[:-1]) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
-                trained[label] = (large, w[large])
-                self.bias_[label] = w[-1] * BIAS
+        frequency = np.diff(documents.indptr)
+        by_frequency = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]  # alike labels together
 
-        run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
+        def train(start: int, stop: int) -> None:
+            labels = by_frequency[start:stop]
+            signs = np.zeros((X.shape[0], LANES), np.float32)
+            signs[:, : len(labels)] = -1.0
+            for lane, label in enumerate(labels):
+                signs[documents.indices[documents.indptr[label] : documents.indptr[label + 1]], lane] = 1.0
+            w, alpha = np.zeros((X.shape[1] + 1, LANES), np.float32), np.empty_like(signs)
+            solve_squared_hinge(
+                X.data, X.indices, X.indptr, norms, signs, BIAS, float(self.C), float(self.tol), self.max_iter,
+                self.random_state * Y.shape[1] + start, w, alpha, np.empty(X.shape[0], np.int32),
+            )  # fmt: skip  # step 2
+            for lane, label in enumerate(labels):
+                own = np.ascontiguousarray(w[:-1, lane])
+                large = np.flatnonzero(np.abs(own) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
+                trained[label] = (large, own[large])
+                self.bias_[label] = w[-1, lane] * BIAS
+
+        run_blocks(train, len(by_frequency), LANES, lambda done, total: context.progress("labels", done, total))
         self.weights_ = feature_major_weights(trained, X.shape[1])
 
     def _predict(self, X: Csr, k: int) -> TopK:
