@@ -20,26 +20,27 @@ def problem():
 def descend(X, y, l1, l2, max_iter=2000, weights=None):
     squares = np.asarray(X.multiply(X).sum(axis=0), np.float32).ravel()
     weights = np.zeros(X.shape[1], np.float32) if weights is None else weights
-    residual = y - X @ weights
+    residual = y.copy()
     l1 = np.full(X.shape[1], l1, np.float32) if np.isscalar(l1) else l1
     descend_lasso(X.data, X.indices, X.indptr, squares, l1, l2, max_iter, TOLERANCE, weights, residual)
     return weights, residual
 
 
-def reference_pass(X, y, l1, l2):
-    """The first pass from zero weights, in NumPy."""
-    X, weights = X.toarray().astype(np.float64), np.zeros(X.shape[1])
+def reference_pass(X, y, l1, l2, weights):
+    """The first pass, in NumPy."""
+    X, weights = X.toarray().astype(np.float64), weights.astype(np.float64)
     for j in range(X.shape[1]):
         product = X[:, j] @ (y - X @ weights) + X[:, j] @ X[:, j] * weights[j]
         weights[j] = np.sign(product) * max(abs(product) - l1[j], 0) / (X[:, j] @ X[:, j] + l2)
     return weights
 
 
-def test_the_first_pass_equals_the_reference(problem):
+@pytest.mark.parametrize("start", [0.0, 0.7])
+def test_the_first_pass_equals_the_reference(problem, start):
     X, y = problem
-    l1 = np.linspace(0, 1, 25).astype(np.float32)
-    weights, residual = descend(X, y, l1, 0.5, max_iter=1)
-    assert np.allclose(weights, reference_pass(X, y, l1, 0.5), atol=1e-5)
+    l1, before = np.linspace(0, 1, 25).astype(np.float32), np.float32(start) * (np.arange(25, dtype=np.float32) % 3 - 1)
+    weights, residual = descend(X, y, l1, 0.5, max_iter=1, weights=before.copy())
+    assert np.allclose(weights, reference_pass(X, y, l1, 0.5, before), atol=1e-5)
     assert np.allclose(residual, y - X @ weights, atol=1e-5)
     assert 0 < np.count_nonzero(weights) < 25
 

@@ -55,7 +55,7 @@ def test_the_duality_gap_closes(n_selected):
     data = planted(n=80, d=60, l=12, seed=2)
     Y = data.Y[np.diff(data.Y.indptr) > 0]
     X = with_bias_column(data.X[np.diff(data.Y.indptr) > 0])
-    training = SeparationTraining(X, Y, 1.0, 0.05, n_selected)
+    training = SeparationTraining(X, Y, 1.0, 0.05, n_selected, average=False)
     training.seen[:] = True  # the twin knows no other labels
     rng = np.random.default_rng(0)
     gaps = []
@@ -66,3 +66,20 @@ def test_the_duality_gap_closes(n_selected):
     primal = objectives(training)[0]
     assert gaps[-1] < gaps[0]
     assert -1e-3 * primal < gaps[-1] < 0.02 * primal
+
+
+def test_the_average_weighs_each_step_by_its_number():
+    data = planted(n=40, d=30, l=8, seed=3)
+    X, order = with_bias_column(data.X), np.random.default_rng(0).permutation(40).astype(np.int32)
+    whole, stepwise = (SeparationTraining(X, data.Y, 1.0, 0.05, 3, average) for average in (True, False))
+    mean, total = np.zeros((X.shape[1], 8)), 0
+    for t, document in enumerate(np.concatenate([order, order]), 1):
+        stepwise.run_pass(document[None])
+        mean += t * stepwise.V.above(0 * stepwise.l1).toarray()
+        total += t
+    for _ in range(2):
+        whole.run_pass(order)
+    mean /= total
+    W = np.sign(mean) * np.maximum(np.abs(mean) - whole.l1[:, None], 0)
+    np.testing.assert_allclose(whole.weights().toarray(), W, atol=1e-5)
+    assert np.abs(W - stepwise.weights().toarray()).max() > 0.01

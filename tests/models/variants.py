@@ -25,7 +25,10 @@ CONVERGED = {"text2text": {"epochs": 15}, "poincare": {"embedding_dim": 50}}
 OTHERS = {
     "neighbors": [{"n_neighbors": 5, "power": 1.0}],
     "one_vs_rest": [{"normalize": False, "threshold": 0.0}],
-    "pdsparse": [{"per_label": True}, {"normalize": True, "patience": None, "max_iter": 6, "post_max_iter": 0}],
+    "pdsparse": [
+        {"per_label": True},
+        {"normalize": True, "average": False, "patience": None, "max_iter": 6, "post_max_iter": 2},
+    ],
     "label_tree": [
         {"tree": "kmeans", "branching_factor": 4, "max_leaf_size": 5, "n_estimators": 2},
         {"max_leaf_size": 5, "branching_factor": 4, "loss": "logistic", "hard_negatives": 4},

@@ -2,6 +2,8 @@
 
 Row r has ``sizes[r]`` entries from ``starts[r]`` on and room for ``rooms[r]``. A row that is full moves to the end of
 the pool, ``end[0]``, with twice the room. Whoever adds makes sure first that the pool is long enough (``room_needed``).
+``moments`` are the sum of all that was added to an entry, each times the ``moment`` of its step: they make the mean of
+the matrix over steps.
 """
 
 import numpy as np
@@ -28,20 +30,21 @@ def room_needed(rows: Ints, n_added: int, sizes: Ints, rooms: Ints) -> int:
 
 @njit(cache=True, nogil=True)
 def move_row(
-    row: int, n_added: int, labels: Ints, values: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs
-) -> None:
+    row: int, n_added: int, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints,
+    end: Longs,
+) -> None:  # fmt: skip
     """Move a row to the end of the pool, with twice the room for ``n_added`` more entries."""
     start, new = starts[row], end[0]
     for m in range(sizes[row]):
-        labels[new + m], values[new + m] = labels[start + m], values[start + m]
+        labels[new + m], values[new + m], moments[new + m] = labels[start + m], values[start + m], moments[start + m]
     starts[row], rooms[row] = new, 2 * (sizes[row] + n_added)
     end[0] += rooms[row]
 
 
 @njit(cache=True, nogil=True)
 def add_to_row(
-    row: int, factor: np.float32, changed: Ints, steps: Floats, n_changed: int, slot: Ints, grow: bool,
-    labels: Ints, values: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
+    row: int, factor: np.float32, moment: np.float32, changed: Ints, steps: Floats, n_changed: int, slot: Ints,
+    grow: bool, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
 ) -> None:  # fmt: skip
     """Add factor * steps[c] to the entry of each label changed[c]; entries that are not there are made if ``grow``.
 
@@ -52,15 +55,17 @@ def add_to_row(
         c = slot[labels[m]]
         if c >= 0:
             values[m] += factor * steps[c]
+            moments[m] += moment * factor * steps[c]
             found += 1
             slot[labels[m]] = -3 - c  # found
     if found < n_changed and grow:
         if sizes[row] + n_changed - found > rooms[row]:
-            move_row(row, n_changed - found, labels, values, starts, sizes, rooms, end)
+            move_row(row, n_changed - found, labels, values, moments, starts, sizes, rooms, end)
             start = starts[row]
         for c in range(n_changed):
             if slot[changed[c]] == c:
-                labels[start + sizes[row]], values[start + sizes[row]] = changed[c], factor * steps[c]
+                m = start + sizes[row]
+                labels[m], values[m], moments[m] = changed[c], factor * steps[c], moment * factor * steps[c]
                 sizes[row] += 1
     for c in range(n_changed):
         slot[changed[c]] = c

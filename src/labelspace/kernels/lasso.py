@@ -13,10 +13,14 @@ def descend_lasso(
 ) -> None:  # fmt: skip
     """Minimize |r - X w|^2 / 2 + sum_j l1_j |w_j| + l2 |w|^2 / 2, from the weights given; X is by features (CSC).
 
-    ``residual`` (n,) is r - X w, before and after. ``squares`` are the squared norms of the features; one of norm 0
+    ``residual`` (n,) is r before, and r - X w after. ``squares`` are the squared norms of the features; one of norm 0
     keeps its weight. The first pass is over all features, later ones over those with a weight, until a pass moves no
     score of a document by more than ``tol``, or ``max_iter`` passes are done.
     """
+    for j in range(len(weights)):
+        if weights[j] != 0.0:
+            for i in range(indptr[j], indptr[j + 1]):
+                residual[indices[i]] -= weights[j] * data[i]
     for sweep in range(max_iter):
         largest = np.float32(0.0)
         for j in range(len(weights)):

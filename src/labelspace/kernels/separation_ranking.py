@@ -111,17 +111,65 @@ def add_most_violating(
 
 
 @njit(cache=True, nogil=True)
+def score_labels(
+    data: Floats, features: Ints, l1: Floats, labels: Ints, values: Floats, starts: Longs, sizes: Ints, scores: Floats
+) -> None:
+    """The scores x.w of all labels for one document: W is V soft-thresholded by l1 (n_features)."""
+    for label in range(len(scores)):
+        scores[label] = 0.0
+    for j in range(len(features)):
+        feature, x, shrink = features[j], data[j], l1[features[j]]
+        for m in range(starts[feature], starts[feature] + sizes[feature]):
+            scores[labels[m]] += x * soft_threshold(values[m], shrink)
+
+
+@njit(cache=True, nogil=True)
+def correct_active(
+    scores: Floats, norm: float, C: float, n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles,
+    positive: Bools, changed: Ints, steps: Floats,
+) -> int:  # fmt: skip
+    """Find the best a_ik of the active labels, of which the first ``n_positive`` are the document's own, into ``b``.
+
+    ``changed`` and ``steps`` get the labels whose a_ik is another, and what their V changes by, in units of x. Returns
+    their number.
+    """
+    for a in range(size):
+        positive[a] = a < n_positive
+        slope = -scores[active[a]] if positive[a] else 1.0 + scores[active[a]]
+        b[a] = alpha[a] + slope / norm
+    project_on_equal_sums(b, positive, size, C)
+    n_changed = 0
+    for a in range(size):
+        step = np.float32(b[a]) - alpha[a]
+        if step != 0.0:
+            changed[n_changed], steps[n_changed] = active[a], step if positive[a] else -step
+            n_changed += 1
+    return n_changed
+
+
+@njit(cache=True, nogil=True)
+def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles) -> int:
+    """Take ``b`` as the a_ik; labels with 0 cease to be active, but for the document's own. Returns the active ones."""
+    kept = 0
+    for a in range(size):
+        if b[a] > 0.0 or a < n_positive:
+            active[kept], alpha[kept] = active[a], b[a]
+            kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True)
 def separation_pass(
     data: Floats, indices: Ints, indptr: Ints, norms: Floats, y_indices: Ints, y_indptr: Ints, allowed: Bools,
-    order: Ints, begin: int, C: float, n_selected: int, active: Ints, alpha: Floats, n_active: Ints, l1: Floats,
-    grow: bool, labels: Ints, values: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
-    largest_step: Floats,
+    order: Ints, begin: int, C: float, n_steps: int, n_selected: int, active: Ints, alpha: Floats, n_active: Ints,
+    l1: Floats, grow: bool, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints,
+    end: Longs, largest_step: Floats,
 ) -> int:  # fmt: skip
     """One step for each of the documents order[begin:]; returns where in the order it stopped for want of room.
 
     ``active`` and ``alpha`` (n, room) have the active labels of each document, its own among them, and their a_ik.
-    V (n_features, n_labels) is a matrix of growing rows, l1 (n_features) its thresholds. ``largest_step[0]`` is the
-    largest step so far, in units of the gradient.
+    V (n_features, n_labels) is a matrix of growing rows, l1 (n_features) its thresholds; ``n_steps`` is the
+    number of steps before this pass. ``largest_step[0]`` is the largest step so far, in units of the gradient.
     """
     n_labels, room = len(allowed), active.shape[1]
     scores, slot = np.empty(n_labels, np.float32), np.full(n_labels, -1, np.int32)
@@ -133,43 +181,24 @@ def separation_pass(
         truth = y_indices[y_indptr[i] : y_indptr[i + 1]]
         if len(truth) == 0 or norms[i] == 0.0:
             continue
-        for label in range(n_labels):
-            scores[label] = 0.0
-        for j in range(indptr[i], indptr[i + 1]):
-            feature, x = indices[j], data[j]
-            shrink = l1[feature]
-            for m in range(starts[feature], starts[feature] + sizes[feature]):
-                scores[labels[m]] += x * soft_threshold(values[m], shrink)
+        x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
+        score_labels(x, features, l1, labels, values, starts, sizes, scores)
         size = add_most_violating(scores, allowed, truth, slot, active[i], alpha[i], n_active[i], best_scores, best)
-        for a in range(size):
-            positive[a] = a < len(truth)  # a document's own labels are its first active ones, and stay
-            slope = -scores[active[i, a]] if positive[a] else 1.0 + scores[active[i, a]]
-            b[a] = alpha[i, a] + slope / norms[i]
-        project_on_equal_sums(b, positive, size, C)
-        n_changed = 0
-        for a in range(size):
-            step = np.float32(b[a]) - alpha[i, a]
-            if step != 0.0:
-                changed[n_changed], steps[n_changed] = active[i, a], step if positive[a] else -step
-                n_changed += 1
-        features = indices[indptr[i] : indptr[i + 1]]
+        n_changed = correct_active(
+            scores, norms[i], C, len(truth), active[i], alpha[i], size, b, positive, changed, steps
+        )
         if grow and end[0] + room_needed(features, n_changed, sizes, rooms) > len(labels):
             return at
-        kept = 0
-        for a in range(size):
-            if b[a] > 0.0 or positive[a]:
-                active[i, kept], alpha[i, kept] = active[i, a], b[a]
-                kept += 1
-        n_active[i] = kept
-        if n_changed == 0:
-            continue
+        n_active[i] = keep_nonzero(len(truth), active[i], alpha[i], size, b)
         for c in range(n_changed):
             slot[changed[c]] = c
             largest_step[0] = max(largest_step[0], abs(steps[c]) * norms[i])
-        for j in range(indptr[i], indptr[i + 1]):
+        moment = np.float32((n_steps + at) * (n_steps + at + 1.0))
+        for j in range(len(features) if n_changed else 0):
             add_to_row(
-                indices[j], data[j], changed, steps, n_changed, slot, grow, labels, values, starts, sizes, rooms, end
-            )
+                features[j], x[j], moment, changed, steps, n_changed, slot, grow, labels, values, moments, starts,
+                sizes, rooms, end,
+            )  # fmt: skip
         for c in range(n_changed):
             slot[changed[c]] = -1
     return len(order)

@@ -9,7 +9,7 @@ from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights
 from labelspace.types import Csr, Floats, Ints
 
-LABEL_BLOCK = 8  # labels per task
+LABEL_BLOCK = 32  # labels per task: so many share a read of X W
 LASSO_PASSES = 20
 LASSO_TOL = 0.01  # of the score of a document
 
@@ -42,7 +42,6 @@ class SparsePart:
                 features, values = self.weights[label]
                 weights[:] = 0.0
                 weights[features] = values
-                subtract_features(by_feature, features, values, residual)
                 descend_lasso(
                     by_feature.data, by_feature.indices, by_feature.indptr, self.squares, self.l1, self.l2,
                     LASSO_PASSES, LASSO_TOL, weights, residual,
@@ -62,10 +61,3 @@ class SparsePart:
     def penalty(self) -> float:
         """The penalty of S."""
         return float(sum(self.l1[features] @ np.abs(w) + self.l2 * np.vdot(w, w) / 2 for features, w in self.weights))
-
-
-def subtract_features(by_feature: Csr, features: Ints, weights: Floats, residual: Floats) -> None:
-    """Subtract what some features' weights add to the scores of documents."""
-    for feature, weight in zip(features, weights, strict=True):
-        span = slice(by_feature.indptr[feature], by_feature.indptr[feature + 1])
-        residual[by_feature.indices[span]] -= weight * by_feature.data[span]

@@ -8,14 +8,16 @@ PD-Sparse:
    best-ranked others that violate the margin become so (the search of Frank-Wolfe).
 3. Minimize over the a_ik of all active labels (fully corrective): a projection on a_ik >= 0 with equal sums over p and
    over n, at most C. Labels n whose a_ik is 0 cease to be active. Update V.
-4. After each pass, rank documents that are held out; stop after ``patience`` passes without improvement.
-5. Go back to the best pass, and make up to ``post_max_iter`` passes without L1, with the nonzero weights only.
-6. The best pass of all is the model.
+4. W is soft(V), or with ``average`` soft(mean of V over all steps so far, step t with weight t): a mean of dual points
+   is one, too, and depends little on the documents that came last (Lacoste-Julien et al., ICML 2013).
+5. After each pass, rank documents that are held out; stop after ``patience`` passes without improvement.
+6. Go back to the best pass, and make up to ``post_max_iter`` passes without L1, with the nonzero weights only.
+7. The best pass of all is the model.
 
 PPD-Sparse (``per_label``), for each label alone:
 1. Minimize |w|^2 / 2 + lambda |w|_1 + C sum_i max(0, 1 - y_i w.x_i)^2 by dual coordinate descent; w is soft(v).
 2. Active documents: those with the label, and others drawn at random.
-3. Pass over them; others with a_i = 0 cease to be active; those that violate the margin most become so.
+3. Pass over them; others with a_i = 0 cease to be active. Now and then those that violate the margin most become so.
 4. Set weights below ``threshold`` in size to zero.
 
 Where we differ, and why: the searches are exact, not sampled, which is fast enough for thousands of labels and the same
@@ -69,19 +71,22 @@ class PDSparse(Model):
     title = "PD-Sparse, PPD-Sparse (Yen et al. 2016, 2017): linear classifiers with L1"
     choose_when = "the model must be small, or you compare with the papers"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "paper": {"max_iter": 200, "post_max_iter": 200},
+        "paper": {"average": False, "max_iter": 200, "post_max_iter": 200},
         "ppdsparse": {"per_label": True, "max_iter": 30},
     }
     per_label: bool = param(False, boolean(), "Train each label alone with squared hinge loss: PPD-Sparse.")
     l1_weight: float = param(0.1, real(at_least=0), "Weight of the L1 regularizer.")
     C: float = parameters.C(1.0)
-    n_selected: int = param(20, integer(1), "Labels that a step may make active in a document.").only_with(
+    average: bool = param(
+        True, boolean(), "Average the weights over all steps, later ones with more weight."
+    ).only_with(per_label=False)
+    n_selected: int = param(50, integer(1), "Labels that a step may make active in a document.").only_with(
         per_label=False
     )
     threshold: float = parameters.threshold(0.01).only_with(per_label=True)
     tol: float = parameters.tol()
     max_iter: int = parameters.max_iter(50)
-    post_max_iter: int = param(10, integer(0), "Maximum number of passes without L1 afterwards.").only_with(
+    post_max_iter: int = param(0, integer(0), "Maximum number of passes without L1 afterwards.").only_with(
         per_label=False
     )
     patience: int | None = param(
@@ -114,20 +119,20 @@ class PDSparse(Model):
         """PD-Sparse."""
         X, Y, held_out = self._split(X, Y, context)
         with_bias = with_bias_column(self._scaled(X))
-        training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected)
+        training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected, self.average)
         rng = np.random.default_rng(self.random_state)
         best, state, weights = -1.0, training.state(), training.weights()
         for post, passes in enumerate((self.max_iter, self.post_max_iter)):
             scores = []
             if post and passes:
-                training.keep_support(state)  # step 5
+                training.keep_support(state, weights)  # step 6
             for done in range(passes):
                 step = training.run_pass(rng.permutation(X.shape[0]).astype(np.int32))  # steps 2 and 3
                 context.progress("passes" if not post else "passes without L1", done + 1, passes)
                 W = training.weights()
                 self._take(W)
-                scores.append(0.0 if held_out is None else self._score(held_out))  # step 4
-                if held_out is None or scores[-1] > best:  # step 6
+                scores.append(0.0 if held_out is None else self._score(held_out))  # step 5
+                if held_out is None or scores[-1] > best:  # step 7
                     best, weights = scores[-1], W
                     state = training.state() if not post else state
                 if step <= self.tol or (held_out is not None and should_stop(scores, self.patience)):
