@@ -6,7 +6,7 @@ to LLVM as they shall run. A product is rounded before it is added, so that resu
     add_row_products(data, indices, start, stop, table, out)      out += data[j] * table[indices[j]], j in start..stop
     add_to_rows(data, indices, start, stop, table, steps)         table[indices[j]] += data[j] * steps, j in start..stop
 
-``data`` is float32 and ``indices`` int32; the others are contiguous float32: ``table`` (rows, LANES), the last (LANES,).
+``data`` is float32, ``indices`` int32; the others are contiguous float32: ``table`` (rows, LANES), the last (LANES,).
 """
 
 from collections.abc import Iterator
