@@ -112,7 +112,7 @@ class XMLCNN(Model):
     batch_size: int | None = parameters.batch_size(USUAL_BATCH_SIZE)
     learning_rate: float = parameters.learning_rate(0.002)
     feature_learning_rate: float = parameters.learning_rate(0.2, "the word embeddings")
-    dropout: float = parameters.dropout(0.2)
+    dropout: float = parameters.dropout(0.4)
     input_dropout: float = param(0.1, parameters.FRACTION, "Share of a document's words dropped in training.")
     patience: int | None = parameters.patience()
     random_state: int = parameters.random_state()
