@@ -121,3 +121,13 @@ def test_prediction_normalizes_by_a_sample_of_documents(monkeypatch, batch_norm)
     filters, filter_bias, bottleneck, hidden_bias = net.prediction_weights(documents)
     P = np.maximum(largest_windows(documents, net.words.vectors @ filters) + filter_bias, 0).reshape(documents.n, -1)
     assert np.allclose(np.maximum(P @ bottleneck.T + hidden_bias, 0), hidden(documents, weights(net)), atol=1e-4)
+
+
+def test_filters_start_with_pooled_values_of_mean_0_and_deviation_1(monkeypatch):
+    monkeypatch.setattr(network, "FILTER_BLOCK", 2)
+    documents, _, _, net = case(batch_norm=False)
+    net.standardize_filters(documents)
+    values = largest_windows(documents, net.words.vectors @ net.filter_columns()) + net.filter_norm.shift.value
+    values = values.reshape(-1, len(WIDTHS) * N_FILTERS)
+    assert np.allclose(values.mean(axis=0), 0, atol=1e-5)
+    assert np.allclose(values.std(axis=0), 1, atol=1e-4)

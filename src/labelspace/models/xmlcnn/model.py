@@ -16,7 +16,8 @@ Liu, Chang, Wu and Yang, "Deep Learning for Extreme Multi-label Text Classificat
 With ``batch_norm``, the pooled values of each filter and the units of the bottleneck are normalized before their bias
 (Ioffe and Szegedy, 2015): in training by the batch, and then by a sample of the training documents, which is folded
 into the weights. The paper has none, but the largest of hundreds of windows is far above 0 in every document, so that
-what documents have in common hides what they differ in; with it, fewer epochs learn more.
+what documents have in common hides what they differ in; with it, fewer epochs learn more. Without it, that is done
+once, before training, for the filters alone.
 
 Where we differ, and why: the product of a word and a filter column is the same in every window, so it is computed once
 for each distinct word of a batch, and windows add such products; max-pooling passes gradients to one window per chunk
@@ -58,7 +59,7 @@ STEPS = 3_000  # batches that suffice to learn
 EPOCHS = (15, 25)  # bounds of the number of epochs that is chosen
 WORD_DIM = 64  # of word embeddings that are learned from the start
 MAX_WIDTH = 1_000  # words of a filter
-SAMPLE = 1_024  # documents by which filters and bottleneck are normalized after training
+SAMPLE = 1_024  # documents by which filters and bottleneck are normalized beside training
 ROW_BLOCK = 16  # documents per task
 
 
@@ -161,6 +162,9 @@ class XMLCNN(Model):
         validation = None if held_out is None else (self._documents(held_out[0]), held_out[1])
         net = self._random_network(Y)
         sample = documents.rows(np.linspace(0, documents.n - 1, min(documents.n, SAMPLE)).astype(np.int32))
+        if not self.batch_norm:
+            with threadpool_limits(1, user_api="blas"):
+                net.standardize_filters(sample)
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
         batch_size, epochs = batch_schedule(
             documents.n, self.batch_size, self.epochs, STEPS, EPOCHS, usual=USUAL_BATCH_SIZE

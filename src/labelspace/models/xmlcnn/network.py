@@ -24,6 +24,7 @@ from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
 FILTER_BLOCK = 64  # filters per task
+MIN_STD = np.float32(1e-3)  # of a filter whose values hardly differ
 PART = 256  # documents whose windows are computed at once, beside training
 
 
@@ -127,11 +128,20 @@ class ConvolutionalNet:
         by_vectors = self._backward(gradient, at, vectors, batch, rate)
         self.words.update_rows(ids, by_vectors, settings.feature_learning_rate)
 
+    def standardize_filters(self, documents: Documents) -> None:
+        """Scale and shift the filters so that their pooled values in some documents have mean 0 and deviation 1.
+
+        A start for a net without batch normalization.
+        """
+        values = self._windows_by_parts(documents).reshape(-1, len(self.filter_norm.shift.value))
+        scales = np.float32(1) / np.maximum(values.std(axis=0), MIN_STD)
+        self.filter_norm.shift.value[:] = -values.mean(axis=0) * scales
+        for block in self.blocks:
+            block.weights.value *= np.tile(scales[block.column : block.column + block.n], block.width)
+
     def prediction_weights(self, documents: Documents) -> PredictionWeights:
         """Filters and bottleneck for single documents: normalized as if these documents were the batch."""
-        parts = np.split(np.arange(documents.n, dtype=np.int32), range(PART, documents.n, PART))
-        batches = (self._distinct_words(documents.rows(part)) for part in parts)
-        largest = np.concatenate([self._largest_windows(self.words.vectors[ids], batch)[0] for ids, batch in batches])
+        largest = self._windows_by_parts(documents)
         factors, filter_bias = self.filter_norm.factor_and_bias(largest.reshape(-1, largest.shape[2]))
         pooled = np.maximum(largest * factors + filter_bias, np.float32(0)).reshape(documents.n, -1)
         unit_factors, hidden_bias = self.hidden_norm.factor_and_bias(pooled @ self.bottleneck.value.T)
@@ -157,6 +167,12 @@ class ConvolutionalNet:
         local = self._slots[batch.tokens]
         self._slots[ids] = -1
         return ids, Documents(local, batch.ends)
+
+    def _windows_by_parts(self, documents: Documents) -> Floats:
+        """The largest windows of many documents: (n, chunks, filters)."""
+        parts = np.split(np.arange(documents.n, dtype=np.int32), range(PART, documents.n, PART))
+        batches = (self._distinct_words(documents.rows(part)) for part in parts)
+        return np.concatenate([self._largest_windows(self.words.vectors[ids], batch)[0] for ids, batch in batches])
 
     def _largest_windows(self, vectors: Floats, batch: Documents) -> tuple[Floats, Ints]:
         shape = (batch.n, self.n_chunks, len(self.widths) * self.n_filters)
