@@ -100,6 +100,7 @@ OTHERS = {
             "n_chunks": 1,
             "hidden_dim": 32,
             "word_dim": 15,
+            "batch_norm": False,
             "patience": 3,
             "epochs": 12,
         }

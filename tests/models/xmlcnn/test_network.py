@@ -13,33 +13,49 @@ from tests.models.recorded_gradients import first_adagrad_step, record_adam
 WIDTHS, N_FILTERS, N_CHUNKS = [2, 3], 3, 2
 
 
-def case():
+def case(batch_norm=True):
     """Three documents, of one of which a word has no vector, and a tiny network."""
     rng = np.random.default_rng(4)
     documents = Documents(np.array([0, 1, -1, 3, 5, 5, 1, 3], np.int32), np.array([0, 4, 7, 8]))
     Y = sp.csr_matrix((rng.random((3, 4)) < 0.5).astype(np.float32))
     vectors = rng.standard_normal((6, 4)).astype(np.float32)
-    net = ConvolutionalNet(vectors.copy(), WIDTHS, N_FILTERS, N_CHUNKS, 5, np.zeros(4, np.float32), rng)
+    net = ConvolutionalNet(vectors.copy(), WIDTHS, N_FILTERS, N_CHUNKS, 5, np.zeros(4, np.float32), rng, batch_norm)
     return documents, Y, vectors, net
 
 
 def weights(net):
-    return {
-        "words": net.words.vectors, "filters": net.filter_columns(), "c": net.filter_bias.value,
-        "W_h": net.bottleneck.rows.value, "b_h": net.bottleneck.bias.value, "W_o": net.output.weights.value,
+    """All weights, in double precision, and whether the net normalizes by the batch."""
+    w = {
+        "words": net.words.vectors, "filters": net.filter_columns(), "c": net.filter_norm.shift.value,
+        "W_h": net.bottleneck.value, "b_h": net.hidden_norm.shift.value, "W_o": net.output.weights.value,
         "b": net.output.bias.value,
     }  # fmt: skip
+    return {key: value.astype(np.float64) for key, value in w.items()} | {"batch_norm": net.filter_norm.on}
 
 
-def loss(documents, Y, w):
-    """Binary cross-entropy, summed over the labels, averaged over the documents."""
-    products, pooled, first = w["words"] @ w["filters"], [], 0
+def normalized(values, batch_norm):
+    return (values - values.mean(axis=0)) / np.sqrt(values.var(axis=0) + 1e-5) if batch_norm else values
+
+
+def largest_windows(documents, products):
+    pooled, first = [], 0
     for width in WIDTHS:
         part = np.ascontiguousarray(products[:, first : first + width * N_FILTERS])
         pooled.append(pooled_twin(part, width, N_FILTERS, documents.tokens, documents.ends, N_CHUNKS)[0])
         first += width * N_FILTERS
-    P = np.maximum(np.concatenate(pooled, axis=2) + w["c"], 0).reshape(documents.n, -1)
-    z = np.maximum(P @ w["W_h"].T + w["b_h"], 0) @ w["W_o"].T + w["b"]
+    return np.concatenate(pooled, axis=2)
+
+
+def hidden(documents, w):
+    """The bottleneck's units for a batch."""
+    pooled = largest_windows(documents, w["words"] @ w["filters"])
+    P = np.maximum(normalized(pooled.reshape(-1, pooled.shape[2]), w["batch_norm"]) + w["c"], 0)
+    return np.maximum(normalized(P.reshape(documents.n, -1) @ w["W_h"].T, w["batch_norm"]) + w["b_h"], 0)
+
+
+def loss(documents, Y, w):
+    """Binary cross-entropy, summed over the labels, averaged over the documents."""
+    z = hidden(documents, w) @ w["W_o"].T + w["b"]
     return (np.logaddexp(0, z) - Y.toarray() * z).sum() / documents.n
 
 
@@ -55,18 +71,18 @@ def finite_differences(documents, Y, w, key):
     return out
 
 
-@pytest.fixture
-def step(monkeypatch):
+@pytest.fixture(params=[True, False])
+def step(monkeypatch, request):
     """The weights before a step, the gradients that Adam gets in it, and the step of the word vectors."""
     monkeypatch.setattr(network, "FILTER_BLOCK", 2)  # blocks that do not divide the filters
-    documents, Y, vectors, net = case()
-    before = {key: value.astype(np.float64) for key, value in weights(net).items()}
+    documents, Y, vectors, net = case(request.param)
+    before = weights(net)
     gradients = record_adam(monkeypatch)
     rows = np.arange(3, dtype=np.int32)
     net.train_step(documents, Y, rows, StepSettings(0.0, 0.1, 0.1), np.random.default_rng(0))
     found = {"words": net.words.vectors - vectors}
     adam = {
-        "c": net.filter_bias, "W_h": net.bottleneck.rows, "b_h": net.bottleneck.bias, "W_o": net.output.weights,
+        "c": net.filter_norm.shift, "W_h": net.bottleneck, "b_h": net.hidden_norm.shift, "W_o": net.output.weights,
         "b": net.output.bias,
     }  # fmt: skip
     found |= {key: gradients[id(parameter)] for key, parameter in adam.items()}
@@ -96,15 +112,22 @@ def test_rows_and_dropped_words():
     assert 0.25 < (many.without_words(0.3, np.random.default_rng(0)).tokens < 0).mean() < 0.35
 
 
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_prediction_normalizes_by_a_sample_of_documents(monkeypatch, batch_norm):
+    monkeypatch.setattr(network, "PART", 2)  # parts that do not divide the documents
+    documents, _, _, net = case(batch_norm)
+    net.filter_norm.shift.value[:] = np.linspace(-1, 1, len(WIDTHS) * N_FILTERS)
+    net.hidden_norm.shift.value[:] = np.linspace(-1, 1, 5)
+    filters, filter_bias, bottleneck, hidden_bias = net.prediction_weights(documents)
+    P = np.maximum(largest_windows(documents, net.words.vectors @ filters) + filter_bias, 0).reshape(documents.n, -1)
+    assert np.allclose(np.maximum(P @ bottleneck.T + hidden_bias, 0), hidden(documents, weights(net)), atol=1e-4)
+
+
 def test_filters_start_with_pooled_values_of_mean_0_and_deviation_1(monkeypatch):
     monkeypatch.setattr(network, "FILTER_BLOCK", 2)
-    documents, _, _, net = case()
+    documents, _, _, net = case(batch_norm=False)
     net.standardize_filters(documents)
-    products, first, pooled = net.words.vectors @ net.filter_columns(), 0, []
-    for width in WIDTHS:
-        part = np.ascontiguousarray(products[:, first : first + width * N_FILTERS])
-        pooled.append(pooled_twin(part, width, N_FILTERS, documents.tokens, documents.ends, N_CHUNKS)[0])
-        first += width * N_FILTERS
-    values = (np.concatenate(pooled, axis=2) + net.filter_bias.value).reshape(-1, 6)
+    values = largest_windows(documents, net.words.vectors @ net.filter_columns()) + net.filter_norm.shift.value
+    values = values.reshape(-1, len(WIDTHS) * N_FILTERS)
     assert np.allclose(values.mean(axis=0), 0, atol=1e-5)
     assert np.allclose(values.std(axis=0), 1, atol=1e-4)

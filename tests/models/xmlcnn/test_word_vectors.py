@@ -67,6 +67,7 @@ def test_a_missing_package_is_named(monkeypatch):
         ("tea 1 x\n", "line 1 has not"),
         ("cup 1 2\n", "has none of them"),
         ("tea 1 nan\n", "must be finite numbers"),
+        ("cup 1\ntea" + " 1" * 2**19, r"at most 1048576 bytes on each line, but line 2 has more; put each word"),
     ],
 )
 def test_bad_text_files(text, error, tmp_path):

@@ -13,12 +13,17 @@ Liu, Chang, Wu and Yang, "Deep Learning for Extreme Multi-label Text Classificat
    Adagrad, all others by Adam. Learning rates fall linearly to 0. With ``patience``, keep the best epoch.
 6. Store word embeddings, W_h and W_o in 8 bits. Rank the labels of a document by z.
 
+With ``batch_norm``, the pooled values of each filter and the units of the bottleneck are normalized before their bias
+(Ioffe and Szegedy, 2015): in training by the batch, and then by a sample of the training documents, which is folded
+into the weights. The paper has none, but the largest of hundreds of windows is far above 0 in every document, so that
+what documents have in common hides what they differ in; with it, fewer epochs learn more. Without it, that is done
+once, before training, for the filters alone.
+
 Where we differ, and why: the product of a word and a filter column is the same in every window, so it is computed once
 for each distinct word of a batch, and windows add such products; max-pooling passes gradients to one window per chunk
-alone. So there are far fewer multiplications, and no need of torch. Before training, filters are scaled and shifted so
-that their pooled values in some documents have mean 0 and standard deviation 1: that learns much faster. A window
-begins at each word, and is cut off at the end of the text, so that short texts have as many windows as words. The
-labels' biases b start at the log-odds of their frequencies. A label without training documents is never suggested.
+alone. So there are far fewer multiplications, and no need of torch. A window begins at each word, and is cut off at the
+end of the text, so that short texts have as many windows as words. The labels' biases b start at the log-odds of their
+frequencies. A label without training documents is never suggested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,7 +46,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.xmlcnn.documents import Documents
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
-from labelspace.parameter_constraints import integer, layer_sizes, list_of, optional, parse_layer_sizes, real
+from labelspace.parameter_constraints import boolean, integer, layer_sizes, list_of, optional, parse_layer_sizes, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
@@ -54,7 +59,7 @@ STEPS = 3_000  # batches that suffice to learn
 EPOCHS = (15, 25)  # bounds of the number of epochs that is chosen
 WORD_DIM = 64  # of word embeddings that are learned from the start
 MAX_WIDTH = 1_000  # words of a filter
-STANDARDIZED = 256  # documents by which the filters are scaled at the start
+SAMPLE = 1_024  # documents by which filters and bottleneck are normalized beside training
 ROW_BLOCK = 16  # documents per task
 
 
@@ -80,6 +85,7 @@ class XMLCNN(Model):
             "n_filters": 256,
             "n_chunks": 2,
             "hidden_dim": 512,
+            "batch_norm": False,
             "max_length": 500,
             "batch_size": 64,
             "learning_rate": 0.0005,
@@ -102,11 +108,12 @@ class XMLCNN(Model):
     n_filters: int = param(128, integer(1, at_most=2**16), "Filters of each width.")
     n_chunks: int = param(2, integer(1, at_most=2**16), "Chunks of a text that are pooled: p.")
     hidden_dim: int = param(512, integer(1, at_most=2**20), "Units of the bottleneck.")
+    batch_norm: bool = param(True, boolean(), "Normalize the filters and the bottleneck by the batch in training.")
     epochs: int | None = parameters.epochs()
     batch_size: int | None = parameters.batch_size(USUAL_BATCH_SIZE)
     learning_rate: float = parameters.learning_rate(0.002)
     feature_learning_rate: float = parameters.learning_rate(0.2, "the word embeddings")
-    dropout: float = parameters.dropout(0.2)
+    dropout: float = parameters.dropout(0.4)
     input_dropout: float = param(0.1, parameters.FRACTION, "Share of a document's words dropped in training.")
     patience: int | None = parameters.patience()
     random_state: int = parameters.random_state()
@@ -154,9 +161,10 @@ class XMLCNN(Model):
         documents = Documents.from_token_ids(self.sequences_.fit_transform(texts))  # step 1
         validation = None if held_out is None else (self._documents(held_out[0]), held_out[1])
         net = self._random_network(Y)
-        first = np.arange(min(documents.n, STANDARDIZED), dtype=np.int32)
-        with threadpool_limits(1, user_api="blas"):
-            net.standardize_filters(documents.rows(first))
+        sample = documents.rows(np.linspace(0, documents.n - 1, min(documents.n, SAMPLE)).astype(np.int32))
+        if not self.batch_norm:
+            with threadpool_limits(1, user_api="blas"):
+                net.standardize_filters(sample)
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
         batch_size, epochs = batch_schedule(
             documents.n, self.batch_size, self.epochs, STEPS, EPOCHS, usual=USUAL_BATCH_SIZE
@@ -167,7 +175,7 @@ class XMLCNN(Model):
 
         def validate() -> float:
             assert validation is not None
-            self._store(net)
+            self._store(net, sample)
             return r_precision(self._rank(validation[0], min(VALIDATION_K, Y.shape[1])), validation[1])
 
         data = [(documents, Y)] if validation is None else [(documents, Y), validation]
@@ -178,7 +186,7 @@ class XMLCNN(Model):
                 net, epochs, run_epoch, None if validation is None else validate, self.patience, fingerprint,
                 context.checkpoint,
             )  # fmt: skip
-        self._store(net)
+            self._store(net, sample)
 
     def _random_network(self, Y: Csr) -> ConvolutionalNet:
         rng, words = np.random.default_rng(self.random_state), self.sequences_.tokens()
@@ -188,8 +196,8 @@ class XMLCNN(Model):
                 f"word_dim must be that of the word vectors, {vectors.shape[1]}, but is {self.word_dim}; set it to none"
             )
         vectors[:NUMBER] = 0.0  # the padding, and unknown words
-        widths = self._widths.tolist()
-        return ConvolutionalNet(vectors, widths, self.n_filters, self.n_chunks, self.hidden_dim, log_odds(Y), rng)
+        sizes = (self._widths.tolist(), self.n_filters, self.n_chunks, self.hidden_dim)
+        return ConvolutionalNet(vectors, *sizes, log_odds(Y), rng, self.batch_norm)
 
     def _run_epoch(
         self, net: ConvolutionalNet, documents: Documents, Y: Csr, epoch: int, epochs: int, batch_size: int,
@@ -207,16 +215,21 @@ class XMLCNN(Model):
             net.train_step(batch, Y, rows, settings, rng)
             progress("batches", epoch * steps + step + 1, epochs * steps)
 
-    def _store(self, net: ConvolutionalNet) -> None:
-        """Step 6."""
+    def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
+        """Step 6; what batches normalized is normalized by a sample of the documents from now on."""
         if not all(np.isfinite(values).all() for values in net.arrays().values()):
             raise ParameterError(
                 "weights must stay finite in training, but some are not; lower learning_rate or feature_learning_rate"
             )
         self.word_vectors_, self.word_scales_ = quantize_int8(net.words.vectors)
-        self.filters_, self.filter_bias_ = net.filter_columns(), net.filter_bias.value
-        rows, self.bottleneck_scales_ = quantize_int8(net.bottleneck.weights)
-        self.bottleneck_, self.bottleneck_bias_ = np.ascontiguousarray(rows.T), net.bottleneck.bias.value
+        weights = net.prediction_weights(sample)
+        self.filters_, self.filter_bias_, self.bottleneck_bias_ = (
+            weights.filters,
+            weights.filter_bias,
+            weights.hidden_bias,
+        )
+        rows, self.bottleneck_scales_ = quantize_int8(weights.bottleneck)
+        self.bottleneck_ = np.ascontiguousarray(rows.T)
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.output_bias_ = net.output.bias_values
 

@@ -8,14 +8,15 @@ not depend on the number of threads, and sums over blocks are in one order.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.kernels.convolution import pool_documents, product_gradients
 from labelspace.kernels.threads import run_blocks
+from labelspace.models.xmlcnn.batch_norm import BatchNorm
 from labelspace.models.xmlcnn.documents import Documents
 from labelspace.store import Arrays
-from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
@@ -24,6 +25,7 @@ from labelspace.types import Csr, Floats, Ints
 
 FILTER_BLOCK = 64  # filters per task
 MIN_STD = np.float32(1e-3)  # of a filter whose values hardly differ
+PART = 256  # documents whose windows are computed at once, beside training
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,21 @@ class StepSettings:
     feature_learning_rate: float
 
 
+class PredictionWeights(NamedTuple):
+    """Filters and bottleneck with their normalization: h = relu(W_h relu(pooled + filter_bias) + hidden_bias)."""
+
+    filters: Floats  # (dim, columns), the columns by width, offset and filter
+    filter_bias: Floats
+    bottleneck: Floats  # W_h (hidden_dim, pooled)
+    hidden_bias: Floats
+
+
 class ConvolutionalNet:
     """All that a step changes."""
 
     def __init__(
         self, vectors: Floats, widths: Sequence[int], n_filters: int, n_chunks: int, hidden_dim: int, bias: Floats,
-        rng: np.random.Generator,
+        rng: np.random.Generator, batch_norm: bool = True,
     ) -> None:  # fmt: skip
         self.words, self.widths, self.n_filters, self.n_chunks = SparseLayer(vectors), widths, n_filters, n_chunks
         self.blocks = [
@@ -73,9 +84,10 @@ class ConvolutionalNet:
             for i, width in enumerate(widths)
             for first in range(0, n_filters, FILTER_BLOCK)
         ]
-        n_all = len(widths) * n_filters
-        self.filter_bias = AdamParameter(np.zeros(n_all, np.float32))
-        self.bottleneck = DenseLayer.random(n_chunks * n_all, hidden_dim, rng)
+        n_all, n_pooled = len(widths) * n_filters, n_chunks * len(widths) * n_filters
+        rows: Floats = rng.standard_normal((hidden_dim, n_pooled), np.float32) * np.float32(n_pooled**-0.5)
+        self.filter_norm, self.hidden_norm = BatchNorm(n_all, batch_norm), BatchNorm(hidden_dim, batch_norm)
+        self.bottleneck = AdamParameter(rows)  # W_h
         self.output = OutputLayer.random(bias, hidden_dim, rng)
         self.n_steps = 0
         self._slots = np.full(len(vectors) + 1, -1, np.int32)  # the last one is that of token -1
@@ -83,8 +95,8 @@ class ConvolutionalNet:
     def arrays(self) -> Arrays:
         """All that a step changes."""
         dense = {f"filters-{i}": block.weights for i, block in enumerate(self.blocks)} | {
-            "filter_bias": self.filter_bias, "bottleneck": self.bottleneck.rows,
-            "bottleneck_bias": self.bottleneck.bias, "output": self.output.weights, "output_bias": self.output.bias,
+            "filter_bias": self.filter_norm.shift, "bottleneck": self.bottleneck,
+            "bottleneck_bias": self.hidden_norm.shift, "output": self.output.weights, "output_bias": self.output.bias,
         }  # fmt: skip
         arrays = {"words": self.words.vectors, "word_squares": self.words.squares}
         for name, adam in dense.items():
@@ -96,35 +108,46 @@ class ConvolutionalNet:
     ) -> None:
         """One step on a batch whose labels are ``Y[rows]``."""
         self.n_steps += 1
-        ids, batch = self._distinct_words(batch)
+        rate, n_steps, (ids, batch) = settings.learning_rate, self.n_steps, self._distinct_words(batch)
         vectors = self.words.vectors[ids]
-        pooled, at = self._pool(vectors, batch)
-        flat = pooled.reshape(len(pooled), -1)
-        hidden = self.bottleneck.forward(flat)
+        largest, at = self._largest_windows(vectors, batch)
+        pooled, of_filters = self.filter_norm.forward(largest.reshape(-1, largest.shape[2]))
+        np.maximum(pooled, np.float32(0), out=pooled)
+        flat = pooled.reshape(batch.n, -1)
+        hidden, of_units = self.hidden_norm.forward(flat @ self.bottleneck.value.T)
         mask = (rng.random(hidden.shape, np.float32) >= settings.dropout) / np.float32(1 - settings.dropout)
         mask *= hidden > 0  # dropout and ReLU
         hidden *= mask
-        rate, loss_gradient = settings.learning_rate, partial(label_block_bce_gradient, Y, rows)
-        by_hidden = self.output.backward(hidden, loss_gradient, rate, self.n_steps)
+        by_hidden = self.output.backward(hidden, partial(label_block_bce_gradient, Y, rows), rate, n_steps)
         by_hidden *= mask
-        gradient = self.bottleneck.backward(flat, by_hidden, rate, self.n_steps).reshape(pooled.shape)
-        gradient *= pooled > 0
-        self.filter_bias.step(gradient.sum(axis=(0, 1)), rate, self.n_steps)
+        by_units = self.hidden_norm.backward(of_units, by_hidden, rate, n_steps)
+        by_pooled = (by_units @ self.bottleneck.value).reshape(pooled.shape)
+        self.bottleneck.step(by_units.T @ flat, rate, n_steps)
+        by_pooled *= pooled > 0
+        gradient = self.filter_norm.backward(of_filters, by_pooled, rate, n_steps).reshape(largest.shape)
         by_vectors = self._backward(gradient, at, vectors, batch, rate)
         self.words.update_rows(ids, by_vectors, settings.feature_learning_rate)
 
-    def standardize_filters(self, batch: Documents) -> None:
-        """Scale and shift the filters so that their pooled values in a batch have mean 0 and standard deviation 1.
+    def standardize_filters(self, documents: Documents) -> None:
+        """Scale and shift the filters so that their pooled values in some documents have mean 0 and deviation 1.
 
-        The largest of many windows is far above 0 in every document: without this, what all documents have in common
-        would hide what they differ in.
+        A start for a net without batch normalization.
         """
-        ids, batch = self._distinct_words(batch)
-        values = self._largest_windows(self.words.vectors[ids], batch)[0].reshape(-1, len(self.filter_bias.value))
+        values = self._windows_by_parts(documents).reshape(-1, len(self.filter_norm.shift.value))
         scales = np.float32(1) / np.maximum(values.std(axis=0), MIN_STD)
-        self.filter_bias.value[:] = -values.mean(axis=0) * scales
+        self.filter_norm.shift.value[:] = -values.mean(axis=0) * scales
         for block in self.blocks:
             block.weights.value *= np.tile(scales[block.column : block.column + block.n], block.width)
+
+    def prediction_weights(self, documents: Documents) -> PredictionWeights:
+        """Filters and bottleneck for single documents: normalized as if these documents were the batch."""
+        largest = self._windows_by_parts(documents)
+        factors, filter_bias = self.filter_norm.factor_and_bias(largest.reshape(-1, largest.shape[2]))
+        pooled = np.maximum(largest * factors + filter_bias, np.float32(0)).reshape(documents.n, -1)
+        unit_factors, hidden_bias = self.hidden_norm.factor_and_bias(pooled @ self.bottleneck.value.T)
+        by_width = zip(np.split(factors, len(self.widths)), self.widths, strict=True)
+        filters = self.filter_columns() * np.concatenate([np.tile(part, width) for part, width in by_width])
+        return PredictionWeights(filters, filter_bias, self.bottleneck.value * unit_factors[:, None], hidden_bias)
 
     def filter_columns(self) -> Floats:
         """The weights of all filters (dim, columns), the columns by width, offset and filter."""
@@ -145,14 +168,14 @@ class ConvolutionalNet:
         self._slots[ids] = -1
         return ids, Documents(local, batch.ends)
 
-    def _pool(self, vectors: Floats, batch: Documents) -> tuple[Floats, Ints]:
-        """The pooled values after bias and ReLU, and where their windows begin: (batch, chunks, filters)."""
-        out, at = self._largest_windows(vectors, batch)
-        out += self.filter_bias.value
-        return np.maximum(out, np.float32(0), out=out), at
+    def _windows_by_parts(self, documents: Documents) -> Floats:
+        """The largest windows of many documents: (n, chunks, filters)."""
+        parts = np.split(np.arange(documents.n, dtype=np.int32), range(PART, documents.n, PART))
+        batches = (self._distinct_words(documents.rows(part)) for part in parts)
+        return np.concatenate([self._largest_windows(self.words.vectors[ids], batch)[0] for ids, batch in batches])
 
     def _largest_windows(self, vectors: Floats, batch: Documents) -> tuple[Floats, Ints]:
-        shape = (batch.n, self.n_chunks, len(self.filter_bias.value))
+        shape = (batch.n, self.n_chunks, len(self.widths) * self.n_filters)
         out, at = np.empty(shape, np.float32), np.empty(shape, np.int32)
 
         def pool(start: int, stop: int) -> None:

