@@ -24,16 +24,18 @@ from labelspace.cli.options import parse_settings
 from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
 from labelspace.features.views import GIVEN, TEXT, Views, ViewTransformer
-from labelspace.metrics import evaluate
+from labelspace.metrics import evaluate, expected_calibration_error
 from labelspace.models.blend.folds import held_out_folds
-from labelspace.models.blend.gradient_boosting import fit_forest
+from labelspace.models.blend.label_context import count_pairs
 from labelspace.models.blend.members import Member, member_params, member_view, parse_members
-from labelspace.models.blend.model import MAX_LEAVES, Blend, _log_counts, _view_for
-from labelspace.models.blend.stacking import MemberTopK, stacking_table
+from labelspace.models.blend.model import Blend, _log_counts, _view_for
+from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
+from labelspace.models.blend.stacking_model import HeldOut, fit_passes, second_pass
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
-from labelspace.types import Csr, LabelSpace, Longs, TopK
+from labelspace.types import Csr, LabelSpace, Longs, TopK, no_progress
 
+DEPTH = 40  # labels per document that are kept of each member
 SHOWN = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@5", "ECE@5")
 
 
@@ -96,7 +98,7 @@ def predictions(data: Data, text: str, cache: Path, name: str) -> Predictions:
 
 def train(data: Data, member: Member, params: dict[str, Any], rows: Longs, documents: Views) -> tuple[TopK, float]:
     """Train a member on some rows: what it says of other documents, and the CPU seconds."""
-    Y, depth = data.Y[rows], min(2 * Blend().n_candidates, data.Y.shape[1])
+    Y, depth = data.Y[rows], min(DEPTH, data.Y.shape[1])
     model = create(member.method, **{**member_params(member, Y.shape[0] * Y.shape[1], 0), **params})
     begin = time.process_time()
     model.fit_checked(_view_for(model, data.train.rows(rows), member.view), Y, FitContext(labels=data.labels))
@@ -112,20 +114,21 @@ def parse(text: str) -> tuple[Member, dict[str, Any]]:
 
 def accuracy(data: Data, members: list[Predictions]) -> dict[str, float]:
     """The stacking model is fitted on the folds, and ranks the documents held out."""
-    blend, columns, targets = Blend(), [], []
+    blend, held_out = Blend(), []
     for number, held in enumerate(data.folds):
-        counts = _log_counts(data.Y[np.setdiff1d(np.arange(data.Y.shape[0]), held)])
-        table = stacking_table(together([member.folds[number] for member in members]), blend.n_candidates, counts)
-        columns.append(table.columns)
-        targets.append(table.targets(data.Y[held]))
-    forest = fit_forest(
-        np.concatenate(columns), np.concatenate(targets), blend.boosting_rounds, max_leaves=MAX_LEAVES
-    )  # fmt: skip
+        Y = data.Y[np.setdiff1d(np.arange(data.Y.shape[0]), held)]
+        topk = together([member.folds[number] for member in members])
+        table = stacking_table(topk, blend.n_candidates, _log_counts(Y))
+        held_out.append(HeldOut(table, table.targets(data.Y[held]), count_pairs(Y)))
+    columns = n_columns(len(members))
+    first, second = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
     table = stacking_table(together([m.unseen for m in members]), blend.n_candidates, _log_counts(data.Y))
     top = TopK.empty(data.truth.shape[0], 5)
-    table.rank(forest.probabilities(table.columns), top)
+    table.rank(second_pass(table, first.probabilities(table.columns), second, count_pairs(data.Y)), top)
     documents_per_label = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
-    return evaluate(data.truth[:, : data.Y.shape[1]], top, documents_per_label, data.Y.shape[0])
+    truth = data.truth[:, : data.Y.shape[1]]
+    figures = evaluate(truth, top, documents_per_label, data.Y.shape[0])
+    return {**figures, "ECE@5": 100 * expected_calibration_error(truth, top, 5)}
 
 
 def together(tops: list[TopK]) -> MemberTopK:

@@ -8,8 +8,9 @@
    note every member's score, rank, score relative to its best, and that best; the label's count in training, the sum
    of the scores, and how many members list the label: a row of the stacking table.
 4. Learn from these rows whether a label is right: gradient-boosted trees with a logistic loss.
-5. Train the members on all training documents (with validation documents: that was step 2 already).
-6. To tag, ask every member, score the candidates by the trees, and rank by the probability of being right.
+5. Learn it again for each document's 16 most probable labels, from how these go together: a second pass of trees.
+6. Train the members on all training documents (with validation documents: that was step 2 already).
+7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right.
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
 acted on (``calibrated=True``, ``--min-probability``).
@@ -21,10 +22,12 @@ import numpy as np
 
 from labelspace.estimator import learned, param
 from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, VIEWS, WORDS, View, Views
+from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend.folds import held_out_folds
-from labelspace.models.blend.gradient_boosting import Forest, fit_forest
+from labelspace.models.blend.gradient_boosting import Forest
+from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
     MEMBERS,
     Member,
@@ -37,13 +40,13 @@ from labelspace.models.blend.members import (
     wide_view,
 )
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
+from labelspace.models.blend.stacking_model import HeldOut, fit_passes, second_pass
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create, method
 from labelspace.parameter_constraints import integer, list_of, text
 from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.types import Csr, Dataset, Floats, LabelSpace, Progress, TopK
 
-MAX_LEAVES = 16  # of a tree of the stacking model
 PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
 
 
@@ -66,19 +69,22 @@ class Blend(Model):
     n_folds: int | None = param(
         None, integer(1), "Folds for out-of-fold predictions; none chooses the number, 1 holds out one sample."
     )
-    n_candidates: int = param(20, integer(1), "Candidate labels taken from each member.")
-    boosting_rounds: int = param(150, integer(1), "Rounds of gradient boosting of the stacking model.")
+    n_candidates: int = param(10, integer(1), "Candidate labels taken from each member.")
+    boosting_rounds: int = param(75, integer(1), "Rounds of gradient boosting of each pass of the stacking model.")
     random_state: int = parameters.random_state()
 
     members_: list[Model] = learned(parts(method, "n_members"))
     member_views_: list[str] = learned(plain(list_of(text())))  # the view of each member
     log_counts_: Floats = learned(array("float32", "n_labels"))  # log(1 + training documents)
     forest_: Forest = learned(part(Forest, n_columns="n_columns"))
+    second_forest_: Forest = learned(part(Forest, n_columns="n_context_columns"))
+    pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
 
     def sizes(self) -> dict[str, int]:
         """Members, and the columns of the stacking table."""
         n_members = len(self.member_views_)
-        return {"n_labels": self.n_labels_, "n_members": n_members, "n_columns": n_columns(n_members)}
+        columns = {"n_columns": n_columns(n_members), "n_context_columns": N_COLUMNS}
+        return {"n_labels": self.n_labels_, "n_members": n_members, **columns}
 
     def check_state(self) -> None:
         """The members are of the same labels, and of the views that they will be given unchecked."""
@@ -114,18 +120,17 @@ class Blend(Model):
         members = self._members_for(views, Y.shape, context)
         self.member_views_ = [member.view for member in members]
         self.log_counts_ = _log_counts(Y)
+        self.pairs_ = count_pairs(Y)
         if context.validation is not None:
-            held, truth = context.validation
+            validation, truth = context.validation
             self.members_ = self._train(members, views, Y, context)
-            table = stacking_table(self._member_topk(held), self.n_candidates, self.log_counts_)
-            columns, targets = table.columns, table.targets(truth)
+            held = [self._held_out(validation, truth, Y)]
         else:
-            columns, targets = self._out_of_fold(members, views, Y, context)
-            self.members_ = self._train(members, views, Y, context)  # step 5
-        self.forest_ = fit_forest(
-            columns, targets, self.boosting_rounds, max_leaves=MAX_LEAVES, random_state=self.random_state,
-            progress=context.progress,
-        )  # fmt: skip  # step 4
+            held = self._out_of_fold(members, views, Y, context)
+            self.members_ = self._train(members, views, Y, context)  # step 6
+        self.forest_, self.second_forest_ = fit_passes(
+            held, n_columns(len(members)), self.boosting_rounds, self.random_state, context.progress
+        )  # steps 4 and 5
 
     def _train(
         self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext, fold: str = ""
@@ -138,24 +143,23 @@ class Blend(Model):
             trained.append(model.fit_checked(_view_for(model, views, member.view), Y, own))
         return trained
 
-    def _out_of_fold(
-        self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext
-    ) -> tuple[Floats, Floats]:
+    def _out_of_fold(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> list[HeldOut]:
         """Steps 2 and 3: the stacking table of the documents held out, by members trained on the others."""
         folds = held_out_folds(Y.shape[0], self.n_folds, self.random_state)
-        columns = [np.zeros((0, n_columns(len(members))), np.float32)]
-        targets = [np.zeros(0, np.float32)]
+        held_out = []
         for number, held in enumerate(folds):
             train = np.setdiff1d(np.arange(Y.shape[0]), held)
             if Y[train].nnz == 0:  # every label is in this fold
                 continue
             fold = f" (fold {number + 1} of {len(folds)})"
             self.members_ = self._train(members, views.rows(train), Y[train], context, fold)
-            # Labels are as rare here as they were for the members.
-            table = stacking_table(self._member_topk(views.rows(held)), self.n_candidates, _log_counts(Y[train]))
-            columns.append(table.columns)
-            targets.append(table.targets(Y[held]))
-        return np.concatenate(columns), np.concatenate(targets)
+            held_out.append(self._held_out(views.rows(held), Y[held], Y[train]))
+        return held_out
+
+    def _held_out(self, views: Views, truth: Csr, Y: Csr) -> HeldOut:
+        """What the members, trained on documents with the labels Y, say of others: labels are as rare as in Y."""
+        table = stacking_table(self._member_topk(views), self.n_candidates, _log_counts(Y))
+        return HeldOut(table, table.targets(truth), count_pairs(Y))
 
     def _member_topk(self, views: Views, k: int = 0) -> MemberTopK:
         """What every member predicts: at least twice as many labels as become candidates."""
@@ -178,12 +182,14 @@ class Blend(Model):
         return out
 
     def _rank(self, views: Views, out: TopK) -> None:
-        """Write the best labels of some documents to ``out`` (step 6)."""
+        """Write the best labels of some documents to ``out`` (step 7)."""
         depth = max(self.n_candidates, out.k)
         table = stacking_table(self._member_topk(views, depth), depth, self.log_counts_)
-        fitted = len(self.forest_.roots) > 0
-        scores = self.forest_.probabilities(table.columns) if fitted else table.mean_scores(len(self.members_))
-        table.rank(scores, out)
+        if len(self.forest_.roots) == 0:
+            table.rank(table.mean_scores(len(self.members_)), out)
+            return
+        first = self.forest_.probabilities(table.columns)
+        table.rank(second_pass(table, first, self.second_forest_, self.pairs_), out)
 
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores are probabilities already."""
