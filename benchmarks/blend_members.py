@@ -28,8 +28,9 @@ from labelspace.metrics import evaluate
 from labelspace.models.blend.folds import held_out_folds
 from labelspace.models.blend.gradient_boosting import fit_forest
 from labelspace.models.blend.members import Member, member_params, member_view, parse_members
-from labelspace.models.blend.model import MAX_LEAVES, Blend, _log_counts, _view_for
+from labelspace.models.blend.model import MAX_LEAVES, Blend, _log_counts
 from labelspace.models.blend.stacking import MemberTopK, stacking_table
+from labelspace.models.blend.training import _view_for
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Csr, LabelSpace, Longs, TopK

@@ -47,6 +47,8 @@ def foreseen(error: BaseException) -> tuple[str, int] | None:
         return str(error), 2
     if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
         return _usage(error)
+    if isinstance(error, SystemError) and isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__  # Ctrl-C in a compiled kernel
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; no model was saved", INTERRUPTED
     if isinstance(error, MemoryError):
