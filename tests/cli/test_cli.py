@@ -551,6 +551,10 @@ def test_blend_resumes_tells_little_and_as_json_nothing(run, tmp_path, monkeypat
         patched.setattr(StepProgress, "overall", interrupt)
         code, _, err = run(*train, "resumed")
     assert (code, len(os.listdir("kept"))) == (130, 1 + 3 * 2)
+    assert err.splitlines()[-2:] == [
+        "note: the same command resumes the training: what is finished is in kept",
+        "error: interrupted; no model was saved",
+    ]
     code, out, err = run(*train, "resumed")
     assert (code, os.listdir("kept")) == (0, [])
     told = [line for line in err.splitlines() if line.endswith((" done)", " left)"))]
