@@ -177,7 +177,7 @@ class Blend(Model):
         return {
             "version": __version__,
             "params": self.get_params(),
-            "members": {str(member): member_params(member, n_cells, self.random_state) for member in members},
+            "members": [[str(member), member_params(member, n_cells, self.random_state)] for member in members],
             "data": [*training_data(views, Y, context.labels), *held],
         }
 
