@@ -28,9 +28,10 @@ from labelspace.metrics import evaluate, expected_calibration_error
 from labelspace.models.blend.folds import held_out_folds
 from labelspace.models.blend.label_context import count_pairs
 from labelspace.models.blend.members import Member, member_params, member_view, parse_members
-from labelspace.models.blend.model import Blend, _log_counts, _view_for
-from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
-from labelspace.models.blend.stacking_model import HeldOut, fit_passes, second_pass
+from labelspace.models.blend.model import Blend, _log_counts
+from labelspace.models.blend.stacking import n_columns, stacking_table
+from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
+from labelspace.models.blend.training import _view_for, joined
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Csr, LabelSpace, Longs, TopK, no_progress
@@ -117,23 +118,18 @@ def accuracy(data: Data, members: list[Predictions]) -> dict[str, float]:
     blend, held_out = Blend(), []
     for number, held in enumerate(data.folds):
         Y = data.Y[np.setdiff1d(np.arange(data.Y.shape[0]), held)]
-        topk = together([member.folds[number] for member in members])
+        topk = joined([member.folds[number] for member in members])
         table = stacking_table(topk, blend.n_candidates, _log_counts(Y))
-        held_out.append(HeldOut(table, table.targets(data.Y[held]), count_pairs(Y)))
+        held_out.append(Candidates(table, table.targets(data.Y[held]), count_pairs(Y)))
     columns = n_columns(len(members))
     first, second = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
-    table = stacking_table(together([m.unseen for m in members]), blend.n_candidates, _log_counts(data.Y))
+    table = stacking_table(joined([m.unseen for m in members]), blend.n_candidates, _log_counts(data.Y))
     top = TopK.empty(data.truth.shape[0], 5)
     table.rank(second_pass(table, first.probabilities(table.columns), second, count_pairs(data.Y)), top)
     documents_per_label = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
     truth = data.truth[:, : data.Y.shape[1]]
     figures = evaluate(truth, top, documents_per_label, data.Y.shape[0])
     return {**figures, "ECE@5": 100 * expected_calibration_error(truth, top, 5)}
-
-
-def together(tops: list[TopK]) -> MemberTopK:
-    """The predictions of several members for the same documents."""
-    return MemberTopK(np.stack([top.labels for top in tops]), np.stack([top.scores for top in tops]))
 
 
 def main() -> None:

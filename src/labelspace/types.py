@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,14 @@ Progress = Callable[[str, int, int], None]
 
 def no_progress(step: str, done: int, total: int) -> None:
     """Report nothing."""
+
+
+@runtime_checkable
+class OverallProgress(Protocol):
+    """A ``Progress`` that can also show a training of many steps as one."""
+
+    def overall(self, phase: str, step: str, share: float, seconds_left: float | None) -> None:
+        """What is done now, the share of the whole that is done, and the seconds left where they are known."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from labelspace.data.synthetic import planted
 from labelspace.features import Tfidf
 from labelspace.models import registry
 from labelspace.report.parameters import shown
+from labelspace.report.progress import StepProgress
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace
 
@@ -530,6 +532,38 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
     assert process.returncode == 130
     assert err.splitlines()[-1] == "error: interrupted; no model was saved"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
+
+
+@pytest.mark.slow
+def test_blend_resumes_tells_little_and_as_json_nothing(run, tmp_path, monkeypatch):
+    data = planted(n=120, d=100, l=10, texts=True, seed=1)
+    write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
+    settings = ["--set", "members=neighbors,label_tree", "--set", "boosting_rounds=3"]
+    train = ["train", tmp_path / "train.jsonl", *settings, "--checkpoint", "kept", "--out"]
+    show = StepProgress.overall
+
+    def interrupt(self, phase, step, share, seconds_left):
+        if phase == "fold 4 of 5":
+            raise KeyboardInterrupt
+        show(self, phase, step, share, seconds_left)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(StepProgress, "overall", interrupt)
+        code, _, err = run(*train, "resumed")
+    assert (code, len(os.listdir("kept"))) == (130, 1 + 3 * 2)
+    assert err.splitlines()[-2:] == [
+        "note: the same command resumes the training: what is finished is in kept",
+        "error: interrupted; no model was saved",
+    ]
+    code, out, err = run(*train, "resumed")
+    assert (code, os.listdir("kept")) == (0, [])
+    told = [line for line in err.splitlines() if line.endswith((" done)", " left)"))]
+    assert told[0].startswith("fold 4 of 5: neighbors (")
+    assert len(told) <= 4
+    code, out, err = run(*train, "whole", "--json")
+    assert (code, err, json.loads(out)["method"]) == (0, "", "blend")
+    for path in Path("whole").iterdir():
+        assert path.read_bytes() == (Path("resumed") / path.name).read_bytes()
 
 
 def test_force_replaces_a_folder_with_other_files_but_not_one_that_nobody_means(run, texts, monkeypatch):

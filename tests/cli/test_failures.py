@@ -87,6 +87,13 @@ def test_a_bad_model_is_one_line(run, files, command, model):
     assert out == ""
 
 
+def in_a_kernel(error):
+    """What Python makes of an error in compiled code that goes on."""
+    raised = SystemError("a kernel returned a result with an exception set")
+    raised.__cause__ = error
+    return raised
+
+
 @pytest.mark.parametrize(
     ("error", "line", "code"),
     [
@@ -99,6 +106,8 @@ def test_a_bad_model_is_one_line(run, files, command, model):
         (ImportError("libopenblas.so: failed to map segment"), "(libopenblas.so: failed to map segment); free", 1),
         (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), "text must be valid Unicode, but is not", 2),
         (KeyboardInterrupt(), "interrupted; no model was saved", 130),
+        (in_a_kernel(KeyboardInterrupt()), "interrupted; no model was saved", 130),
+        (in_a_kernel(ValueError()), "internal error: SystemError: a kernel returned a result with an exception set", 1),
         (ZeroDivisionError("two\nlines " * 999), "internal error: ZeroDivisionError: two lines two lines", 1),
     ],
 )

@@ -44,14 +44,16 @@ def read_line() -> str:
 
 
 def read_files(folder: Path) -> Files:
-    """All files of a folder, by name."""
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    """All files of a folder and of those in it, by name."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 def write_files(folder: Path, files: Files) -> None:
     """A new folder with these files."""
     folder.mkdir(parents=True)
     for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if content is None:
             (folder / name).mkdir()
         else:

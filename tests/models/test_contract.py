@@ -477,7 +477,7 @@ def check_contract(variant, few, tmp_path, monkeypatch):
     return model, inputs
 
 
-RESUMING = [name for name in METHODS if isinstance(create(name), Checkpoints)]
+RESUMING = [name for name in METHODS if isinstance(create(name), Checkpoints) and name != "blend"]  # with epochs
 
 
 @pytest.mark.slow

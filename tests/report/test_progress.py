@@ -1,11 +1,12 @@
 import io
+import re
 import sys
 from contextlib import suppress
 from types import SimpleNamespace
 
 import pytest
 
-from labelspace.report import progress
+from labelspace.report import bars, progress
 from labelspace.report.progress import StepProgress, StepState
 
 
@@ -133,3 +134,75 @@ def test_the_name_of_a_step_is_plain_text(clock, monkeypatch):
         report._bars.refresh()
     assert "\\x1b[2J[red]no\\n" in terminal.getvalue()
     assert "\x1b[2J" not in terminal.getvalue()
+
+
+def play_overall(clock, *calls):
+    with StepProgress() as report:
+        for seconds, step, share, left in calls:
+            clock.now = 1000.0 + seconds
+            report.overall(step.partition(":")[0], step, share, left)
+
+
+def test_a_whole_has_a_line_for_each_phase(clock, lines):
+    play_overall(
+        clock,
+        (0, "fold 1 of 2: glas", 0.0, None),
+        (1, "fold 1 of 2: label_tree", 0.2, 8),
+        (4, "fold 2 of 2: glas", 0.4, 6.5),
+        (7, "all documents: glas", 0.8, 90),
+        (9, "stacking: boosted trees", 0.85, 2),
+        (9, "stacking: boosted trees", 1.0, 0),
+    )
+    assert lines() == [
+        "fold 1 of 2: glas (0% done)",
+        "fold 2 of 2: glas (40% done, 7 s left)",
+        "all documents: glas (80% done, 2 min left)",
+    ]
+
+
+def test_a_whole_of_many_or_long_steps_has_a_few_lines(clock, lines):
+    for steps in (1000, 1):
+        play_overall(clock, *((at, f"fold {at * steps // 1000}: glas", at / 1000, 9) for at in range(1001)))
+        assert len(lines()) == 10
+
+
+def test_another_whole_begins_anew(clock, lines):
+    play_overall(clock, (0, "all: a", 0.0, None), (1, "all: b", 1.0, 0), (2, "all: a", 0.0, None))
+    assert lines() == ["all: a (0% done)"] * 2
+
+
+def test_a_quiet_whole_is_quiet(clock, lines):
+    with StepProgress(quiet=True) as report:
+        report.overall("all", "all: a", 0.5, 3.0)
+    assert lines() == []
+
+
+def test_a_whole_is_one_bar_within_80_columns(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
+    with StepProgress() as report:
+        report("features", 1, 1)
+        for share, step, left in ((0, "fold 1 of 5: \x1b[2Jglas", None), (0.42, "all documents: hierarchicalxc", 4000)):
+            report.overall("fold", step, share, left)
+            report._bars.refresh()
+        (shown,) = [task for task in report._bars.tasks if task.visible]
+        assert (shown.completed, shown.description) == (0.42, "all documents: hierarchicalxc")
+        report.overall("fold", "glas", 0.1, None)
+        assert report._bars.tasks[-1].completed == 0.1, "another training"
+        assert report._bars.tasks[-1].description == f"{'glas':29}", "the bar does not move"
+    assert " 42%" in terminal.getvalue()
+    assert "\\x1b[2Jglas" in terminal.getvalue()
+    assert max(len(line) for line in plain(terminal.getvalue()).splitlines()) <= 80
+
+
+def plain(shown):
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown).replace("\r", "\n")
+
+
+def test_the_time_left_goes_on_between_two_reports(clock, monkeypatch):
+    terminal = as_terminal(monkeypatch)
+    monkeypatch.setattr(bars, "time", progress.time)
+    with StepProgress() as report:
+        report.overall("fold", "fold 1 of 5: glas", 0.5, 50)
+        clock.now += 20
+        report._bars.refresh()
+    assert "30 s left" in terminal.getvalue()

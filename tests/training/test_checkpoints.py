@@ -137,6 +137,13 @@ def test_a_fingerprint_differs_where_matrices_differ():
     assert data_fingerprint(one) == data_fingerprint(one.copy())
 
 
+def test_a_fingerprint_differs_where_texts_or_dense_matrices_differ():
+    dense = np.arange(6, dtype=np.float32).reshape(2, 3)
+    tables = (dense, dense[::-1], dense.T.reshape(2, 3), ["ab", "c"], ["a", "bc"], ["ab", "c", ""], ["\ud800", "c"], [])
+    assert len({tuple(data_fingerprint(table)) for table in tables}) == len(tables)
+    assert data_fingerprint(dense, ["ab"]) == data_fingerprint(dense.copy(), ("ab",))
+
+
 def test_a_file_in_place_of_the_folder_is_one_clear_line(tmp_path):
     (tmp_path / "taken").write_text("a file")
     checkpoint = Checkpoint(tmp_path / "taken", FINGERPRINT)

@@ -47,7 +47,7 @@ def foreseen(error: BaseException) -> tuple[str, int] | None:
         return str(error), 2
     if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
         return _usage(error)
-    if isinstance(error, KeyboardInterrupt):
+    if is_interrupt(error):
         return "interrupted; no model was saved", INTERRUPTED
     if isinstance(error, MemoryError):
         return OUT_OF_MEMORY, 1
@@ -60,6 +60,11 @@ def foreseen(error: BaseException) -> tuple[str, int] | None:
         needed = "the installed packages must load, but one does not"
         return f"{needed} ({_reason(_first_cause(error))}); free some memory, or install labelspace again", 1
     return _failed_file(error) if isinstance(error, OSError) else None
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether an error is Ctrl-C; in a compiled kernel that becomes the cause of another error."""
+    return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and is_interrupt(error.__cause__))
 
 
 def described(error: BaseException) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from labelspace.cli.exit_codes import print_error
+from labelspace.cli.exit_codes import is_interrupt, print_error
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from labelspace.experiment import Recipe
@@ -70,6 +71,17 @@ def note_documents(documents: Dataset) -> None:
                 f"{len(joined):,} of {len(documents.labels):,} labels contain {separator!r}, such as {joined[0]!r}; "
                 "each is one label: in CSV, labels are separated by |"
             )
+
+
+@contextmanager
+def noting_resumption(checkpoint: Path | None) -> Iterator[None]:
+    """Where a training with checkpoints is interrupted, say how to resume it."""
+    try:
+        yield
+    except BaseException as error:
+        if checkpoint is not None and is_interrupt(error):
+            note(f"the same command resumes the training: what is finished is in {checkpoint}")
+        raise
 
 
 def note_figures(figures: Mapping[str, Any]) -> None:

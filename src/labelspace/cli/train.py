@@ -7,7 +7,7 @@ import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, print_line, progress
-from labelspace.cli.notes import model_at, note, note_documents, note_label_files, note_preset
+from labelspace.cli.notes import model_at, note, note_documents, note_label_files, note_preset, noting_resumption
 
 if TYPE_CHECKING:
     from labelspace.experiment import Recipe
@@ -62,7 +62,7 @@ def train(
         note_preset(recipe)
         note_label_files(source.train_path, columns)
         note_replaced(out, replaced)
-    with progress(quiet=as_json) as report, experiment.timed() as taken:
+    with noting_resumption(checkpoint), progress(quiet=as_json) as report, experiment.timed() as taken:
         tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
     tagger.save(out, force)
     summary = training_summary(tagger, recipe, taken, out)

@@ -1,5 +1,6 @@
-"""Progress on stderr with a rate per second: a bar on a terminal, lines elsewhere."""
+"""Progress on stderr: a bar on a terminal, lines elsewhere; of a step with its rate, of a whole with the time left."""
 
+import math
 import sys
 import time
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from typing import Any, Self
 from labelspace.report.terminal import printable
 
 LINE_INTERVAL = 10.0  # seconds between two lines of a step where there is no terminal
-BAR_WIDTH = 24  # characters; with the text beside it, it fits into 80 columns
+LINE_SHARE = 0.1  # of a whole, between two lines of it
+OVERALL = ""  # the key of the bar of a whole
 
 
 @dataclass
@@ -34,8 +36,20 @@ class StepState:
         return f"{rate:,.0f} per second" if rate >= 10 else f"{rate:g} per second"
 
 
+@dataclass
+class LastLine:
+    """The last line of a whole: where it was."""
+
+    phase: str
+    share: float
+    time: float  # seconds
+
+
 class StepProgress:
-    """A context whose instance is a ``labelspace.types.Progress``: call it as ``progress(step, done, total)``."""
+    """A context whose instance is a ``labelspace.types.Progress``: call it as ``progress(step, done, total)``.
+
+    It is an ``OverallProgress`` too: what is reported by ``overall`` is one bar, or a few lines.
+    """
 
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
@@ -43,17 +57,14 @@ class StepProgress:
         self._tasks: dict[str, Any] = {}
         self._last_line: dict[str, float] = {}
         self._states: dict[str, StepState] = {}
+        self._overall: LastLine | None = None
+        self._width = 0  # of what a whole does now, at most so far
 
     def __enter__(self) -> Self:
         if not self.quiet and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+            from labelspace.report.bars import bars
 
-            columns = (
-                TextColumn("{task.description}", markup=False), BarColumn(BAR_WIDTH), MofNCompleteColumn(),
-                TimeElapsedColumn(), TextColumn("{task.fields[rate]}"),
-            )  # fmt: skip
-            self._bars = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bars = bars()
             self._bars.start()
         return self
 
@@ -83,3 +94,51 @@ class StepProgress:
             rate = state.rate(now)
             sys.stderr.write(f"{step}: {done:,} of {total:,}{f' ({rate})' if rate else ''}\n")
             sys.stderr.flush()
+
+    def overall(self, phase: str, step: str, share: float, seconds_left: float | None) -> None:
+        """Show a training of many steps as one: what it does now, the share done, and the time left."""
+        if self.quiet:
+            return
+        step, now = printable(step), time.monotonic()
+        if self._bars is None:
+            self._overall_line(phase, step, share, seconds_left, now)
+        else:
+            self._overall_bar(step, share, None if seconds_left is None else now + seconds_left)
+
+    def _overall_bar(self, step: str, share: float, end: float | None) -> None:
+        if OVERALL not in self._tasks:
+            for key in [key for key, task in self._tasks.items() if self._bars.tasks[task].finished]:
+                self._bars.update(self._tasks[key], visible=False)  # the features, for one
+            self._tasks[OVERALL] = self._bars.add_task(step, total=1.0, rate="")
+        elif share < self._bars.tasks[self._tasks[OVERALL]].completed:
+            self._bars.reset(self._tasks[OVERALL])  # another training
+        self._width = max(self._width, len(step))  # so that the bar does not move
+        self._bars.update(self._tasks[OVERALL], description=step.ljust(self._width), completed=share, end=end)
+
+    def _overall_line(self, phase: str, step: str, share: float, seconds_left: float | None, now: float) -> None:
+        """A line where a phase begins, or after a while, but not before a tenth more is done."""
+        last = self._overall
+        if share >= 1:  # what was made will be told
+            self._overall = None
+            return
+        if last is not None and share >= last.share:
+            is_due = phase != last.phase or now - last.time >= LINE_INTERVAL
+            if not is_due or share < last.share + LINE_SHARE:
+                return
+        self._overall = LastLine(phase, share, now)
+        left = f", {time_left(seconds_left)}" if seconds_left is not None else ""
+        sys.stderr.write(f"{step} ({share:.0%} done{left})\n")
+        sys.stderr.flush()
+
+
+def time_left(seconds: float) -> str:
+    """A time in words, in one or two units.
+
+    >>> [time_left(seconds) for seconds in (0.2, 59, 61, 3590, 4000, 90_000)]
+    ['1 s left', '59 s left', '1 min left', '1 h left', '1 h 7 min left', '25 h left']
+    """
+    if seconds < 60:
+        return f"{max(math.ceil(seconds), 1)} s left"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    shown = [f"{hours} h"] * (hours > 0) + [f"{minutes} min"] * (minutes > 0 and hours < 10)
+    return f"{' '.join(shown)} left"

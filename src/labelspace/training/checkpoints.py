@@ -2,8 +2,8 @@
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,16 +73,15 @@ class Checkpoint:
                     for key, array in into.items():
                         array[...] = file.get_tensor(key)
         except (OSError, SafetensorError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise ModelError(
-                f"{self.path} must be a checkpoint of this version, but cannot be read ({error}); "
-                "delete it to start again"
-            ) from error
+            raise unreadable(self.path, error) from error
         if not same:
-            raise ModelError(
-                f"a checkpoint must be of the same data and parameters, but {self.path} is of others; "
-                "delete it, or give another folder"
-            )
+            raise of_another_training(self.path)
         return values
+
+    def remove(self) -> None:
+        """Remove the saved state, where there is one."""
+        with suppress(OSError):
+            self.path.unlink()
 
     @contextmanager
     def _io_errors(self) -> Iterator[None]:
@@ -95,6 +94,21 @@ class Checkpoint:
                 f"a checkpoint must be written to {self.path}, but that failed "
                 f"({getattr(error, 'strerror', None) or error}); free some space or give another folder"
             ) from error
+
+
+def unreadable(path: Path, error: object) -> ModelError:
+    """What to raise where a checkpoint is damaged, or not one."""
+    return ModelError(
+        f"{path} must be a checkpoint of this version, but cannot be read ({error}); delete it to start again"
+    )
+
+
+def of_another_training(path: Path) -> ModelError:
+    """What to raise where the fingerprint of a checkpoint is another one."""
+    return ModelError(
+        f"a checkpoint must be of the same data and parameters, but {path} is of others; "
+        "delete it, or give another folder"
+    )
 
 
 def _describe(arrays: Iterable[tuple[str, npt.NDArray[Any]]]) -> dict[str, tuple[str, list[int], int]]:
@@ -137,17 +151,30 @@ def _is_like(value: object, like: object) -> bool:
     return type(value) is type(like) or (type(like) is float and type(value) is int)
 
 
-def data_fingerprint(*tables: Csr) -> list[int]:
-    """Numbers that differ where sparse matrices differ: the shape of each, and a checksum of its arrays.
+def data_fingerprint(*tables: Csr | npt.NDArray[Any] | Sequence[str]) -> list[int]:
+    """Numbers that differ where matrices, or lists of texts, differ: the shape of each, and a checksum of its content.
 
     >>> import scipy.sparse as sp
     >>> data_fingerprint(sp.csr_matrix(np.eye(2))) == data_fingerprint(sp.csr_matrix(np.eye(2)))
     True
+    >>> data_fingerprint(["ab", "c"]) == data_fingerprint(["a", "bc"])
+    False
     """
     numbers = []
     for table in tables:
         checksum = 0
-        for array in (table.data, table.indices, table.indptr):
-            checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
-        numbers += [*map(int, table.shape), checksum]
+        for content in _contents(table):
+            checksum = zlib.crc32(content, checksum)
+        shape = (len(table),) if isinstance(table, Sequence) else table.shape
+        numbers += [*map(int, shape), checksum]
     return numbers
+
+
+def _contents(table: Csr | npt.NDArray[Any] | Sequence[str]) -> Iterator[bytes | memoryview]:
+    """All that a table holds."""
+    if isinstance(table, Sequence):
+        for text in table:
+            yield f"{len(text)} {text}".encode(errors="surrogatepass")
+    else:
+        for array in (table,) if isinstance(table, np.ndarray) else (table.data, table.indices, table.indptr):
+            yield np.ascontiguousarray(array).data

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from tests.fuzz.mutators import arrays, checkpoints, faiss_file, headers, labels, manifest, raw, records
-from tests.fuzz.mutators.sealing import seal
+from tests.fuzz.mutators.sealing import seal_all
 from tests.fuzz.mutators.subject import Files, Subject
 
 Mutator = Callable[[Subject], str]
@@ -27,6 +27,6 @@ def mutate(kind: str, files: Files, donor: Files, mutator: str, rng: Random) -> 
     done = [by_name[mutator](subject)]
     while not any(done) or rng.random() < MORE:
         done.append(by_name[rng.choice(sorted(by_name))](subject))
-    if kind == "models":
-        done.append("unsealed" if rng.random() < UNSEALED else seal(subject))
+    if kind != "data":  # a checkpoint may have models in folders
+        done.append("unsealed" if rng.random() < UNSEALED else seal_all(subject))
     return subject.files, "; ".join(filter(None, done))

@@ -10,6 +10,17 @@ from tests.fuzz.mutators.array_file import ArrayFile
 from tests.fuzz.mutators.subject import Subject
 
 
+def seal_all(subject: Subject) -> str:
+    """Seal the model of the folder, and those of folders in it."""
+    for manifest in [name for name in subject.files if name.endswith("model.json")]:
+        prefix = manifest.removesuffix("model.json")
+        inner = {name.removeprefix(prefix): x for name, x in subject.files.items() if name.startswith(prefix)}
+        model = Subject(inner, {}, subject.rng)
+        seal(model)
+        subject.files.update({f"{prefix}{name}": content for name, content in model.files.items()})
+    return ""
+
+
 def seal(subject: Subject) -> str:
     """Redo what ``model.json`` says about the other files; their arrays' descriptions in most cases too."""
     files = subject.files

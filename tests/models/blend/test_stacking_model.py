@@ -3,7 +3,7 @@ import scipy.sparse as sp
 
 from labelspace.models.blend.label_context import SHORTLIST, count_pairs
 from labelspace.models.blend.stacking import StackingTable
-from labelspace.models.blend.stacking_model import HeldOut, fit_passes, second_pass
+from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.types import no_progress
 
 N, WIDTH, N_LABELS = 400, 5, 40
@@ -29,7 +29,7 @@ def documents(seed):
 def test_labels_that_go_together_are_found_by_the_second_pass():
     (table, truth), (new, new_truth) = documents(0), documents(1)
     pairs = count_pairs(truth)
-    forests = fit_passes([HeldOut(table, table.targets(truth), pairs)], WIDTH, 30, 0, no_progress)
+    forests = fit_passes([Candidates(table, table.targets(truth), pairs)], WIDTH, 30, 0, no_progress)
     first = forests[0].probabilities(new.columns)
     second = second_pass(new, first, forests[1], pairs)
     right = new.targets(new_truth) > 0
@@ -45,7 +45,7 @@ def test_labels_that_go_together_are_found_by_the_second_pass():
 
 def test_labels_outside_the_shortlist_stay_below_it_in_their_order():
     (table, truth), pairs = documents(0), count_pairs(documents(0)[1])
-    forests = fit_passes([HeldOut(table, table.targets(truth), pairs)], WIDTH, 10, 0, no_progress)
+    forests = fit_passes([Candidates(table, table.targets(truth), pairs)], WIDTH, 10, 0, no_progress)
     first = forests[0].probabilities(table.columns)
     second = second_pass(table, first, forests[1], pairs).reshape(N, 20)
     order = np.argsort(-first.reshape(N, 20), axis=1, kind="stable")

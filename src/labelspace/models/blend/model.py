@@ -17,6 +17,7 @@ acted on (``calibrated=True``, ``--min-probability``).
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, VIEWS, WORDS,
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.folds import held_out_folds
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
@@ -40,12 +42,15 @@ from labelspace.models.blend.members import (
     wide_view,
 )
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
-from labelspace.models.blend.stacking_model import HeldOut, fit_passes, second_pass
+from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
+from labelspace.models.blend.steps import Steps
+from labelspace.models.blend.training import HeldOut, MemberTraining, joined, plan, predict_member
 from labelspace.models.fit_context import FitContext
-from labelspace.models.registry import create, method
+from labelspace.models.registry import method
 from labelspace.parameter_constraints import integer, list_of, text
 from labelspace.state_constraints import array, must, part, parts, plain
-from labelspace.types import Csr, Dataset, Floats, LabelSpace, Progress, TopK
+from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK
+from labelspace.version import __version__
 
 PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
 
@@ -63,6 +68,7 @@ class Blend(Model):
     name = "blend"
     title = "several methods, weighed by boosted trees on held-out documents"
     choose_when = "labels should be as good as they get: the default"
+    resumes_training = True
     members: str | None = param(
         None, MEMBERS, "Methods separated by commas, each optionally with :view; none chooses them by the data."
     )
@@ -119,57 +125,65 @@ class Blend(Model):
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
         members = self._members_for(views, Y.shape, context)
         self.member_views_ = [member.view for member in members]
-        self.log_counts_ = _log_counts(Y)
-        self.pairs_ = count_pairs(Y)
-        if context.validation is not None:
-            validation, truth = context.validation
-            self.members_ = self._train(members, views, Y, context)
-            held = [self._held_out(validation, truth, Y)]
-        else:
-            held = self._out_of_fold(members, views, Y, context)
-            self.members_ = self._train(members, views, Y, context)  # step 6
+        self.log_counts_, self.pairs_ = _log_counts(Y), count_pairs(Y)
+        folds = [] if context.validation is not None else self._folds(Y)
+        finished = FinishedSteps(context.checkpoint, self._fingerprint(members, views, Y, context))
+        steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
+        training = MemberTraining(members, self.random_state, context.labels, steps, finished)
+        with finished.in_use():
+            predicted = [self._out_of_fold(training, number, held, views, Y) for number, held in enumerate(folds, 1)]
+            self.members_ = training.final_members(views, Y)  # step 6
+            if context.validation is not None:
+                held, truth = context.validation
+                predicted = [HeldOut(self._member_topk(held), truth, Y)]
+            with steps.running() as progress:
+                self._fit_stacking(predicted, progress)
+
+    def _fit_stacking(self, predicted: Sequence[HeldOut], progress: Progress) -> None:
+        """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen."""
+        candidates = []
+        for held in predicted:
+            table = stacking_table(held.topk, self.n_candidates, _log_counts(held.trained_on))
+            candidates.append(Candidates(table, table.targets(held.truth), count_pairs(held.trained_on)))
+        columns = n_columns(len(self.member_views_))
         self.forest_, self.second_forest_ = fit_passes(
-            held, n_columns(len(members)), self.boosting_rounds, self.random_state, context.progress
-        )  # steps 4 and 5
+            candidates, columns, self.boosting_rounds, self.random_state, progress
+        )  # fmt: skip
 
-    def _train(
-        self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext, fold: str = ""
-    ) -> list[Model]:
-        trained = []
-        for member in members:
-            model = create(member.method, **member_params(member, Y.shape[0] * Y.shape[1], self.random_state))
-            own = FitContext(labels=context.labels, progress=_named(context.progress, f"{member}{fold}"))
-            model.check_params()
-            trained.append(model.fit_checked(_view_for(model, views, member.view), Y, own))
-        return trained
-
-    def _out_of_fold(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> list[HeldOut]:
-        """Steps 2 and 3: the stacking table of the documents held out, by members trained on the others."""
+    def _folds(self, Y: Csr) -> list[Longs]:
+        """The rows held out in each fold, but for folds that have every label: without them there are none."""
         folds = held_out_folds(Y.shape[0], self.n_folds, self.random_state)
-        held_out = []
-        for number, held in enumerate(folds):
-            train = np.setdiff1d(np.arange(Y.shape[0]), held)
-            if Y[train].nnz == 0:  # every label is in this fold
-                continue
-            fold = f" (fold {number + 1} of {len(folds)})"
-            self.members_ = self._train(members, views.rows(train), Y[train], context, fold)
-            held_out.append(self._held_out(views.rows(held), Y[held], Y[train]))
-        return held_out
+        return [held for held in folds if Y[held].nnz < Y.nnz]
 
-    def _held_out(self, views: Views, truth: Csr, Y: Csr) -> HeldOut:
-        """What the members, trained on documents with the labels Y, say of others: labels are as rare as in Y."""
-        table = stacking_table(self._member_topk(views), self.n_candidates, _log_counts(Y))
-        return HeldOut(table, table.targets(truth), count_pairs(Y))
+    def _out_of_fold(self, training: MemberTraining, number: int, held: Longs, views: Views, Y: Csr) -> HeldOut:
+        """Step 2: what members trained on the other documents predict for those held out."""
+        train = np.setdiff1d(np.arange(Y.shape[0]), held)
+        k = self._n_predicted(Y.shape[1])
+        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(held), k)
+        return HeldOut(topk, Y[held], Y[train])
+
+    def _n_predicted(self, n_labels: int, k: int = 0) -> int:
+        """The labels that every member predicts: at least twice as many as become candidates."""
+        return min(max(2 * self.n_candidates, k), n_labels)
 
     def _member_topk(self, views: Views, k: int = 0) -> MemberTopK:
-        """What every member predicts: at least twice as many labels as become candidates."""
-        k = min(max(2 * self.n_candidates, k), self.n_labels_)
-        shape = (len(self.members_), views.n, k)
-        predicted = MemberTopK(np.empty(shape, np.int32), np.empty(shape, np.float32))
-        for at, (member, view) in enumerate(zip(self.members_, self.member_views_, strict=True)):
-            top = member._predict(member.read(_view_for(member, views, view)), k)  # what goes in was checked
-            predicted.labels[at], predicted.scores[at] = top.labels, top.scores
-        return predicted
+        """What every member predicts."""
+        k = self._n_predicted(self.n_labels_, k)
+        named = zip(self.members_, self.member_views_, strict=True)
+        return joined([predict_member(member, views, view, k) for member, view in named])
+
+    def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
+        """What tells this training from others; empty where nothing is kept of it."""
+        if context.checkpoint is None:
+            return {}
+        n_cells = Y.shape[0] * Y.shape[1]
+        held = () if context.validation is None else training_data(*context.validation, None)
+        return {
+            "version": __version__,
+            "params": self.get_params(),
+            "members": [[str(member), member_params(member, n_cells, self.random_state)] for member in members],
+            "data": [*training_data(views, Y, context.labels), *held],
+        }
 
     def _predict(self, views: Views, k: int) -> TopK:
         out = TopK.empty(views.n, k)
@@ -202,14 +216,5 @@ class Blend(Model):
             member.attach_labels(labels)
 
 
-def _view_for(model: Model, views: Views, name: str) -> Views:
-    """The view of this name alone, under the name that the model reads."""
-    return Views({model.view.name: views[name]}, {model.view.name: views.width(name)})
-
-
 def _log_counts(Y: Csr) -> Floats:
     return np.log1p(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.float32)
-
-
-def _named(progress: Progress, name: str) -> Progress:
-    return lambda step, done, total: progress(f"{name}: {step}", done, total)

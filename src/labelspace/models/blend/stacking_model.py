@@ -24,8 +24,8 @@ LEARNING_RATE = 0.1
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
-class HeldOut(NamedTuple):
-    """Documents that the members were not trained on."""
+class Candidates(NamedTuple):
+    """The candidates of documents that the members were not trained on."""
 
     table: StackingTable
     targets: Floats  # whether each candidate is right
@@ -33,7 +33,7 @@ class HeldOut(NamedTuple):
 
 
 def fit_passes(
-    held: Sequence[HeldOut], n_columns: int, n_rounds: int, random_state: int, progress: Progress
+    held: Sequence[Candidates], n_columns: int, n_rounds: int, random_state: int, progress: Progress
 ) -> tuple[Forest, Forest]:
     """The trees of both passes; without rows they have no trees."""
     columns = np.concatenate([np.zeros((0, n_columns), np.float32), *(part.table.columns for part in held)])
@@ -80,5 +80,5 @@ def _halves(sizes: Sequence[int], random_state: int) -> list[Bools]:
     return [rng.permutation(n) < n / 2 for n in sizes]
 
 
-def _by_row(part: HeldOut, half: Bools) -> Bools:
+def _by_row(part: Candidates, half: Bools) -> Bools:
     return np.repeat(half, np.diff(part.table.ends))

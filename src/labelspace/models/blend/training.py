@@ -1,0 +1,109 @@
+"""Training of the members, in folds and on all documents; a step that a checkpoint has is not done again."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from labelspace.features.views import Views
+from labelspace.models.base import Model
+from labelspace.models.blend.checkpoints import FinishedSteps
+from labelspace.models.blend.members import Member, member_params
+from labelspace.models.blend.stacking import MemberTopK
+from labelspace.models.blend.steps import Step, Steps
+from labelspace.models.fit_context import FitContext
+from labelspace.models.registry import create
+from labelspace.types import Csr, LabelSpace, Progress, TopK
+
+
+class HeldOut(NamedTuple):
+    """What members predict for documents that they were not trained on."""
+
+    topk: MemberTopK
+    truth: Csr  # the labels of these documents
+    trained_on: Csr  # the labels of the documents that the members were trained on: labels are as rare as there
+
+
+def plan(members: Sequence[Member], fold_sizes: Sequence[int], n_documents: int) -> list[Step]:
+    """All steps: each member in each fold, where it is trained on so many documents, on all, and the stacking model."""
+    methods = Counter(member.method for member in members)
+    names = [member.method if methods[member.method] == 1 else str(member) for member in members]
+    phases = [(f"fold {at} of {len(fold_sizes)}", n) for at, n in enumerate(fold_sizes, 1)]
+    phases.append(("all documents", n_documents))
+    return [
+        *(Step(phase, name, n) for phase, n in phases for name in names),
+        Step("stacking", "boosted trees", n_documents),
+    ]
+
+
+class MemberTraining:
+    """Trains members one after another, as ``steps`` say, and keeps what is finished."""
+
+    def __init__(
+        self, members: Sequence[Member], random_state: int, labels: LabelSpace | None, steps: Steps,
+        finished: FinishedSteps,
+    ) -> None:  # fmt: skip
+        self.members, self.random_state, self.labels = members, random_state, labels
+        self.steps, self.finished = steps, finished
+
+    def predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
+        """What each member, trained on ``views``, predicts for the documents held out."""
+        predicted = []
+        for number, member in enumerate(self.members, 1):
+            key = f"fold-{fold}-member-{number}"
+            kept = self.finished.read_topk(key, (held.n, k), Y.shape[1])
+            if kept is None:
+                with self.steps.running() as progress:
+                    top = predict_member(self._train(key, member, views, Y, progress), held, member.view, k)
+                self.finished.keep_topk(key, top, self.steps.last_seconds)
+            else:
+                top, seconds = kept
+                self.steps.skip(seconds)
+            predicted.append(top)
+        return joined(predicted)
+
+    def final_members(self, views: Views, Y: Csr) -> list[Model]:
+        """Each member, trained on all documents."""
+        trained = []
+        for number, member in enumerate(self.members, 1):
+            key, untrained = f"member-{number}", self._create(member, Y)
+            widths = _view_for(untrained, views, member.view).widths
+            model = self.finished.read_member(key, untrained, widths, Y.shape[1])
+            if model is None:
+                with self.steps.running() as progress:
+                    model = self._train(key, member, views, Y, progress)
+                self.finished.keep_member(key, model)
+            else:
+                model.attach_labels(None if self.labels is None else self.labels.counted(Y))
+                self.steps.skip()
+            trained.append(model)
+        return trained
+
+    def _create(self, member: Member, Y: Csr) -> Model:
+        return create(member.method, **member_params(member, Y.shape[0] * Y.shape[1], self.random_state))
+
+    def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
+        model = self._create(member, Y)
+        model.check_params()
+        context = FitContext(self.labels, progress, self.finished.training_folder(key, model))
+        return model.fit_checked(_view_for(model, views, member.view), Y, context)
+
+
+def predict_member(member: Model, views: Views, view: str, k: int) -> TopK:
+    """What a member predicts; what goes in was checked."""
+    return member._predict(member.read(_view_for(member, views, view)), k)
+
+
+def joined(predicted: Sequence[TopK]) -> MemberTopK:
+    """The predictions of all members for the same documents."""
+    shape = (len(predicted), *predicted[0].labels.shape)
+    members = MemberTopK(np.empty(shape, np.int32), np.empty(shape, np.float32))
+    for at, top in enumerate(predicted):
+        members.labels[at], members.scores[at] = top.labels, top.scores
+    return members
+
+
+def _view_for(model: Model, views: Views, name: str) -> Views:
+    """The view of this name alone, under the name that the model reads."""
+    return Views({model.view.name: views[name]}, {model.view.name: views.width(name)})
