@@ -1,4 +1,4 @@
-"""Doctests of modules that need torch or transformers are skipped where it is not installed; long files run first."""
+"""Doctests of modules that need an extra are skipped where it is not installed; long files run first."""
 
 from collections import Counter
 from importlib.util import find_spec
@@ -6,6 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 NEED = {
+    "faiss": ["index/approximate"],
     "torch": [
         "training/torch_optimizer",
         *(f"models/secseq/{name}" for name in ("decoder", "decoding", "mlc2seq", "model", "objectives", "training")),

@@ -100,7 +100,7 @@ def predictions(data: Data, text: str, cache: Path, name: str) -> Predictions:
 def train(data: Data, member: Member, params: dict[str, Any], rows: Longs, documents: Views) -> tuple[TopK, float]:
     """Train a member on some rows: what it says of other documents, and the CPU seconds."""
     Y, depth = data.Y[rows], min(DEPTH, data.Y.shape[1])
-    model = create(member.method, **{**member_params(member, Y.shape[0] * Y.shape[1], 0), **params})
+    model = create(member.method, **{**member_params(member, 0), **params})
     begin = time.process_time()
     model.fit_checked(_view_for(model, data.train.rows(rows), member.view), Y, FitContext(labels=data.labels))
     cpu = time.process_time() - begin

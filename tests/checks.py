@@ -1,10 +1,14 @@
 """What many tests check in the same way."""
 
 import hashlib
+from importlib.util import find_spec
 
 import numpy as np
+import pytest
 
 from labelspace.data.synthetic import planted
+
+needs_faiss = pytest.mark.skipif(find_spec("faiss") is None, reason="needs faiss, which the extra ann installs")
 
 
 def same_topk(one, other) -> bool:

@@ -46,8 +46,8 @@ class MissingExtraError(LabelspaceError, ImportError):
     """An optional package is needed and not installed."""
 
 
-def require(module: str, extra: str) -> ModuleType:
-    """Import an optional ``module``; the error names the extra that installs it.
+def require(module: str, extra: str, needed_by: str = "this") -> ModuleType:
+    """Import an optional ``module``; the error names what needs it and the extra that installs it.
 
     >>> require("json", extra="parquet").__name__
     'json'
@@ -56,5 +56,5 @@ def require(module: str, extra: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise MissingExtraError(
-            f"this needs the package {module!r}, which is not installed; run: pip install 'labelspace[{extra}]'"
+            f"{needed_by} needs the package {module!r}, which is not installed; run: pip install 'labelspace[{extra}]'"
         ) from error

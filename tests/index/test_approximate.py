@@ -1,11 +1,14 @@
-import faiss
+import sys
+
 import numpy as np
 import pytest
 
-from labelspace.errors import DataError, ParameterError
-from labelspace.index import Approximate, Exact
+from labelspace.errors import DataError, MissingExtraError, ParameterError
+from labelspace.index import Approximate, Exact, choose
 from labelspace.index.choice import recall
 from labelspace.kernels import threads
+
+faiss = pytest.importorskip("faiss", reason="needs faiss, which the extra ann installs")
 
 ALL = [("ivf", "float32"), ("ivf", "fp16"), ("ivf", "int8"), ("hnsw", "float32"), ("hnsw", "fp16"), ("hnsw", "int8")]
 
@@ -114,3 +117,13 @@ def test_invalid_input_is_rejected(clustered):
         Approximate(vectors, ids, effort=0)
     with pytest.raises(DataError, match=r"must have vectors, but they have shape \(0, 4\); use Exact"):
         Approximate(np.empty((0, 4)), [])
+
+
+@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
+def test_without_faiss_the_extra_is_named(clustered, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    words = rf"an index of kind '{kind}' needs the package 'faiss', .*; run: pip install 'labelspace\[ann\]'$"
+    with pytest.raises(MissingExtraError, match=words):
+        Approximate(*clustered[:2], kind)
+    with pytest.raises(MissingExtraError, match=words):
+        choose(*clustered, kind=kind)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-faiss = pytest.importorskip("faiss")
+faiss = pytest.importorskip("faiss", reason="needs faiss, which the extra ann installs")
 
 from labelspace.index import Approximate  # noqa: E402 - needs faiss
 from labelspace.index.faiss_checks import check_faiss  # noqa: E402

@@ -13,7 +13,7 @@ from labelspace.index import Approximate, Exact, Index, PointIndex, Quantized, i
 from labelspace.index.exact import STORAGES
 from labelspace.index.poincare import GEOMETRIES
 from labelspace.state_constraints import part
-from tests.checks import same_topk
+from tests.checks import needs_faiss, same_topk
 
 
 class Holder(Stateful):
@@ -54,7 +54,11 @@ def build(kind, storage, vectors, ids):
 
 
 ALL = [*(("exact", storage) for storage in STORAGES), ("quantized", "2bit+int16"), ("ball", "float32")]
-FAISS = [(kind, storage) for kind in ("ivf", "hnsw") for storage in ("float32", "fp16", "int8")]
+FAISS = [
+    pytest.param(kind, storage, marks=needs_faiss)
+    for kind in ("ivf", "hnsw")
+    for storage in ("float32", "fp16", "int8")
+]
 
 
 @pytest.mark.parametrize(("kind", "storage"), ALL + FAISS)
@@ -97,6 +101,7 @@ def test_labels_are_added_to_and_removed_from_a_loaded_index(clustered, tmp_path
     assert same(load(save(again, folder)), index, queries)
 
 
+@needs_faiss
 @pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="only Linux lists what is mapped")
 @pytest.mark.parametrize("kind", ["ivf", "hnsw"])
 def test_the_file_is_mapped_until_a_label_is_added(clustered, tmp_path, kind):
@@ -111,6 +116,7 @@ def test_the_file_is_mapped_until_a_label_is_added(clustered, tmp_path, kind):
     assert not mapped(path)
 
 
+@needs_faiss
 def test_a_model_that_replaces_the_file_does_not_affect_a_loaded_one(clustered, tmp_path):
     vectors, ids, queries = clustered
     index = Approximate(vectors[:2000], ids[:2000])
@@ -121,6 +127,7 @@ def test_a_model_that_replaces_the_file_does_not_affect_a_loaded_one(clustered, 
     assert same(again, index, queries)
 
 
+@needs_faiss
 def test_the_manifest_has_the_report_of_the_index(clustered, tmp_path):
     vectors, ids, _ = clustered
     folder = save(Approximate(vectors, ids, effort=7), tmp_path / "model")
@@ -132,6 +139,7 @@ def test_the_manifest_has_the_report_of_the_index(clustered, tmp_path):
     assert len({path.stat().st_mode & 0o777 for path in folder.iterdir()}) == 1
 
 
+@needs_faiss
 def test_a_truncated_damaged_missing_or_foreign_file_is_rejected(clustered, tmp_path):
     vectors, ids, _ = clustered
     path = save(Approximate(vectors, ids), tmp_path / "model") / "index.faiss"
@@ -156,6 +164,7 @@ def packed(index):
     return store.pack(Holder(index), bundle), bundle.arrays
 
 
+@needs_faiss
 def test_a_file_of_other_labels_is_rejected(clustered, tmp_path):
     vectors, ids, _ = clustered
     folder = save(Approximate(vectors, ids), tmp_path / "model")
@@ -185,6 +194,7 @@ def test_a_saved_index_of_another_version_is_rejected(index, missing):
         index_class("lsh")
 
 
+@needs_faiss
 def test_a_failed_write_leaves_the_old_model(clustered, tmp_path, monkeypatch):
     import faiss
 

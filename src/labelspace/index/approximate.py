@@ -3,7 +3,7 @@
 IVF splits the vectors into lists by spherical k-means and reads the ``effort`` lists nearest to a query (nprobe). HNSW
 walks a neighbor graph with a candidate list of ``effort`` (efSearch). faiss numbers vectors in the order of insertion;
 we store the label id of each number, and whether it is active: a removed label is skipped, in both kinds and in a
-memory-mapped file as well, and only a rebuild frees its memory.
+memory-mapped file as well, and only a rebuild frees its memory. faiss comes with the extra ``ann``.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, ModelError, ParameterError
+from labelspace.errors import DataError, ModelError, ParameterError, require
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.faiss_checks import check_faiss
@@ -35,6 +35,11 @@ BUILD_EFFORT = 80  # efConstruction
 ADD_BLOCK = 65_536  # vectors added at a time, for progress and small copies
 MAX_EFFORT = 2**20
 QUERY_BLOCK = 16  # queries per task: from 20 on faiss uses BLAS, whose last bits depend on the batch
+
+
+def require_faiss(kind: str) -> None:
+    """An index of this kind is an error where faiss is not installed."""
+    require("faiss", "ann", f"an index of kind {kind!r}")
 
 
 class Approximate(Index):
@@ -70,6 +75,7 @@ class Approximate(Index):
             raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
         if storage not in STORAGES:
             raise ParameterError(f"storage must be one of {', '.join(STORAGES)}, but is {storage!r}; set one of them")
+        require_faiss(kind)
         rows = checked_vectors(vectors, "vectors")
         if not rows.size:
             raise DataError(f"an approximate index must have vectors, but they have shape {rows.shape}; use Exact")
@@ -184,6 +190,7 @@ class Approximate(Index):
     def read_files(self, path_of: Callable[[str], Path]) -> None:
         """Memory-map the faiss file: pages are read when a search needs them."""
         must(self.kind in KINDS and self.storage in STORAGES, "a kind and a storage that exist")
+        require_faiss(self.kind)
         integer(1, at_most=MAX_EFFORT).check("effort of a saved index", self.report.get("effort"))
         path = path_of(FILE)
         self._faiss, self._mapped = _read_mapped(path), True

@@ -1,15 +1,14 @@
-"""Choose an index by its recall, measured on real queries against exact search, and its time per query.
+"""Choose an index by its recall, measured on real queries against exact search.
 
 1. Up to ``MAX_FLOAT32_SIZE`` numbers: exact in float32, and nothing is measured.
 2. Otherwise compute the exact results of a sample of the queries.
-3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32. Nothing is
-   timed, so the choice is the same on every machine.
-4. Beyond, try quantized search, the cheapest bits and shortlist first, until its recall reaches the target: nothing is
-   timed either.
-5. If it never does, raise the effort of IVF until its recall reaches the target, then time single queries; unless they
-   take less than ``FAST_ENOUGH_MS``, time exact search in int8+float32 too. The faster one is taken; exact in float32
-   where neither reaches the target. HNSW is built on request only: it takes three times as long to build, and where
-   IVF did not reach the target, HNSW did not either.
+3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32.
+4. Beyond, try quantized search, the cheapest bits and shortlist first, until its recall reaches the target; exact
+   search in int8+float32 if it never does.
+5. Exact in float32 where none reaches the target.
+
+Nothing of this is timed, and faiss has no part in it, so the choice is the same on every machine. IVF and HNSW, of the
+extra ``ann``, are built on request: the effort is raised until the recall reaches the target.
 """
 
 import time
@@ -21,16 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.index.approximate import Approximate
+from labelspace.index import approximate
+from labelspace.index.approximate import Approximate, require_faiss
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
 from labelspace.index.quantized import STEPS, Quantized
 from labelspace.types import Floats, Ints, Progress, TopK
 
-KINDS = ("auto", "exact", "quantized", "ivf", "hnsw")
+KINDS = ("auto", "exact", "quantized", *approximate.KINDS)
 MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
-MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than FAST_ENOUGH_MS
-FAST_ENOUGH_MS = 1.0  # milliseconds per query
+MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than a millisecond
 N_SAMPLED = 300  # queries that recall is measured on
 N_TIMED = 50  # queries that are timed one by one
 MAX_LISTS_DIVISOR = 4  # at most 1 in so many lists is read: beyond, exact search in int8 is faster
@@ -65,6 +64,8 @@ def choose(
         raise ParameterError(f"kind must be one of {', '.join(KINDS)}, but is {kind!r}; set one of them")
     if not 0 < recall_target <= 1:
         raise ParameterError(f"recall_target must be above 0 and at most 1, but is {recall_target}; set 0.99 or so")
+    if kind in approximate.KINDS:
+        require_faiss(kind)
     rows = checked_vectors(vectors, "vectors")
     labels = checked_ids(ids, rows)
     sample = checked_vectors(queries, "queries", rows.shape[1])
@@ -86,10 +87,9 @@ def choose(
     if kind == "quantized" or (kind == "auto" and rows.size > MAX_INT8_SIZE):  # step 4
         best = _quantized(rows, labels, more_queries, sample, truth, recall_target, seed, tried, progress)
     if best is None and kind != "quantized":
-        best = _first_or_fastest(kind, rows, labels, sample, truth, recall_target, seed, tried, progress)
+        best = _first_of(kind, rows, labels, sample, truth, recall_target, seed, tried, progress)
     if best is None:
         best = exact
-        best.report["one_row_ms"] = one_row_ms(exact, sample, k)
         best.report["why"] = "no faster index reached the recall target"
     others = [dict(report) for report in tried if report is not best.report]
     best.report |= {"recall_at": k, "recall_target": recall_target, "tried": others}
@@ -125,43 +125,30 @@ def _quantized(
     return None
 
 
-def _first_or_fastest(
+def _first_of(
     kind: str, vectors: Floats, ids: Ints, queries: Floats, truth: TopK, target: float, seed: int,
     tried: list[dict[str, Any]], progress: Progress | None,
 ) -> Index | None:  # fmt: skip
-    """Steps 3 and 5."""
-    best: Index | None = None
+    """The first index that reaches the target; None if none does."""
     for candidate in _candidates(kind, vectors, ids, seed, progress):
         index = candidate()
         tried.append(index.report)
-        if not _reaches_recall(index, queries, truth, target):
-            continue
-        if vectors.size <= MAX_INT8_SIZE and kind in ("auto", "exact"):
+        if _reaches_recall(index, queries, truth, target):
+            if isinstance(index, Approximate):
+                index.report["one_row_ms"] = one_row_ms(index, queries, truth.k)
             return index
-        index.report["one_row_ms"] = one_row_ms(index, queries, truth.k)
-        if best is None or index.report["one_row_ms"] < best.report["one_row_ms"]:
-            best = index
-        if best.report["one_row_ms"] < FAST_ENOUGH_MS:
-            break
-    return best
+    return None
 
 
 def _candidates(kind: str, vectors: Floats, ids: Ints, seed: int, progress: Progress | None) -> Iterator[Candidate]:
     """The indexes to try, in this order; each is built when it is called."""
-    int8, int8_float32 = (partial(Exact, vectors, ids, storage) for storage in ("int8", "int8+float32"))
-
-    def approximate(kind: str) -> Candidate:
+    if kind in approximate.KINDS:
         report = None if progress is None else partial(progress, f"building the index ({kind})")
-        return partial(Approximate, vectors, ids, kind, seed=seed, progress=report)
-
-    if kind in ("ivf", "hnsw"):
-        yield approximate(kind)
-    elif kind == "exact" or vectors.size <= MAX_INT8_SIZE:
-        yield int8
-        yield int8_float32
-    else:
-        yield approximate("ivf")
-        yield int8_float32
+        yield partial(Approximate, vectors, ids, kind, seed=seed, progress=report)
+        return
+    if kind == "exact" or vectors.size <= MAX_INT8_SIZE:
+        yield partial(Exact, vectors, ids, "int8")
+    yield partial(Exact, vectors, ids, "int8+float32")
 
 
 def _reaches_recall(index: Index, queries: Floats, truth: TopK, target: float) -> bool:

@@ -43,7 +43,7 @@ def _models() -> Iterator[tuple[str, Fitted]]:
     if find_spec(NEED["text2text"]):
         for setting, params in PRETRAINED.items():
             yield f"text2text-{setting}", _pretrained(params)
-    for kind in ("quantized", "ivf", "hnsw"):
+    for kind in ("quantized", "ivf", "hnsw") if find_spec("faiss") else ("quantized",):
         yield f"glas-{kind}", _fitted("glas", {"index": kind, "recall_target": 0.01, "patience": 1})
     for storage in ("int8", "int8+float32"):
         yield f"glas-{storage}", _stored(storage)

@@ -40,23 +40,24 @@ def noisy():
 def test_members_are_chosen_by_what_there_is(data):
     train, _ = data
     tagger = Tagger("blend", boosting_rounds=5, n_folds=1).fit_dataset(of_texts(train))
-    assert [m.name for m in tagger.model.members_] == ["neighbors", "label_tree", "network", "glas", "lexical"]
+    assert [m.name for m in tagger.model.members_] == ["neighbors", "pdsparse", "network", "glas", "lexical"]
     assert tagger.model.member_views_ == ["words", "chars", "words", "words", "text"]
     numbered = replace(of_texts(train), labels=LabelSpace.numbered(40))
     unnamed = Tagger("blend", boosting_rounds=5, n_folds=1).fit_dataset(numbered).model
-    assert [m.name for m in unnamed.members_] == ["neighbors", "label_tree", "network", "glas"]
+    assert [m.name for m in unnamed.members_] == ["neighbors", "pdsparse", "network", "glas"]
     assert unnamed.member_views_[1] == "chars"
     of_features = Blend(boosting_rounds=5, n_folds=1).fit(train.X, train.Y, labels=train.labels)
     assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "network", "glas", "sleec"]
 
 
-def test_where_labels_are_many_glas_takes_the_networks_place_and_samples_labels(data, monkeypatch):
+def test_members_that_cost_much_are_left_out_where_labels_are_many(data, monkeypatch):
     train, _ = data
     monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
+    assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "pdsparse"]
+    monkeypatch.setattr(members, "MAX_PDSPARSE_CELLS", 0)
+    assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "label_tree"]
     model = Blend(boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
-    assert [m.name for m in model.members_] == ["neighbors", "label_tree", "glas", "sleec"]
-    assert model.members_[2].get_params()["all_labels"] is False
-    monkeypatch.setattr(members, "MAX_GLAS_CELLS", 0)
+    assert [m.name for m in model.members_] == ["neighbors", "label_tree", "sleec"]
     monkeypatch.setattr(members, "MAX_SLEEC_DOCUMENTS", 0)
     model = Blend(boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
     assert [m.name for m in model.members_] == ["neighbors", "label_tree"]

@@ -1,9 +1,11 @@
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.errors import DataError, ModelError
+from labelspace.errors import DataError, MissingExtraError, ModelError
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.blend import members
 from labelspace.models.blend.model import Blend
@@ -11,7 +13,7 @@ from labelspace.models.glas import Glas
 from labelspace.models.glas import model as glas_model
 from labelspace.models.glas.network import Net
 from labelspace.models.glas.training_data import TrainingData
-from tests.checks import digest, precision_at_1, same_topk
+from tests.checks import digest, needs_faiss, precision_at_1, same_topk
 from tests.models.glas.cases import copies, quick, small_data, trained_arrays, uninformative_data
 
 
@@ -223,6 +225,7 @@ def test_the_index_is_chosen_by_documents_as_they_will_be_searched(small, monkey
     assert chosen["ids"].tolist() == list(range(30))
 
 
+@needs_faiss
 def test_a_saved_faiss_index_is_loaded_with_its_report(tmp_path):
     many = planted(n=400, d=300, l=300, seed=3)
     model = quick(epochs=1, index="ivf", recall_target=0.2).fit(many.X, many.Y, labels=many.labels)
@@ -239,6 +242,20 @@ def test_a_saved_faiss_index_is_loaded_with_its_report(tmp_path):
     assert digest(tmp_path / "again") == digest(tmp_path / "model")
 
 
+@needs_faiss
+def test_a_saved_faiss_index_without_faiss_names_the_extra(tmp_path, monkeypatch, small):
+    model = quick(epochs=1, index="ivf", recall_target=0.01).fit(small.X, small.Y, labels=small.labels)
+    assert model.index_.kind == "ivf"
+    model.save(tmp_path / "model")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    words = r"^an index of kind 'ivf' needs the package 'faiss', .*; run: pip install 'labelspace\[ann\]'$"
+    with pytest.raises(MissingExtraError, match=words):
+        Glas.load(tmp_path / "model")
+    with pytest.raises(MissingExtraError, match=words):
+        quick(index="ivf").check_params()
+
+
+@needs_faiss
 def test_a_blend_saves_the_index_of_its_member(tmp_path, monkeypatch):
     params = {"embedding_dim": 16, "epochs": 2, "index": "ivf", "recall_target": 0.2}
     monkeypatch.setitem(members.MEMBER_PARAMS, "glas", params)

@@ -9,14 +9,12 @@ from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WO
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint
 
-MEMBER_PARAMS: dict[str, dict[str, Any]] = {"label_tree": {"tol": 0.3}}
+MEMBER_PARAMS: dict[str, dict[str, Any]] = {"label_tree": {"tol": 0.3}, "pdsparse": {"per_label": True, "tol": 0.3}}
 """Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
-SAMPLED_GLAS: dict[str, Any] = {"all_labels": False, "n_negatives": 512, "n_hard_negatives": 0, "input_dropout": 0.2}
-"""Of glas where the network is left out: as good in the ensemble as training on every label, for 0.4 of the cost."""
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
-MAX_NETWORK_CELLS = 5e7  # documents x labels up to which the network is trained
-MAX_GLAS_CELLS = 4e8  # the same for glas
+MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
+MAX_NETWORK_CELLS = 5e7  # documents x labels up to which network and glas are trained
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 MEMBER_VIEWS = [view.name for view in VIEWS.values() if view not in (TEXT, SEQUENCES)]
@@ -67,22 +65,27 @@ MEMBERS = Constraint(
 
 
 def choose_members(shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
-    """The members that suit so many documents and labels; ``wide`` is the view for linear classifiers."""
-    members = [Member("neighbors", WORDS.name), Member("label_tree", wide)]
+    """The members that suit texts with so many labels; ``wide`` is the view for linear classifiers."""
     cells = shape[0] * shape[1]
+    members = [
+        Member("neighbors", WORDS.name),
+        Member("pdsparse" if cells <= MAX_PDSPARSE_CELLS else "label_tree", wide),
+    ]
     if cells <= MAX_NETWORK_CELLS:
-        members.append(Member("network", WORDS.name))
-    if cells <= MAX_GLAS_CELLS:
-        members.append(Member("glas", WORDS.name))
+        members += [Member("network", WORDS.name), Member("glas", WORDS.name)]
     if with_text:
         members.append(Member("lexical", TEXT.name))
     return members
 
 
 def choose_members_on_features(shape: tuple[int, int]) -> list[Member]:
-    """The members where there are ready-made features, often few, that many labels share: sleec adds to the others."""
-    members = choose_members(shape, WORDS.name, with_text=False)
-    return [*members, Member("sleec", WORDS.name)] if shape[0] <= MAX_SLEEC_DOCUMENTS else members
+    """The members that suit ready-made features, often few, with so many labels."""
+    names = ["neighbors", "label_tree"]
+    if shape[0] * shape[1] <= MAX_NETWORK_CELLS:
+        names += ["network", "glas"]
+    if shape[0] <= MAX_SLEEC_DOCUMENTS:
+        names.append("sleec")
+    return [Member(name, WORDS.name) for name in names]
 
 
 def wide_view(texts: Sequence[str]) -> str:
@@ -100,11 +103,10 @@ def on_features(members: Sequence[Member]) -> list[Member]:
     return [Member(name, WORDS.name) for name in dict.fromkeys(member.method for member in members)]
 
 
-def member_params(member: Member, n_cells: int, random_state: int) -> dict[str, Any]:
-    """The parameters of a member for so many documents x labels."""
+def member_params(member: Member, random_state: int) -> dict[str, Any]:
+    """The parameters of a member."""
     seeded = {"random_state": random_state} if "random_state" in method(member.method).params else {}
-    sampled = SAMPLED_GLAS if member.method == "glas" and n_cells > MAX_NETWORK_CELLS else {}
-    return {**seeded, **MEMBER_PARAMS.get(member.method, {}), **sampled}
+    return {**seeded, **MEMBER_PARAMS.get(member.method, {})}
 
 
 def member_view(name: str, n_documents: int) -> View:

@@ -176,12 +176,11 @@ class Blend(Model):
         """What tells this training from others; empty where nothing is kept of it."""
         if context.checkpoint is None:
             return {}
-        n_cells = Y.shape[0] * Y.shape[1]
         held = () if context.validation is None else training_data(*context.validation, None)
         return {
             "version": __version__,
             "params": self.get_params(),
-            "members": [[str(member), member_params(member, n_cells, self.random_state)] for member in members],
+            "members": [[str(member), member_params(member, self.random_state)] for member in members],
             "data": [*training_data(views, Y, context.labels), *held],
         }
 

@@ -67,7 +67,7 @@ class MemberTraining:
         """Each member, trained on all documents."""
         trained = []
         for number, member in enumerate(self.members, 1):
-            key, untrained = f"member-{number}", self._create(member, Y)
+            key, untrained = f"member-{number}", self._create(member)
             widths = _view_for(untrained, views, member.view).widths
             model = self.finished.read_member(key, untrained, widths, Y.shape[1])
             if model is None:
@@ -80,11 +80,11 @@ class MemberTraining:
             trained.append(model)
         return trained
 
-    def _create(self, member: Member, Y: Csr) -> Model:
-        return create(member.method, **member_params(member, Y.shape[0] * Y.shape[1], self.random_state))
+    def _create(self, member: Member) -> Model:
+        return create(member.method, **member_params(member, self.random_state))
 
     def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
-        model = self._create(member, Y)
+        model = self._create(member)
         model.check_params()
         context = FitContext(self.labels, progress, self.finished.training_folder(key, model))
         return model.fit_checked(_view_for(model, views, member.view), Y, context)

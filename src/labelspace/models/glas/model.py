@@ -9,7 +9,7 @@ phi: document embeddings (batch, dim), V: label embeddings (m, dim), U: label si
    (``n_layers`` above 1: and dense layers with ReLUs between), normalized to length 1.
 3. Draw one label of each document.
 4. Train on all labels, or, where they are many, on those of the batch, ``n_negatives`` sampled for the batch, and for
-   each document the ``n_hard_negatives`` nearest ones by the label index.
+   each document the ``n_hard_negatives`` nearest ones by an approximate search.
 5. The loss: binary cross-entropy (default), softmax cross-entropy, or the margin loss of eq. 1, between the drawn label
    and all wrong ones or the hardest (stochastic negative mining).
 6. The regularizer of eq. 3 on the drawn labels: the inner products of their embeddings are to equal their co-occurrence
@@ -156,7 +156,7 @@ class Glas(Model):
     curve_: list[dict[str, float]] | None = learned(plain(optional(list_of(mapping(real())))), default=None)
 
     def check_params(self) -> None:
-        """Check every parameter, and that those of the loss agree."""
+        """Check every parameter, that those of the loss agree, and that there is a package for the kind of index."""
         super().check_params()
         if self.loss == "bce" and self.positives == "one":
             raise ParameterError("positives must be all with loss=bce, but is 'one'; leave it out")
@@ -164,6 +164,8 @@ class Glas(Model):
             raise ParameterError(
                 "positives must be one with pairs=hardest, but is 'all'; leave it out or set pairs=all"
             )
+        if self.index in index.approximate.KINDS:
+            index.approximate.require_faiss(self.index)
 
     def check_state(self) -> None:
         """The index holds vectors of labels, with their biases."""
