@@ -6,8 +6,17 @@ from labelspace.types import Longs
 
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
 MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
-FOLDS = 5
+MOST_FOLDS, FEWEST_FOLDS, FOLD_DOCUMENTS = 5, 2, 25_000  # folds times documents: with few documents, folds gain most
 SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
+
+
+def choose_folds(n: int) -> int:
+    """The number of folds for n documents.
+
+    >>> choose_folds(4_000), choose_folds(8_000), choose_folds(12_000)
+    (5, 3, 2)
+    """
+    return int(np.clip(round(FOLD_DOCUMENTS / max(n, 1)), FEWEST_FOLDS, MOST_FOLDS))
 
 
 def held_out_folds(n: int, n_folds: int | None, random_state: int) -> list[Longs]:
@@ -17,7 +26,7 @@ def held_out_folds(n: int, n_folds: int | None, random_state: int) -> list[Longs
     ([21, 21, 21, 20, 20], [])
     """
     order = np.random.default_rng(random_state).permutation(n)
-    folds = n_folds or (FOLDS if n <= MAX_OUT_OF_FOLD else 1)
+    folds = n_folds or (choose_folds(n) if n <= MAX_OUT_OF_FOLD else 1)
     if n < MIN_DOCUMENTS:
         return []
     if folds == 1:
