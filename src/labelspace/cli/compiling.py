@@ -31,7 +31,7 @@ class CompilationNotice:
             self._start = now if self._depth == 0 else self._start
             self._depth += 1
             if self._seconds + now - self._start > PATIENCE:
-                self._show(name)
+                self._show()
             return
         self._depth -= 1
         self._count += name.startswith("labelspace.")
@@ -39,7 +39,7 @@ class CompilationNotice:
             self._seconds += now - self._start
             self._hide()
 
-    def _show(self, name: str) -> None:
+    def _show(self) -> None:
         if not sys.stderr.isatty() or shows_bars():
             if not self._printed:
                 print_error(MESSAGE)
@@ -49,7 +49,7 @@ class CompilationNotice:
         from rich.live import Live
         from rich.spinner import Spinner
 
-        text = f"{MESSAGE}: {self._count} done, {name.rpartition('.')[2]}"
+        text = f"{MESSAGE}: {self._count} done"
         if self._live is None:
             screen = Console(stderr=True)
             self._live = Live(
