@@ -1,10 +1,12 @@
 """The commands, in the order in which ``--help`` lists them."""
 
+import sys
 from typing import Annotated
 
 import typer
 
-from labelspace.cli import compare, data, demo, evaluate, inspect, predict, reproduce, train
+from labelspace.cli import compare, data, demo, evaluate, inspect, predict, reproduce, train, warmup
+from labelspace.cli.compiling import CompilationNotice
 from labelspace.cli.process_limits import check_limits
 from labelspace.cli.strange_models import of_model
 
@@ -32,12 +34,17 @@ def show_version(requested: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     """Tag documents with the few relevant labels out of thousands to millions, on an ordinary CPU."""
     check_limits()
+    if "--json" not in sys.argv:
+        from labelspace.kernels.compilation import watching
+
+        context.with_resource(watching(CompilationNotice()))
 
 
 app.command()(train.train)
@@ -50,5 +57,6 @@ app.command("tree")(of_model(inspect.show_tree))
 app.command("codes")(of_model(inspect.show_codes))
 app.command()(inspect.methods)
 app.command()(demo.demo)
+app.command()(warmup.warmup)
 data_app.command()(data.stats)
 data_app.command()(data.convert)

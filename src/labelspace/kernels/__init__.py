@@ -7,4 +7,5 @@ from pathlib import Path
 
 from labelspace.kernels.cache_folder import set_cache_folder
 
-set_cache_folder(Path(__file__).parent)
+PACKAGE = Path(__file__).parent
+set_cache_folder(PACKAGE)

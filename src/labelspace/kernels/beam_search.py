@@ -1,16 +1,17 @@
 """Beam search in a tree of classifiers: linear ones on sparse rows (see ``tree_classifiers``), or on dense vectors."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import integer, kernel, part
+from labelspace.kernels.radix_sort import radix_sort
 from labelspace.kernels.sparse_layers import Table
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-MAX_INSERTION_SORT = 512  # numbers
+LOWER_HALF = 0xFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
     """The first index in sorted values[low:high] whose value is at least the target; fast if it is the first one.
 
@@ -26,7 +27,7 @@ def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
     return low + 1 if values[low] < target else low
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_activation(margin: float, power: float) -> np.float32:
     """Log of the factor by which a child multiplies its parent's score: -hinge ** power.
 
@@ -39,7 +40,7 @@ def log_activation(margin: float, power: float) -> np.float32:
     return np.float32(-(hinge**power))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def log_activation_bound(margin: float, power: float) -> float:
     """A cheap upper bound of ``log_activation``: the same with the exact hinge."""
     if power == 0.0:
@@ -47,7 +48,7 @@ def log_activation_bound(margin: float, power: float) -> float:
     return -((1.0 - margin) ** power) if margin < 1.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sort_by_node(nodes: Ints, scores: Floats, size: int) -> None:
     """Sort a beam by node, in place (insertion sort, because beams are short)."""
     for i in range(1, size):
@@ -58,7 +59,7 @@ def sort_by_node(nodes: Ints, scores: Floats, size: int) -> None:
         nodes[pos], scores[pos] = node, score
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
     """Assign child c of nodes[i] the index shift[i] + c in ``margins``, or in a larger array if that is too short."""
     count = 0
@@ -68,7 +69,7 @@ def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Lon
     return margins if count <= len(margins) else np.empty(2 * count, np.float32)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def child_margins(
     data: Floats, indices: Ints, w_data: Floats, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
     last_child: Ints, nodes: Ints, shift: Longs, margins: Floats,
@@ -82,7 +83,7 @@ def child_margins(
         for child in range(first_child[node], last_child[node]):
             margins[shift[i] + child] = bias[child]
     for j in range(len(indices)):
-        value, pos, end = data[j], w_indptr[indices[j]], w_indptr[indices[j] + 1]
+        value, pos, end = data[j], integer(w_indptr[indices[j]]), integer(w_indptr[indices[j] + 1])
         for i, node in enumerate(nodes):
             pos = lower_bound(w_indices, pos, end, first_child[node])
             last, child_shift = last_child[node], shift[i]
@@ -92,7 +93,7 @@ def child_margins(
     return margins
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def advance_beams(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
     w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, power: float, beams: Ints,
@@ -114,7 +115,7 @@ def advance_beams(
         margins = child_margins(
             data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child, nodes, shift, margins
         )
-        size = 0
+        size = integer(0)
         for i in range(width):
             for child in range(first_child[nodes[i]], last_child[nodes[i]]):
                 if label[child] < 0:
@@ -123,7 +124,7 @@ def advance_beams(
         sort_best_first(beam_scores[row], beams[row], size)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def expand_beam(
     nodes: Ints, scores: Floats, width: int, margins: Floats, shift: Longs, first_child: Ints, last_child: Ints,
     label: Ints, power: float, min_log_activation: float, next_nodes: Ints, next_scores: Floats, leaf_labels: Ints,
@@ -134,7 +135,7 @@ def expand_beam(
     ``margins`` are those of ``child_margins``; children with a log activation below ``min_log_activation`` are pruned.
     ``next_nodes`` and ``next_scores`` are scratch of the beam size. Returns the new width and the number of leaves.
     """
-    beam_size, max_leaves, size = len(next_nodes), len(leaf_labels), 0
+    beam_size, max_leaves, size = len(next_nodes), len(leaf_labels), integer(0)
     for i in range(width):
         for child in range(first_child[nodes[i]], last_child[nodes[i]]):
             margin, is_leaf = margins[shift[i] + child], label[child] >= 0
@@ -150,11 +151,12 @@ def expand_beam(
                 n_leaves = push(leaf_scores, leaf_labels, n_leaves, score, label[child])
             else:
                 size = push(next_scores, next_nodes, size, score, child)
-    nodes[:size], scores[:size] = next_nodes[:size], next_scores[:size]
+    for i in range(size):
+        nodes[i], scores[i] = next_nodes[i], next_scores[i]
     return size, n_leaves
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def beam_search(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
     w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, roots: Ints, beam_size: int,
@@ -176,7 +178,7 @@ def beam_search(
     for row in range(start, stop):
         span = slice(indptr[row], indptr[row + 1])
         for tree in range(n_trees):
-            nodes[0], scores[0], width = roots[tree], 0.0, 1
+            nodes[0], scores[0], width = roots[tree], 0.0, integer(1)
             n_leaves[tree] = 0
             while width > 0:
                 sort_by_node(nodes, scores, width)
@@ -190,14 +192,15 @@ def beam_search(
                 )  # fmt: skip
         row_scores, row_labels = out_scores[row], out_labels[row]
         if n_trees == 1:
-            row_scores[:], row_labels[:] = leaf_scores[0], leaf_labels[0]
+            for i in range(n_leaves[0]):
+                row_scores[i], row_labels[i] = leaf_scores[0, i], leaf_labels[0, i]
             sort_log_scores(row_scores, row_labels, n_leaves[0])
         else:
             size = average_trees(leaf_labels, leaf_scores, n_leaves, row_scores, row_labels)
             sort_best_first(row_scores, row_labels, size)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@part(fastmath=True)
 def dense_margins(
     code: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, nodes: Ints,
     shift: Longs, margins: Floats,
@@ -213,7 +216,7 @@ def dense_margins(
     return margins
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_beam_search(
     codes: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, label: Ints,
     beam_size: int, power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
@@ -223,7 +226,7 @@ def dense_beam_search(
     next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
     margins = np.empty(1024, np.float32)
     for row in range(len(codes)):
-        nodes[0], scores[0], width, n_leaves = 0, 0.0, 1, 0
+        nodes[0], scores[0], width, n_leaves = 0, 0.0, integer(1), integer(0)
         while width > 0:
             margins = dense_margins(
                 codes[row], weights, scales, bias, first_child, last_child, nodes[:width], shift, margins
@@ -235,7 +238,7 @@ def dense_beam_search(
         sort_log_scores(out_scores[row], out_labels[row], n_leaves)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def sort_log_scores(scores: Floats, ids: Ints, size: int) -> None:
     """Turn a heap of log scores into a list of scores, best first; scores that round to the same keep their order."""
     sort_best_first(scores, ids, size)
@@ -243,31 +246,30 @@ def sort_log_scores(scores: Floats, ids: Ints, size: int) -> None:
         scores[i] = np.exp(scores[i])
 
 
-@njit(cache=True, nogil=True)
+@part()
 def average_trees(leaf_labels: Ints, leaf_scores: Floats, n_leaves: Longs, out_scores: Floats, out_labels: Ints) -> int:
     """Push the labels of best mean score over all trees onto a heap, and return its size.
 
     ``n_leaves`` is the number of labels per tree. A label that is missing in a tree scores 0 there.
     """
-    n_trees, size = len(n_leaves), 0
-    n_total = n_leaves.sum()
-    labels, scores = np.empty(n_total, np.int32), np.empty(n_total, np.float32)
-    pos = 0
+    n_trees, n_total = len(n_leaves), 0
+    for tree in range(n_trees):
+        n_total += n_leaves[tree]
+    found, buffer, scores = np.empty(n_total, np.int64), np.empty(n_total, np.int64), np.empty(n_total, np.float32)
+    pos, n_labels = 0, integer(0)
     for tree in range(n_trees):
         for i in range(n_leaves[tree]):
-            labels[pos], scores[pos] = leaf_labels[tree, i], np.exp(leaf_scores[tree, i]) / np.float32(n_trees)
+            label = leaf_labels[tree, i]
+            found[pos], scores[pos] = integer(label) << 32 | pos, np.exp(leaf_scores[tree, i]) / np.float32(n_trees)
+            n_labels = max(n_labels, integer(label) + 1)
             pos += 1
-    if n_total <= MAX_INSERTION_SORT:
-        sort_by_node(labels, scores, n_total)
-    else:  # in the same order, since both are stable
-        order = np.argsort(labels, kind="mergesort")
-        labels, scores = labels[order], scores[order]
-    i = 0
+    found = radix_sort(found, buffer, n_labels)  # by label, then by tree
+    size, i = integer(0), 0
     while i < n_total:
-        label, score = labels[i], scores[i]
+        same, score = found[i] >> 32, scores[found[i] & LOWER_HALF]
         i += 1
-        while i < n_total and labels[i] == label:
-            score += scores[i]
+        while i < n_total and found[i] >> 32 == same:
+            score += scores[found[i] & LOWER_HALF]
             i += 1
-        size = push(out_scores, out_labels, size, score, label)
+        size = push(out_scores, out_labels, size, score, same)
     return size

@@ -44,6 +44,17 @@ def set_cache_folder(package: Path) -> None:
     _use(folder or next(filter(None, map(private_folder, _user_folders())), None) or _fresh_folder())
 
 
+def cache_folder(package: Path) -> Path:
+    """Where numba caches the kernels of ``package``."""
+    given = sys.modules["numba"].config.CACHE_DIR if "numba" in sys.modules else os.environ.get(VARIABLE)
+    return Path(given) if given else package / "__pycache__"
+
+
+def cached_bytes(folder: Path) -> int:
+    """The size of the compiled kernels in a folder and below it."""
+    return sum(file.stat().st_size for file in folder.rglob("*.nb[ci]"))
+
+
 def private_folder(path: str) -> str | None:
     """The real path of the folder, made where it is missing; None where another user could put a file there."""
     above, name = os.path.split(os.path.abspath(path))

@@ -8,14 +8,14 @@ The bias is one more feature of value ``bias`` in every row, regularized like th
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.lanes import LANES, add_row_products, add_to_rows
 from labelspace.kernels.random_numbers import initial_state, shuffle
 from labelspace.types import Bools, Floats, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
     """|x_i|^2 of every row, including the bias feature. Shape (n,)."""
     out = np.empty(len(indptr) - 1, np.float32)
@@ -27,7 +27,7 @@ def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
     return out
 
 
-@njit(cache=True, nogil=True)
+@part()
 def lane_steps(
     margins: Floats, signs: Floats, norm: np.float32, diagonal: np.float32, alpha: Floats, lanes: Floats,
     resting: Bools, steps: Floats,
@@ -54,7 +54,7 @@ def lane_steps(
     return moved, needed
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def solve_squared_hinge(
     data: Floats, indices: Ints, indptr: Ints, norms: Floats, signs: Floats, bias: float, C: float, tolerance: float,
     max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
@@ -112,7 +112,7 @@ def solve_squared_hinge(
     return n_iter
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def solve_logistic(
     data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: Bools, bias: float,
     C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,

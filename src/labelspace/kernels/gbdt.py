@@ -6,8 +6,8 @@ the left child (the right child follows it), and the value of a leaf.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Doubles, Floats, Ints
 
 Bytes = npt.NDArray[np.uint8]
@@ -15,7 +15,7 @@ N_BINS = 256
 MIN_GAIN = 1e-6
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_histogram(binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, histogram: Doubles) -> None:
     """Sum gradient, hessian and number of the given rows per column and bin. Shape (columns, N_BINS, 3)."""
     for row in rows:
@@ -27,10 +27,12 @@ def add_histogram(binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, 
             cell[2] += 1.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def best_split(histogram: Doubles, min_samples_leaf: int, l2: float) -> tuple[float, int, int]:
     """Gain, column and last left bin of the best split of a node; column -1 if there is none."""
-    g, h, n = histogram[0, :, 0].sum(), histogram[0, :, 1].sum(), histogram[0, :, 2].sum()
+    g, h, n = 0.0, 0.0, 0.0
+    for b in range(N_BINS):
+        g, h, n = g + histogram[0, b, 0], h + histogram[0, b, 1], n + histogram[0, b, 2]
     parent_score = g * g / (h + l2)
     best_gain, best_column, best_bin = MIN_GAIN, -1, 0
     for column in range(histogram.shape[0]):
@@ -52,7 +54,7 @@ def best_split(histogram: Doubles, min_samples_leaf: int, l2: float) -> tuple[fl
     return best_gain, best_column, best_bin
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def grow_tree(
     binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_samples_leaf: int, l2: float,
     learning_rate: float, margin: Floats,
@@ -65,7 +67,9 @@ def grow_tree(
     max_nodes = 2 * max_leaves - 1
     column, bins, left = np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32), np.zeros(max_nodes, np.int32)
     value = np.zeros(max_nodes, np.float32)
-    rows = np.arange(n).astype(np.int32)
+    rows = np.empty(n, np.int32)
+    for i in range(n):
+        rows[i] = i
     starts, stops = np.zeros(max_nodes, np.int64), np.zeros(max_nodes, np.int64)
     gain, split_column, split_bin = np.zeros(max_nodes), np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32)
     slot = np.zeros(max_nodes, np.int32)  # index of the histogram of an open leaf
@@ -92,13 +96,17 @@ def grow_tree(
             else:
                 right_rows[n_right] = row
                 n_right += 1
-        rows[middle : stops[node]] = right_rows[:n_right]
+        for i in range(n_right):
+            rows[middle + i] = right_rows[i]
         starts[size], stops[size], starts[size + 1], stops[size + 1] = (starts[node], middle, middle, stops[node])
         small, large = (size, size + 1) if middle - starts[node] <= stops[node] - middle else (size + 1, size)
         slot[large], slot[small] = slot[node], (size + 1) // 2
         small_histogram, large_histogram = histograms[slot[small]], histograms[slot[large]]
         add_histogram(binned, gradient, hessian, rows[starts[small] : stops[small]], small_histogram)
-        large_histogram -= small_histogram
+        for c in range(columns):
+            for b in range(N_BINS):
+                for part in range(3):
+                    large_histogram[c, b, part] -= small_histogram[c, b, part]
         for child in (size, size + 1):
             histogram = histograms[slot[child]]
             gain[child], split_column[child], split_bin[child] = best_split(histogram, min_samples_leaf, l2)
@@ -115,7 +123,7 @@ def grow_tree(
     return column[:size].copy(), bins[:size].copy(), left[:size].copy(), value[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def forest_scores(
     F: Floats, start: int, stop: int, roots: Ints, column: Ints, threshold: Floats, left: Ints, value: Floats,
     out: Floats,

@@ -5,8 +5,8 @@ other queries are, so a query alone gets exactly the result it gets in a batch; 
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.quantize import Int8s, Int16s
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
@@ -15,7 +15,7 @@ ROW_BLOCK = 64
 INT_ROW_BLOCK = 256  # of quantized rows, which are smaller
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def dot(a: Floats, b: Floats) -> np.float32:
     """Inner product of two short dense vectors; may be summed in any order, so that it is vectorized."""
     total = np.float32(0.0)
@@ -24,7 +24,7 @@ def dot(a: Floats, b: Floats) -> np.float32:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def int_product(query: Int16s, vector: Int8s) -> np.int32:
     """The inner product of two integer vectors, exact if it is below 2^31."""
     total = np.int32(0)
@@ -34,14 +34,14 @@ def int_product(query: Int16s, vector: Int8s) -> np.int32:
     return total
 
 
-@njit(cache=True, nogil=True)
+@part()
 def int_products(query: Int16s, vectors: Int8s, out: Ints) -> None:
     """``int_product`` with each row; by itself, as in a larger function numba would count references to each row."""
     for row in range(len(vectors)):
         out[row] = int_product(query, vectors[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def push_products(products: Floats, ids: Ints, scores: Floats, labels: Ints, size: int) -> int:
     """Push a block of products onto the heap of a query; return the new size."""
     for i in range(len(products)):
@@ -50,7 +50,7 @@ def push_products(products: Floats, ids: Ints, scores: Floats, labels: Ints, siz
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints, out_scores: Floats) -> None:
     """The ids of the best rows of ``vectors`` (n, d) for each of ``queries`` (m, d); ``out`` arrays are (m, k)."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(ROW_BLOCK, np.float32)
@@ -65,7 +65,7 @@ def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints,
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def topk_int_products(
     queries: Int16s, query_scales: Floats, vectors: Int8s, scales: Floats, ids: Ints, out_labels: Ints,
     out_scores: Floats,
@@ -85,11 +85,11 @@ def topk_int_products(
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def rerank(queries: Floats, vectors: Floats, ids: Ints, rows: Longs, out_labels: Ints, out_scores: Floats) -> None:
     """The best of the candidate ``rows`` (m, s) of ``vectors``, by their products in float32; -1 is no row."""
     for i in range(len(queries)):
-        size = 0
+        size = integer(0)
         for row in rows[i]:
             if row >= 0:
                 size = push(out_scores[i], out_labels[i], size, dot(queries[i], vectors[row]), ids[row])

@@ -1,8 +1,8 @@
 """Exact nearest neighbors among sparse rows by an inverted index, and their votes for labels."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
@@ -10,7 +10,7 @@ from labelspace.types import Floats, Ints
 ROUNDING = 1e-5  # tolerance for float32 sums against a bound
 
 
-@njit(cache=True, nogil=True)
+@part()
 def score_rare_features(
     data: Floats, features: Ints, index_data: Floats, index_rows: Ints, index_indptr: Ints, sums: Floats,
     rows: Ints, row_sums: Floats,
@@ -43,9 +43,9 @@ def score_rare_features(
     return n_candidates
 
 
-@njit(cache=True, nogil=True)
+@part()
 def nearest_to_query(
-    query: Floats, common: Floats, common_norms: Floats, max_common_norm: float, n_candidates: int, rows: Ints,
+    query: Floats, common: Floats, common_norms: Floats, max_common_norm: np.float32, n_candidates: int, rows: Ints,
     row_sums: Floats, sums: Floats, neighbors: Ints, similarities: Floats,
 ) -> None:  # fmt: skip
     """The indexed rows with the largest inner product with one query, best first; only positive ones count.
@@ -57,17 +57,17 @@ def nearest_to_query(
     k = len(neighbors)
     query_norm = np.sqrt(dot(query, query))
     leaders, leader_sums = np.empty(2 * k, np.int32), np.empty(2 * k, np.float32)
-    size = 0
+    size = integer(0)
     for i in range(n_candidates):
         if size < len(leaders) or row_sums[i] > leader_sums[0]:
             size = push(leader_sums, leaders, size, row_sums[i], i)
-    n_exact = 0
+    n_exact = integer(0)
     for i in range(size):
         value = row_sums[leaders[i]] + dot(query, common[rows[leaders[i]]])
         if value > 0.0:
             n_exact = push(similarities, neighbors, n_exact, value, rows[leaders[i]])
     threshold = similarities[0] - ROUNDING if n_exact == k else 0.0
-    size = 0
+    size = integer(0)
     for i in range(n_candidates):
         if row_sums[i] + query_norm * common_norms[rows[i]] >= threshold:
             value = row_sums[i] + dot(query, common[rows[i]])
@@ -85,7 +85,7 @@ def nearest_to_query(
     sort_best_first(similarities, neighbors, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_rows(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index_data: Floats, index_rows: Ints,
     index_indptr: Ints, common_column: Ints, common: Floats, common_norms: Floats, neighbors: Ints,
@@ -100,7 +100,9 @@ def nearest_rows(
     n_stored = len(common_norms)
     sums, row_sums = np.zeros(n_stored, np.float32), np.empty(n_stored, np.float32)
     rows = np.empty(n_stored, np.int32)
-    max_common_norm = float(common_norms.max())
+    max_common_norm = np.float32(0.0)
+    for i in range(n_stored):
+        max_common_norm = max(max_common_norm, common_norms[i])
     for row in range(start, stop):
         values, features = data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]]
         query = np.zeros(common.shape[1], np.float32)
@@ -115,7 +117,7 @@ def nearest_rows(
         )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def vote(
     neighbors: Ints, weights: Floats, y_indices: Ints, y_indptr: Ints, extra_labels: Ints, extra_weights: Floats,
     n_labels: int, out_labels: Ints, out_scores: Floats,
@@ -134,7 +136,7 @@ def vote(
             if extra_labels[row, i] >= 0:
                 votes[extra_labels[row, i]] += extra_weights[row, i]
         row_scores, row_labels = out_scores[row], out_labels[row]
-        size = 0
+        size = integer(0)
         for i in range(neighbors.shape[1]):
             if neighbors[row, i] >= 0:
                 for j in range(y_indptr[neighbors[row, i]], y_indptr[neighbors[row, i] + 1]):
@@ -145,7 +147,7 @@ def vote(
         sort_best_first(row_scores, row_labels, size)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def push_label(votes: Floats, label: int, scores: Floats, ids: Ints, size: int) -> int:
     """Push a label with its votes onto the heap, once; return the new size."""
     if votes[label] > 0.0:

@@ -4,13 +4,13 @@
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import push
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def subtract_positives(columns: Ints, ends: Ints, start: int, normalize: bool, out: Floats) -> None:
     """Subtract 1 at each row's positive labels, or 1 / their number if ``normalize``; ``out`` starts at row start."""
     for i in range(len(out)):
@@ -20,7 +20,7 @@ def subtract_positives(columns: Ints, ends: Ints, start: int, normalize: bool, o
             out[i, columns[j]] -= share
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def margin_gradient(
     columns: Ints, ends: Ints, start: int, positives: Longs, margin: float, n_hardest: int, out: Floats
 ) -> None:
@@ -48,7 +48,7 @@ def margin_gradient(
         scores[positive] = np.float32(-size / n_hardest)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def extract_positive_scores(columns: Ints, ends: Ints, start: int, scores: Floats, positive_scores: Floats) -> None:
     """Move the scores of positive labels to ``positive_scores``, row by row, and set them to -inf."""
     for i in range(len(scores)):
@@ -57,7 +57,7 @@ def extract_positive_scores(columns: Ints, ends: Ints, start: int, scores: Float
             scores[i, columns[j]] = -np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pairwise_softmax_from_exp(columns: Ints, ends: Ints, start: int, positive_exps: Floats, out: Floats) -> None:
     """Softmax of each positive against all negatives, from the exponentials of the scores.
 

@@ -8,15 +8,15 @@ word, the order of keys is the alphabetical order of the n-grams.
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.tokenize import Hashes, Ids, Offsets, mix_bits
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
 _COMBINE = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_frequencies(ids: Ids, counts: Ids, ends: Offsets, n: int) -> tuple[Offsets, Offsets]:
     """Document frequency and number of occurrences of each of n ids; ``counts`` may be empty, for once each."""
     df, occurrences = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -33,7 +33,7 @@ def count_frequencies(ids: Ids, counts: Ids, ends: Offsets, n: int) -> tuple[Off
     return df, occurrences
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def extend_ngrams(
     prefixes: Ids, words: Ids, ends: Offsets, gap: int, low: int, high: int, n_words: int, min_df: int
 ) -> tuple[Ids, Ids, Offsets, Offsets]:
@@ -88,12 +88,12 @@ def extend_ngrams(
     return out_prefix[:n], out_word[:n], out_df[:n], out_counts[:n]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _slot(key: int, mask: int) -> int:
     return int((np.uint64(key) * _HASH) >> np.uint64(20)) & mask
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def build_key_table(keys: Offsets, values: Ids) -> Offsets:
     """Hash table of keys: rows (key, value), a power of two of them, with key 0 for an empty row."""
     size = 16
@@ -108,19 +108,14 @@ def build_key_table(keys: Offsets, values: Ids) -> Offsets:
     return table
 
 
-@njit(cache=True, nogil=True)
 def is_key_table(table: Offsets, n_values: int) -> bool:
     """Whether every lookup in a saved table ends, and finds a value below ``n_values`` or nothing."""
-    size, n_used = table.shape[0], 0
-    for slot in range(size):
-        if table[slot, 0] != 0:
-            n_used += 1
-            if table[slot, 1] < 0 or table[slot, 1] >= n_values:
-                return False
-    return bool(size > 0 and size & (size - 1) == 0 and n_used < size)
+    size, values = len(table), table[table[:, 0] != 0, 1]
+    in_range = bool(((values >= 0) & (values < n_values)).all())
+    return in_range and size > 0 and size & (size - 1) == 0 and len(values) < size
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def lookup_key(table: Offsets, key: int) -> int:
     """The value of a key in a table of ``build_key_table``, or -1."""
     mask = table.shape[0] - 1
@@ -132,7 +127,7 @@ def lookup_key(table: Offsets, key: int) -> int:
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def ngram_ids(words: Ids, ends: Offsets, length: int, n_words: int, table: Offsets) -> Ids:
     """The id of the n-gram of exactly ``length`` words that starts at each token, -1 if the table has none.
 
@@ -154,7 +149,7 @@ def ngram_ids(words: Ids, ends: Offsets, length: int, n_words: int, table: Offse
     return ids
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def ngram_columns(words: Ids, ends: Offsets, max_n: int, word_columns: Ids, table: Offsets) -> tuple[Ids, Offsets]:
     """The columns of all n-grams of 1 to ``max_n`` words, and their number up to the end of each document.
 
@@ -185,7 +180,7 @@ def ngram_columns(words: Ids, ends: Offsets, max_n: int, word_columns: Ids, tabl
     return columns[:size], column_ends
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hashed_columns(hashes: Hashes, ends: Offsets, max_n: int, bits: int) -> tuple[Ids, Offsets]:
     """The upper bits of the hash of each n-gram of 1 to ``max_n`` words, and their number up to each document's end."""
     columns, column_ends = np.empty(max_n * hashes.size, np.int32), np.empty(ends.size, np.int64)

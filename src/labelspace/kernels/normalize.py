@@ -1,12 +1,12 @@
 """Scale the rows of a sparse matrix to unit length."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Floats, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def normalized_values(data: Floats, indptr: Ints) -> Floats:
     """The values of a CSR matrix, each divided by the Euclidean norm of its row; a row of zeros stays zero."""
     out = np.empty(len(data), np.float32)

@@ -13,8 +13,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.complete_link import node_levels
 from labelspace.kernels.ngrams import is_key_table, lookup_key
 from labelspace.kernels.tokenize import Bytes, Ids, Offsets, hash_bytes
@@ -86,33 +86,26 @@ def empty_scratch(phrases: Phrases, n_labels: int) -> Scratch:
     return Scratch(label_slot, word_slot, shared, evidence, tokens, touched=np.empty(n_phrases, np.int32))
 
 
-@njit(cache=True, nogil=True)
 def _trie_depths(edges: Offsets, n_nodes: int, n_words: int) -> Ids:
     """The depth of each node of a trie; empty where the table of edges is none: parents have smaller numbers."""
     parent = np.full(n_nodes, -1, np.int32)
-    n_edges = 0
-    for slot in range(edges.shape[0]):
-        key, child = edges[slot, 0], edges[slot, 1]
-        if key != 0:
-            if key < 0 or (key - 1) // max(n_words, 1) >= child or parent[child] >= 0:
-                return np.empty(0, np.int32)
-            parent[child] = (key - 1) // max(n_words, 1)
-            n_edges += 1
-    return node_levels(parent) if n_edges == n_nodes - 1 else np.empty(0, np.int32)
+    keys, children = edges[edges[:, 0] != 0].T
+    parents = (keys - 1) // max(n_words, 1)
+    if (keys < 0).any() or (parents >= children).any() or len(children) != n_nodes - 1:
+        return np.empty(0, np.int32)
+    parent[children] = parents
+    if (parent[1:] < 0).any():  # a node with two edges, so another has none
+        return np.empty(0, np.int32)
+    levels: Ids = node_levels(parent)
+    return levels
 
 
-@njit(cache=True, nogil=True)
 def _end_at_depth(ends: Offsets, node_ends: Offsets, node_phrases: Ids, depth: Ids) -> bool:
     """Whether each phrase has as many words as its node is deep."""
-    for node in range(len(depth)):
-        for j in range(node_ends[node], node_ends[node + 1]):
-            phrase = node_phrases[j]
-            if ends[phrase + 1] - ends[phrase] != depth[node]:
-                return False
-    return True
+    return np.array_equal(np.diff(ends)[node_phrases], np.repeat(depth, np.diff(node_ends)))
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _undoubled(text: Bytes, start: int, stop: int) -> int:
     """The end without the second of two equal last letters, as in cutt(ing); l, s and z may be double in a stem."""
     last = text[stop - 1]
@@ -120,7 +113,7 @@ def _undoubled(text: Bytes, start: int, stop: int) -> int:
     return stop - 1 if double else stop
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def form_stop(text: Bytes, start: int, stop: int) -> int:
     """Where a word ends without its plural ending: s, es, ies, and the y of the singular."""
     n = stop - start
@@ -135,7 +128,7 @@ def form_stop(text: Bytes, start: int, stop: int) -> int:
     return stop - 1 if stop - start > 3 and text[stop - 1] == _Y else stop
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def stem_stop(text: Bytes, start: int, stop: int) -> int:
     """Where the form of a word ends without ing, ed and a final e."""
     n = stop - start
@@ -146,7 +139,7 @@ def stem_stop(text: Bytes, start: int, stop: int) -> int:
     return stop - 1 if stop - start > 3 and text[stop - 1] == _E else stop
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def hash_stems(text: Bytes, starts: Offsets, stops: Offsets, stemmed: bool) -> tuple[Offsets, Offsets]:
     """The hashes of the stem and of the form of each word; both are of the full word unless ``stemmed``."""
     stems, forms = np.empty(starts.size, np.int64), np.empty(starts.size, np.int64)
@@ -161,7 +154,7 @@ def hash_stems(text: Bytes, starts: Offsets, stops: Offsets, stemmed: bool) -> t
     return stems, forms
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _evidence_row(label: int, scratch: Scratch, n: int) -> tuple[int, int]:
     """The evidence row of a label, a new one if it has none, and the number of rows."""
     slot = scratch.label_slot[label]
@@ -175,7 +168,7 @@ def _evidence_row(label: int, scratch: Scratch, n: int) -> tuple[int, int]:
     return slot - 1, n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _match_full(words: Ids, forms: Offsets, start: int, end: int, phrases: Phrases, scratch: Scratch) -> int:
     """Collect the evidence of all phrases in words start..end; returns the number of labels matched."""
     n, covered, n_words = 0, -1, phrases.weights.size
@@ -211,7 +204,7 @@ def _match_full(words: Ids, forms: Offsets, start: int, end: int, phrases: Phras
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _match_partial(words: Ids, start: int, end: int, phrases: Phrases, scratch: Scratch, n: int) -> int:
     """Add the evidence of phrases of which some words are in words start..end, in any order."""
     n_tokens, n_touched = 0, 0
@@ -248,7 +241,7 @@ def _match_partial(words: Ids, start: int, end: int, phrases: Phrases, scratch: 
     return n
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _grade_partial(phrase: int, phrases: Phrases, scratch: Scratch, record: Ids) -> None:
     """Use the shared words of a phrase as the evidence, if their share is the largest so far."""
     weight, hits, heaviest, slot = 0, 0, 0, 0
@@ -265,17 +258,17 @@ def _grade_partial(phrase: int, phrases: Phrases, scratch: Scratch, record: Ids)
         record[_PART_COUNT], record[_PART_POS] = (scratch.tokens[heaviest - 1, 1], scratch.tokens[heaviest - 1, 2])
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _count_grade(count: int) -> int:
     return (count > 1) + (count > 2) + (count > 5)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _position_grade(position: int) -> int:
     return (position >= 4) + (position >= 12) + (position >= 32)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _bucket(record: Ids) -> tuple[int, int]:
     """The bucket of an evidence row, and its level, by which statistics per label are kept."""
     if record[_COUNT] > 0:
@@ -288,7 +281,7 @@ def _bucket(record: Ids) -> tuple[int, int]:
     return N_FULL_BUCKETS + bucket, 3 if record[_SHARE] >= 500 else 4
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lookup_stems(stems: Offsets, phrases: Phrases) -> Ids:
     """The word id of each stem, by its hash."""
     words = np.empty(stems.size, np.int32)
@@ -297,7 +290,7 @@ def lookup_stems(stems: Offsets, phrases: Phrases) -> Ids:
     return words
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_matches(
     words: Ids, forms: Offsets, ends: Offsets, truth: Ids, truth_ends: Offsets, phrases: Phrases, scratch: Scratch,
     priors: Offsets, by_bucket: Offsets, by_label: Offsets,
@@ -309,7 +302,7 @@ def count_matches(
     (n_labels, n_levels, 3), which may have no rows; these and the expected precisions ``priors`` (n_buckets,) are in
     units of 1 / PROBABILITY_SCALE.
     """
-    start = 0
+    start = integer(0)
     for doc in range(ends.size):
         n = _match_full(words, forms, start, ends[doc], phrases, scratch)
         n = _match_partial(words, start, ends[doc], phrases, scratch, n)
@@ -331,7 +324,7 @@ def count_matches(
                 by_label[label, level, 2] += priors[bucket]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def topk_matches(
     words: Ids, forms: Offsets, ends: Offsets, phrases: Phrases, scratch: Scratch, log_odds: Floats, shift: Floats,
     labels: Ids, scores: Floats,
@@ -340,12 +333,12 @@ def topk_matches(
 
     The score is the sigmoid of the bucket's ``log_odds`` plus the label's ``shift`` at the bucket's level.
     """
-    start = 0
+    start = integer(0)
     for doc in range(ends.size):
         n = _match_full(words, forms, start, ends[doc], phrases, scratch)
         n = _match_partial(words, start, ends[doc], phrases, scratch, n)
         start = ends[doc]
-        size = 0
+        size = integer(0)
         for row in range(n):
             label = scratch.evidence[row, _LABEL]
             scratch.label_slot[label] = 0

@@ -1,18 +1,18 @@
 """A xorshift generator for kernels: the same draws on every platform and in every thread."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def initial_state(seed: int) -> np.uint64:
     """The initial state of a seed."""
     return np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def next_state(state: np.uint64) -> np.uint64:
     """The next state, which is also the number drawn."""
     state ^= state << np.uint64(13)
@@ -21,7 +21,7 @@ def next_state(state: np.uint64) -> np.uint64:
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def uniform_from_key(key: np.uint64) -> float:
     """A uniform number in [0, 1) that depends on the key only, independent between keys (splitmix64)."""
     bits = key * np.uint64(0x9E3779B97F4A7C15)
@@ -31,7 +31,7 @@ def uniform_from_key(key: np.uint64) -> float:
     return np.float64(bits >> np.uint64(11)) / 9007199254740992.0  # 2^53
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def shuffle(order: Ints, n: int, state: np.uint64) -> np.uint64:
     """Shuffle the first n entries (Fisher-Yates) and return the new state."""
     for i in range(n - 1, 0, -1):

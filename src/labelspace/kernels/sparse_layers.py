@@ -6,15 +6,15 @@ scales of 1 in training.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Doubles, Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dropout_rows(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, draws: Floats, dropout: float
 ) -> tuple[Floats, Ints, Ints]:
@@ -36,7 +36,7 @@ def dropout_rows(
     return kept_data[:size], kept_indices[:size], kept_indptr
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -> tuple[Ints, Ints, Ints, Floats]:
     """A batch (CSR) by features: those that occur, where each ends, and row and value of every entry.
 
@@ -61,14 +61,16 @@ def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -
             pos = offsets[indices[j]]
             rows[pos], values[pos] = row, data[j]
             offsets[indices[j]] += 1
-    offsets[features] = 0
+    for feature in features:
+        offsets[feature] = 0
     return features, ends, rows, values
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias: Floats, out: Floats) -> None:
     """The sum of a row's feature vectors times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
-    out[:] = bias
+    for m in range(len(out)):
+        out[m] = bias[m]
     for j in range(len(features)):
         feature = features[j]
         vector, value = vectors[feature], data[j] * scales[feature]
@@ -76,7 +78,7 @@ def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias
             out[m] += value * vector[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def embed_rows(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, scales: Floats, bias: Floats,
     out: Floats,
@@ -87,7 +89,7 @@ def embed_rows(
         embed_row(data[entries], indices[entries], vectors, scales, bias, out[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def subtract_label_block(indices: Ints, indptr: Ints, rows: Ints, start: int, out: Floats) -> None:
     """Subtract 1 at the labels of some rows of Y (CSR); ``out`` (len(rows), n) is the label block from ``start`` on."""
     for i, row in enumerate(rows):
@@ -96,7 +98,7 @@ def subtract_label_block(indices: Ints, indptr: Ints, rows: Ints, start: int, ou
                 out[i, indices[j] - start] -= np.float32(1.0)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def sampled_products(
     indices: Ints, indptr: Ints, start: int, stop: int, hidden: Floats, vectors: Floats, skipped: Ints, out: Floats
 ) -> None:
@@ -116,7 +118,7 @@ def sampled_products(
             out[j] = total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sampled_squared_errors(
     data: Floats, indices: Ints, indptr: Ints, sample_column: Ints, weight: float, positive_errors: Floats, out: Floats
 ) -> float:
@@ -144,19 +146,20 @@ def sampled_squared_errors(
     return squared_error
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, out: Floats) -> None:
     """The gradients by the vectors of a batch's features, see ``group_by_feature``: (features, hidden)."""
     for i in range(len(out)):
         feature_gradient = out[i]
-        feature_gradient[:] = 0.0
+        for m in range(len(feature_gradient)):
+            feature_gradient[m] = 0.0
         for j in range(ends[i], ends[i + 1]):
             value, row_gradient = values[j], gradient[rows[j]]
             for m in range(len(feature_gradient)):
                 feature_gradient[m] += value * row_gradient[m]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def adagrad_features(
     values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats,
     learning_rate: float, vectors: Floats, squares: Floats, norm_change: Doubles,
@@ -170,7 +173,8 @@ def adagrad_features(
     hidden = vectors.shape[1]
     feature_gradient = np.empty(hidden, np.float32)
     for i in range(start, stop):
-        feature_gradient[:] = 0.0
+        for m in range(hidden):
+            feature_gradient[m] = 0.0
         for j in range(ends[i], ends[i + 1]):
             value, row_gradient = values[j], gradient[rows[j]]
             for m in range(hidden):
@@ -188,7 +192,7 @@ def adagrad_features(
             vector[m] -= step * feature_gradient[m]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def adam_step(weights: Floats, gradient: Floats, mean: Floats, square: Floats, learning_rate: float, step: int) -> None:
     """Step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with default constants, on flat arrays."""
     one, beta1, beta2, epsilon = np.float32(1.0), np.float32(0.9), np.float32(0.999), np.float32(1e-8)
@@ -200,7 +204,7 @@ def adam_step(weights: Floats, gradient: Floats, mean: Floats, square: Floats, l
         weights[i] -= step_size * mean[i] / (np.sqrt(square[i]) + epsilon)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
     """Add activity (hidden,) times weights (hidden, n_labels) to ``out`` (n_labels,), skipping units of activity 0."""
     for unit in range(len(activity)):
@@ -210,7 +214,7 @@ def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
                 out[label] += value * unit_weights[label]
 
 
-@njit(cache=True, nogil=True)
+@part()
 def output_topk_row(
     activity: Floats, weights: Table, scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
     ids: Ints,
@@ -223,7 +227,7 @@ def output_topk_row(
     topk_allowed(values, allowed, scores, ids)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def output_topk(
     activity: Floats, start: int, stop: int, weights: Table, weight_scales: Floats, bias: Floats,
     allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
@@ -233,7 +237,7 @@ def output_topk(
         output_topk_row(activity[row], weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def network_topk(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, vector_scales: Floats,
     hidden_bias: Floats, weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_],
@@ -253,7 +257,7 @@ def network_topk(
         output_topk_row(activity, weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def adagrad_unit_rows(
     gradient: Floats, ids: Ints, start: int, stop: int, learning_rate: float, vectors: Floats, squares: Floats
 ) -> None:
@@ -285,12 +289,13 @@ def adagrad_unit_rows(
             vector[m] *= inverse_norm
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_forward(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
     """A dense layer on rows (n, hidden), weights (hidden, width): each row separately, in one order of sums."""
     for row in range(len(activity)):
         out_row = out[row]
-        out_row[:] = bias
+        for m in range(len(out_row)):
+            out_row[m] = bias[m]
         for unit in range(len(weights)):
             value, unit_weights = activity[row, unit], weights[unit]
             if value != 0.0:
@@ -298,15 +303,16 @@ def dense_forward(activity: Floats, weights: Floats, bias: Floats, out: Floats) 
                     out_row[m] += value * unit_weights[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dense_submatrix(data: Floats, indices: Ints, indptr: Ints, ids: Ints, positions: Ints, out: Floats) -> None:
     """The rows and columns ``ids`` of a square matrix (CSR) as a dense block.
 
     ``positions`` (n,) is scratch, all -1 before and after: the cost does not depend on the size of the matrix.
     """
-    out[:] = 0.0
     for i, row in enumerate(ids):
         positions[row] = i
+        for j in range(len(ids)):
+            out[i, j] = 0.0
     for i, row in enumerate(ids):
         for j in range(indptr[row], indptr[row + 1]):
             if positions[indices[j]] >= 0:

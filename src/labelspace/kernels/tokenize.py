@@ -8,7 +8,8 @@ half of a slot is the upper half of the word's hash, the lower half is its id + 
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from labelspace.kernels.compiled import kernel, part
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
@@ -26,7 +27,7 @@ _HIGH, _LOW, _EMPTY = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.u
 _SPACE = np.uint8(32)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def mix_bits(h: np.uint64) -> np.uint64:
     """Mix the bits of a 64-bit hash, because the low bits of FNV-1a alone are weak."""
     h ^= h >> _SHIFT
@@ -34,7 +35,7 @@ def mix_bits(h: np.uint64) -> np.uint64:
     return h ^ (h >> _SHIFT)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
     """The hash of a span, as in ``scan_words``."""
     h = _SEED
@@ -43,7 +44,7 @@ def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
     return mix_bits(h)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
     """Decode a character, and return its size in bytes; Python wrote this UTF-8, so it needs no checks."""
     b = int(text[pos])
@@ -56,7 +57,7 @@ def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
     return (b & 0x07) << 18 | (text[pos + 1] & 0x3F) << 12 | (text[pos + 2] & 0x3F) << 6 | (text[pos + 3] & 0x3F), 4
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int) -> Spans:
     r"""Find maximal runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
 
@@ -88,7 +89,7 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int)
     return starts[:n], stops[:n], hashes[:n], ends
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
     pos = start
     while pos < stop:
@@ -99,12 +100,12 @@ def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _joins_numbers(b: int) -> bool:
     return 44 <= b <= 47 or b == 58  # , - . / or :
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def first_words(
     text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, ends: Offsets, is_digit: Flags, length: int
 ) -> Spans:
@@ -136,12 +137,12 @@ def first_words(
     return out_starts[:n], out_stops[:n], out_hashes[:n], out_ends
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _is_char_start(b: int) -> bool:
     return b & 0xC0 != 0x80
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _segment_end(text: Bytes, pos: int, stop: int, by_word: bool) -> tuple[int, int]:
     """The end of the segment that starts at a byte, and its number of characters."""
     chars, end = 0, pos
@@ -153,7 +154,7 @@ def _segment_end(text: Bytes, pos: int, stop: int, by_word: bool) -> tuple[int, 
     return end, chars
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word: bool) -> Spans:
     """Find the character n-grams of min_n to max_n characters.
 
@@ -197,7 +198,7 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
     return starts[:n], stops[:n], hashes[:n], ends
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _same_bytes(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) -> bool:
     if stop - start != b_stop - b_start:
         return False
@@ -207,7 +208,7 @@ def _same_bytes(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _insert_words(slots: Hashes, hashes: Hashes, n: int) -> None:
     """Insert the first n words, all different, into empty slots."""
     mask = np.uint64(slots.size - 1)
@@ -218,7 +219,7 @@ def _insert_words(slots: Hashes, hashes: Hashes, n: int) -> None:
         slots[slot] = (hashes[word] & _HIGH) | np.uint64(word + 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, table: Table) -> tuple[Ids, Table]:
     """Give each span the id of its word; new words get the next id, and the table grows as needed."""
     slots, word_hashes, word_bytes, offsets, n = table
@@ -257,7 +258,7 @@ def assign_word_ids(text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes
     return ids, (slots, word_hashes, word_bytes, offsets, n)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def build_word_slots(word_bytes: Bytes, offsets: Offsets) -> Hashes:
     """The slots of a table of given words."""
     n = offsets.size - 1
@@ -271,7 +272,7 @@ def build_word_slots(word_bytes: Bytes, offsets: Offsets) -> Hashes:
     return slots
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def lookup_words(
     text: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, slots: Hashes, word_bytes: Bytes, offsets: Offsets
 ) -> Ids:

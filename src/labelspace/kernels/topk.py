@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 Score: TypeAlias = float | np.float32
@@ -16,13 +16,13 @@ Scores: TypeAlias = Floats | Doubles
 Ids: TypeAlias = Ints | Longs
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def worse(score_a: Score, id_a: int, score_b: Score, id_b: int) -> bool:
     """Whether a ranks behind b."""
     return bool(score_a < score_b or (score_a == score_b and id_a > id_b))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sift_down(scores: Scores, ids: Ids, pos: int, size: int) -> None:
     """Sift the entry at a position down until no child is worse: the root is the worst entry."""
     score, item = scores[pos], ids[pos]
@@ -39,9 +39,12 @@ def sift_down(scores: Scores, ids: Ids, pos: int, size: int) -> None:
     scores[pos], ids[pos] = score, item
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
-    """Push one entry and return the new size. A full heap drops its worst."""
+    """Push one entry and return the new size. A full heap drops its worst.
+
+    Kernels start with a size of ``integer(0)``: for a literal 0 numba would compile this, and callers, once more.
+    """
     if size < len(scores):
         pos = size
         while pos > 0:
@@ -58,7 +61,7 @@ def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
     """Turn the heap into a list, best first; entries beyond ``size`` become -inf and -1."""
     for last in range(size - 1, 0, -1):
@@ -69,17 +72,17 @@ def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
         scores[pos], ids[pos] = -np.inf, -1
 
 
-@njit(cache=True, nogil=True)
+@part()
 def topk_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
     """The top k of a score for every label, best first, among the allowed labels."""
-    size = 0
+    size = integer(0)
     for label in range(len(values)):
         if allowed[label] and (size < len(scores) or values[label] > scores[0]):
             size = push(scores, ids, size, values[label], label)
     sort_best_first(scores, ids, size)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select_best(scores: Scores, ids: Ids, size: int, k: int) -> None:
     """Move the k best of the first ``size`` entries to the front, in no order (quickselect); k is at most ``size``."""
     low, high = 0, size - 1

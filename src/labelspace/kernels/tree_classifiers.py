@@ -6,14 +6,15 @@ node are neighbors in it, so that a document's weights for them are one range of
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
+from labelspace.kernels.radix_sort import radix_sort
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def compact_rows(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints
 ) -> tuple[Floats, Ints, Ints, Ints]:
@@ -43,7 +44,7 @@ def compact_rows(
     return values, columns, ends, column_ids[:n_columns]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def node_training_set(
     indices: Ints, indptr: Ints, cuts: Longs, all_rows: bool, negatives: Ints, row_index: Ints
 ) -> tuple[Ints, Ints, Longs]:
@@ -55,21 +56,23 @@ def node_training_set(
     """
     positive_rows = indices[indptr[cuts[0]] : indptr[cuts[-1]]]
     size = len(row_index) if all_rows else len(positive_rows) + len(negatives)
-    rows = np.empty(size, np.int32)
-    n_rows = 0
+    found, buffer, n_rows = np.empty(size, np.int64), np.empty(size, np.int64), 0
     if all_rows:
-        rows[:] = np.arange(size)
+        for i in range(size):
+            found[i] = i << 32
         n_rows = size
     else:
         for listed in (positive_rows, negatives):
             for document in listed:
                 if row_index[document] < 0:
                     row_index[document] = 0
-                    rows[n_rows] = document
+                    found[n_rows] = np.int64(document) << 32
                     n_rows += 1
-    rows = np.sort(rows[:n_rows])
-    for i, document in enumerate(rows):
-        row_index[document] = i
+        found = radix_sort(found[:n_rows], buffer, len(row_index))
+    rows = np.empty(n_rows, np.int32)
+    for i in range(n_rows):
+        rows[i] = found[i] >> 32
+        row_index[rows[i]] = i
     positives, ends = np.empty(len(positive_rows), np.int32), np.zeros(len(cuts), np.int64)
     last_child = np.full(n_rows, -1, np.int32)
     pos = 0
@@ -86,15 +89,16 @@ def node_training_set(
     return rows, positives[:pos], ends
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def enlarge(ids: Ints, values: Floats, size: int, capacity: int) -> tuple[Ints, Floats]:
     """Copies of the first ``size`` entries of two arrays, in arrays of ``capacity`` entries."""
     new_ids, new_values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-    new_ids[:size], new_values[:size] = ids[:size], values[:size]
+    for i in range(size):
+        new_ids[i], new_values[i] = ids[i], values[i]
     return new_ids, new_values
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def train_children(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, positives: Ints, positive_ends: Longs, logistic: bool,
     bias: float, C: float, tolerance: float, max_iter: int, threshold: float, seed: int, new_column: Ints,
@@ -139,7 +143,7 @@ def train_children(
     return features[:size].copy(), weights[:size].copy(), stops, biases
 
 
-@njit(cache=True, nogil=True)
+@part()
 def append_weights(
     w: Floats, n_lanes: int, threshold: float, feature_ids: Ints, features: Ints, weights: Floats, stops: Longs
 ) -> tuple[Ints, Floats]:
@@ -164,7 +168,7 @@ def append_weights(
     return features, weights
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def classifier_targets(
     indices: Ints, indptr: Ints, rows: Ints, leaf_of: Ints, parent: Ints, first_child: Ints, last_child: Ints,
     max_distance: int, distance: Ints,
@@ -207,7 +211,7 @@ def classifier_targets(
     return targets[:size], nodes[:size], ends
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def leaf_ranges(first_child: Ints, last_child: Ints) -> Longs:
     """The leaves below each node as a range of all leaves, numbered depth first. Shape (n_nodes, 2)."""
     out = np.zeros((len(first_child), 2), np.int64)
@@ -224,7 +228,7 @@ def leaf_ranges(first_child: Ints, last_child: Ints) -> Longs:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def train_nodes(
     data: Floats, indices: Ints, indptr: Ints, n_features: int, positive_rows: Ints, positive_indptr: Ints, cuts: Longs,
     is_root: npt.NDArray[np.bool_], logistic: bool, bias: float, C: float, tolerance: float, max_iter: int,
@@ -250,7 +254,9 @@ def train_nodes(
         if size + len(ids) > capacity:
             capacity = 2 * (size + len(ids))
             features, weights = enlarge(features, weights, size, capacity)
-        features[size : size + len(ids)], weights[size : size + len(ids)] = (ids, values)
-        stops[2 * i + 1 : 2 * i + 3], biases[2 * i : 2 * i + 2] = size + node_stops[1:], node_biases
+        for j in range(len(ids)):
+            features[size + j], weights[size + j] = ids[j], values[j]
+        for child in range(2):
+            stops[2 * i + child + 1], biases[2 * i + child] = size + node_stops[child + 1], node_biases[child]
         size += len(ids)
     return features[:size].copy(), weights[:size].copy(), stops, biases

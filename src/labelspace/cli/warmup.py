@@ -1,0 +1,63 @@
+"""The command warmup."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from labelspace.cli.arguments import Json
+from labelspace.cli.console import print_json, print_line, progress
+
+
+def warmup(
+    methods: Annotated[
+        list[str] | None,
+        typer.Option("--method", metavar="NAME", help="A method to compile for. Repeatable. Default: blend."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compile ahead what training and tagging need, as for the image of a container.
+
+    Else the first training on a machine compiles it. Compiled kernels are kept in a folder, which is printed.
+    """
+    from labelspace.experiment.warmup import compile_kernels, few_documents
+    from labelspace.kernels import PACKAGE
+    from labelspace.kernels.cache_folder import cache_folder, cached_bytes
+    from labelspace.kernels.compilation import watching
+    from labelspace.models.registry import DEFAULT, method
+
+    names = list(dict.fromkeys(methods or [DEFAULT]))
+    for name in names:
+        method(name)  # that it exists
+    compiled: list[str] = []
+
+    def count(kernel: str, starts: bool) -> None:
+        if starts and kernel.startswith("labelspace."):
+            compiled.append(kernel)
+
+    start = time.perf_counter()
+    with watching(count), progress(quiet=as_json) as report:
+        for name in names:
+            compile_kernels(name, few_documents(), progress=report)
+    folder = cache_folder(PACKAGE)
+    summary = {
+        "methods": names,
+        "n_compiled": len(compiled),
+        "seconds": round(time.perf_counter() - start, 3),
+        "folder": str(folder),
+        "mb": round(cached_bytes(folder) / 1e6, 3),
+    }
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(summary)
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Print what was compiled, and where it is kept."""
+    names = ", ".join(summary["methods"])
+    if summary["n_compiled"]:
+        print_line(f"compiled {summary['n_compiled']} kernels for {names} in {summary['seconds']:.1f} s")
+    else:
+        print_line(f"nothing to do: the kernels for {names} are compiled")
+    print_line(f"cache: {summary['folder']} ({summary['mb']:.1f} MB)")

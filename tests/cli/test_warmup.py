@@ -1,0 +1,64 @@
+import io
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from labelspace.cli.app import app
+from labelspace.cli.compiling import MESSAGE, CompilationNotice
+from labelspace.kernels.compilation import tell, watching
+
+
+def test_warmup_says_where_kernels_are_and_a_second_run_that_nothing_was_to_do():
+    first = CliRunner().invoke(app, ["warmup", "--method", "lexical", "--json"])
+    assert first.exit_code == 0, first.output
+    summary = json.loads(first.stdout)
+    assert summary["methods"] == ["lexical"]
+    assert summary["mb"] > 0
+    assert any(Path(summary["folder"]).rglob("phrase_matching*.nbc"))
+    second = CliRunner().invoke(app, ["warmup", "--method", "lexical"])
+    assert second.stdout.startswith("nothing to do: the kernels for lexical are compiled\ncache: ")
+
+
+def test_warmup_refuses_an_unknown_method():
+    result = CliRunner().invoke(app, ["warmup", "--method", "nothing"])
+    assert "nothing" in str(result.exception)
+
+
+class Clock:
+    """Each look at it takes a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self.now, self.seconds = 0.0, seconds
+
+    def monotonic(self) -> float:
+        self.now += self.seconds
+        return self.now
+
+
+@pytest.mark.parametrize(("seconds", "lines"), [(0.1, 0), (0.6, 1)])
+def test_long_compilation_is_said_once_where_there_is_no_terminal(monkeypatch, capsys, seconds, lines):
+    monkeypatch.setattr("labelspace.cli.compiling.time", Clock(seconds))
+    with watching(CompilationNotice()):
+        for name in ("labelspace.kernels.a", "labelspace.kernels.b", "labelspace.kernels.c"):
+            tell(name, starts=True)
+            tell(name, starts=False)
+    assert capsys.readouterr().err == f"{MESSAGE}\n" * lines
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_a_spinner_counts_the_kernels(monkeypatch):
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("labelspace.cli.compiling.time", Clock(0.6))
+    with watching(CompilationNotice()):
+        for name in ("labelspace.kernels.first", "labelspace.kernels.second", "labelspace.kernels.third"):
+            tell(name, starts=True)
+            tell(name, starts=False)
+    assert f"{MESSAGE}: 2 done" in screen.getvalue()
