@@ -135,7 +135,7 @@ class Blend(Model):
             model = create(member.method, **member_params(member, Y.shape[0] * Y.shape[1], self.random_state))
             own = FitContext(labels=context.labels, progress=_named(context.progress, f"{member}{fold}"))
             model.check_params()
-            trained.append(model.fit_checked(_view_for(model, views, member.view), Y, own))
+            trained.append(model.fit_checked(_view_for(model, views, member.view), Y, own).keep_for_prediction())
         return trained
 
     def _out_of_fold(
