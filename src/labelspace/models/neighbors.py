@@ -36,7 +36,7 @@ from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
-FREQUENT_SHARE = 1 / 64  # in more than this: by the gaps between documents, few of which are longer than 8 bits
+FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
 MIN_FREQUENT = 4  # documents
 ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
@@ -108,7 +108,8 @@ class Neighbors(Model):
             by_feature.indices[kept],
             numbers[kept],
         )
-        is_common, is_frequent = df > COMMON_SHARE * n, df > max(FREQUENT_SHARE * n, MIN_FREQUENT)
+        share = FREQUENT_SHARE[n > 2**16]
+        is_common, is_frequent = df > COMMON_SHARE * n, df > max(share * n, MIN_FREQUENT)
         self.common_column_ = np.where(is_common, np.cumsum(is_common) - 1, -1).astype(np.int32)
         dense = is_common[feature]
         self.common_ = np.zeros((n, int(is_common.sum())), np.int8)
