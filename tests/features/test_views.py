@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Sequences, Tfidf
+from labelspace.features.normalize import normalize_rows
 from labelspace.features.raw_text import RawText
 from labelspace.features.views import (
     BIGRAMS,
@@ -258,3 +259,14 @@ def test_anything_but_texts_is_refused(call):
         call("one text")
     with pytest.raises(DataError, match="row 1 is of type int"):
         call(["red", 1])
+
+
+def test_unit_rows_are_not_normalized_again_and_rows_of_them_neither():
+    views = ViewTransformer([WORDS]).fit_transform(["red apple", "green apple", "red"])
+    X = views["words"]
+    assert normalize_rows(X) is X
+    some = views.rows([0, 2])["words"]
+    assert normalize_rows(some) is some
+    twice = sp.csr_matrix(2 * X.toarray())
+    assert np.allclose(normalize_rows(twice).toarray(), X.toarray())
+    assert np.allclose(twice.toarray(), 2 * X.toarray()), "the given matrix is left as it is"

@@ -72,6 +72,10 @@ def test_the_model_as_saved_is_loaded(saved, tmp_path):
         ("starts_", put(-1, BEYOND)),
         ("starts_", put(1, -1)),
         ("starts_", put(0, 5)),
+        ("gaps_", put(slice(None), 255)),
+        ("gap_starts_", put(-1, BEYOND)),
+        ("label_starts_", put(-1, BEYOND)),
+        ("labels_of_", put(0, 2**16 - 1)),
         ("starts_", lambda starts: starts.sort() or starts.__setitem__(slice(None), starts[::-1].copy())),
     ],
 )

@@ -3,9 +3,12 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.beam_search import (
+    add_all_weights,
     advance_beams,
     beam_search,
+    child_margins,
     dense_beam_search,
+    is_quicker_at_once,
     log_activation,
     log_activation_bound,
     lower_bound,
@@ -89,6 +92,43 @@ def test_a_narrow_beam_follows_the_best_node_only():
     for row in range(20):
         children = label[first[best[row]] : last[best[row]]]
         assert set(out.labels[row]) <= set(children)
+
+
+def test_margins_of_all_nodes_at_once_are_those_along_the_beam():
+    rng = np.random.default_rng(8)
+    X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
+    W, bias, first, last, _, _ = forest(rng, trees=1, fan=5, n_features=30)
+    values = rng.integers(-127, 128, W.nnz).astype(np.int8)
+    weights = (values, W.indices.astype(np.uint16), W.indptr, bias)
+    nodes, shift = np.array([0, 2, 3, 5], np.int32), np.empty(4, np.int64)
+    every = np.empty(len(bias) + 3, np.float32)
+    for row in range(20):
+        document = (X[row].data, X[row].indices)
+        add_all_weights(*document, *weights, every)
+        margins = child_margins(*document, *weights, first, last, nodes, shift, np.empty(1, np.float32))
+        for i, node in enumerate(nodes):
+            for child in range(first[node], last[node]):
+                assert margins[shift[i] + child] == every[child], "the same numbers"
+
+
+@pytest.mark.parametrize("fan", [3, 30])
+def test_the_search_is_the_same_where_few_of_many_weights_are_read(fan):
+    rng = np.random.default_rng(9)
+    X = sp.csr_matrix((rng.random(12).astype(np.float32), np.arange(12), np.arange(13)), shape=(12, 12))
+    W, bias, first, last, label, roots = forest(rng, trees=1, fan=fan, n_features=12)
+    assert is_quicker_at_once(X[3].indices, W.indptr, len(label), 1) == (fan == 3)
+    out = TopK.empty(12, 2)
+    beam_search(
+        X.data, X.indices, X.indptr, 0, 12, W.data, W.indices, W.indptr, bias, first, last, label, roots,
+        1, 3.0, -np.inf, out.labels, out.scores,
+    )  # fmt: skip
+    margins = X.toarray() @ W.toarray() + bias
+    steps = np.exp(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3))
+    for row in range(12):
+        best = 1 + margins[row, 1 : fan + 1].argmax()
+        leaves = np.arange(first[best], last[best])
+        expected = np.sort(steps[row, best] * steps[row, leaves])[::-1][:2]
+        assert np.allclose(out.scores[row], expected, atol=1e-5)
 
 
 def test_leaves_may_lie_at_any_depth():

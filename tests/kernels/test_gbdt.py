@@ -1,6 +1,6 @@
 import numpy as np
 
-from labelspace.kernels.gbdt import N_BINS, best_split, forest_scores, grow_tree
+from labelspace.kernels.gbdt import N_BINS, best_split, grow_tree
 
 
 def brute_force_split(binned, g, h, min_samples_leaf, l2):
@@ -53,16 +53,3 @@ def test_a_tree_gives_each_row_the_value_of_its_leaf():
         in_leaf = leaves == leaf
         np.testing.assert_allclose(value[leaf], -0.5 * g[in_leaf].sum() / (h[in_leaf].sum() + 1.0), rtol=1e-4)
     np.testing.assert_allclose(margin, value[leaves], rtol=1e-6)
-
-
-def test_a_forest_is_the_sum_of_its_trees():
-    binned, g, h = table(3)
-    trees = [grow_tree(binned, g * sign, h, 5, 20, 1.0, 1.0, np.zeros(len(g), np.float32)) for sign in (1, -2)]
-    size = len(trees[0][0])
-    column, threshold, value = (np.concatenate([tree[i] for tree in trees]) for i in (0, 1, 3))
-    left = np.concatenate([trees[0][2], trees[1][2] + size]).astype(np.int32)
-    out = np.zeros(len(g), np.float32)
-    roots = np.array([0, size], np.int32)
-    forest_scores(binned.astype(np.float32), 0, len(g), roots, column, threshold.astype(np.float32), left, value, out)
-    expected = [sum(t[3][find_leaf(binned, row, t[0], t[1], t[2])] for t in trees) for row in range(len(g))]
-    np.testing.assert_allclose(out, expected, rtol=1e-5)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelspace.kernels import quantize
-from labelspace.kernels.quantize import quantize_int8, quantize_int16
+from labelspace.kernels.quantize import quantize_columns, quantize_int8, quantize_int16
 
 
 def test_the_error_is_at_most_half_a_scale():
@@ -13,6 +13,16 @@ def test_the_error_is_at_most_half_a_scale():
     assert (np.abs(quantized * scales[:, None] - table) <= 0.5001 * scales[:, None]).all()
     assert np.allclose(scales, np.abs(table).max(axis=1) / 127)
     assert not quantized[4].any()
+
+
+def test_columns_of_a_sparse_matrix_have_a_scale_each():
+    rng = np.random.default_rng(2)
+    starts, values = np.array([0, 0, 4, 4, 9, 10, 10]), rng.standard_normal(10).astype(np.float32)
+    quantized, scales = quantize_columns(values, starts)
+    own = np.repeat(scales, np.diff(starts))
+    assert (np.abs(quantized * own - values) <= 0.5001 * own).all()
+    assert np.allclose(scales[[1, 3, 4]], [np.abs(values[a:b]).max() / 127 for a, b in ((0, 4), (4, 9), (9, 10))])
+    assert quantize_columns(values[:0], np.zeros(3, np.int32))[1].shape == (2,)
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch):

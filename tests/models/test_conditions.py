@@ -36,7 +36,7 @@ UNMET = sorted(
 def values_of(parameter):
     """Some values that a parameter may have, its default first."""
     words = parameter.constraint.text.replace(",", " ").split()
-    candidates = [parameter.default, None, True, False, 3, 2, 0.4, 0, "{text}", "{column}= {value}", *words]
+    candidates = [parameter.default, None, True, False, 3, 2, 0.4, 0, 1, "{text}", "{column}= {value}", *words]
     return [value for value in candidates if parameter.constraint.holds(value)]
 
 

@@ -41,8 +41,9 @@ def test_a_flat_tree_is_one_vs_rest(data):
     train, test = data
     same = {"C": 1.0, "threshold": 0.0, "tol": 1e-5, "max_iter": 500}
     tree, flat = LabelTree(**same).fit(train.X, train.Y), OneVsRest(**same).fit(train.X, train.Y)
-    assert np.allclose(tree.weights_.toarray()[:, 1:], flat.weights_.toarray()[:, tree.label_[1:]], atol=5e-3)
-    assert (tree.predict_topk(test.X, 5).labels == flat.predict_topk(test.X, 5).labels).mean() > 0.98
+    rounding = 5e-3 + tree.scales_.max() / 2  # to 8 bits
+    assert np.allclose(tree.weights_.toarray()[:, 1:], flat.weights_.toarray()[:, tree.label_[1:]], atol=rounding)
+    assert (tree.predict_topk(test.X, 5).labels == flat.predict_topk(test.X, 5).labels).mean() > 0.95
 
 
 def test_few_labels_make_a_flat_tree_and_many_a_deep_one():

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
 
+MAX_KEPT = 2**16  # characters of a text whose words are kept for the next view of it
 BLOCK = 2**20  # characters per block, about: its words and their hash table then stay in a processor's cache
 
 T = TypeVar("T")
@@ -37,6 +38,12 @@ class Analyzer:
     min_word_length: int = 2  # in characters
 
     def spans(self, texts: Sequence[str]) -> Spans:
+        """Find the words or character n-grams of some texts; those of one text once for all of its views."""
+        if len(texts) == 1 and len(texts[0]) <= MAX_KEPT:
+            return _spans_of_text(self, texts[0])
+        return self.find(texts)
+
+    def find(self, texts: Sequence[str]) -> Spans:
         """Find the words or character n-grams of some texts."""
         if self.kind == "char":
             texts = [_WHITESPACE.sub(" ", text) for text in texts]
@@ -46,6 +53,11 @@ class Analyzer:
         if self.kind == "word":
             return Spans(text, *scan_words(text, text_ends, is_word, self.min_word_length))
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
+
+
+@lru_cache(maxsize=2)
+def _spans_of_text(analyzer: Analyzer, text: str) -> Spans:
+    return analyzer.find([text])
 
 
 def map_blocks(function: Callable[[int, int], T], sizes: Sequence[int]) -> list[T]:

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.features.base import Features
+from labelspace.features.normalize import has_unit_rows, mark_unit_rows
 from labelspace.features.registry import FEATURES, create_features, features_class
 from labelspace.parameter_constraints import mapping, text
 from labelspace.state_constraints import must, named_parts, plain
@@ -185,7 +186,8 @@ class ViewTransformer(Stateful):
         self.features_, self.made_by_ = {}, {}
         tables, widths = {}, {}
         for view in self._views:
-            features, tables[view.name] = cache.get(view.create(), texts, progress)
+            features, table = cache.get(view.create(), texts, progress)
+            tables[view.name] = _marked(table)
             widths[view.name] = features.n_features
             if not view.training_only:
                 key = first.setdefault(id(features), view.name)
@@ -200,12 +202,17 @@ class ViewTransformer(Stateful):
     def transform(self, texts: Sequence[str]) -> Views:
         """The views of other texts."""
         self.check_fitted()
-        tables = {key: features.transform(texts) for key, features in self.features_.items()}
+        tables = {key: _marked(features.transform(texts)) for key, features in self.features_.items()}
         widths = {key: features.n_features for key, features in self.features_.items()}
         named = self.made_by_.items()
         return Views(
             {view: tables[key] for view, key in named}, {view: widths[key] for view, key in named}, checked=True
         )
+
+
+def _marked(table: Table) -> Table:
+    """What features made; the rows of a matrix have norm 1."""
+    return mark_unit_rows(table) if sp.issparse(table) else table
 
 
 def n_rows(table: Table) -> int:
@@ -223,7 +230,7 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
     if isinstance(table, Views):
         return table.rows(index)
     if not isinstance(table, Sequence) or isinstance(index, slice):
-        return table[index]
+        return mark_unit_rows(table[index]) if has_unit_rows(table) else table[index]
     return [table[row] for row in np.asarray(index).tolist()]
 
 

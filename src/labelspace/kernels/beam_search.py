@@ -9,6 +9,8 @@ from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 LOWER_HALF = 0xFFFFFFFF
+SEARCH_COST = 32  # weights that are added up in the time of finding those of a feature for one node of the beam
+RESET_COST = 8  # nodes whose margins are reset in the time in which one weight is added
 
 
 @kernel()
@@ -17,14 +19,14 @@ def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
 
     The search narrows by a conditional move, because a branch would be mispredicted half of the time.
     """
-    if low >= high or values[low] >= target:
+    if low >= high or values[np.uint64(low)] >= target:
         return low
-    size = high - low
-    while size > 1:
-        half = size >> 1
-        low = low + half if values[low + half - 1] < target else low
+    size, first = np.uint64(high - low), np.uint64(low)  # numba lets signed indices count from the end, which costs
+    while size > np.uint64(1):
+        half = size >> np.uint64(1)
+        first = first + half if values[first + half - np.uint64(1)] < target else first
         size -= half
-    return low + 1 if values[low] < target else low
+    return int(first) + int(values[first] < target)
 
 
 @kernel()
@@ -71,7 +73,7 @@ def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Lon
 
 @part()
 def child_margins(
-    data: Floats, indices: Ints, w_data: Floats, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
+    data: Floats, indices: Ints, w_data: Table, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
     last_child: Ints, nodes: Ints, shift: Longs, margins: Floats,
 ) -> Floats:  # fmt: skip
     """The margins of the children of some nodes, sorted by node, for one document.
@@ -83,19 +85,53 @@ def child_margins(
         for child in range(first_child[node], last_child[node]):
             margins[shift[i] + child] = bias[child]
     for j in range(len(indices)):
-        value, pos, end = data[j], integer(w_indptr[indices[j]]), integer(w_indptr[indices[j] + 1])
-        for i, node in enumerate(nodes):
-            pos = lower_bound(w_indices, pos, end, first_child[node])
-            last, child_shift = last_child[node], shift[i]
-            while pos < end and w_indices[pos] < last:
-                margins[w_indices[pos] + child_shift] += value * w_data[pos]
-                pos += 1
+        pos, end = int(w_indptr[indices[j]]), int(w_indptr[indices[j] + 1])
+        for i in range(len(nodes)):
+            if pos >= end:
+                break
+            pos = lower_bound(w_indices, pos, end, first_child[nodes[i]])
+            pos = add_weights(data[j], w_data, w_indices, pos, end, last_child[nodes[i]], shift[i], margins)
     return margins
+
+
+@part()
+def add_weights(
+    value: float, w_data: Table, w_indices: Ints, pos: int, end: int, last: int, shift: int, margins: Floats
+) -> int:
+    """Add a feature's weights from ``pos`` on for nodes before ``last`` to their margins; returns where it stops."""
+    at, stop = np.uint64(pos), np.uint64(end)
+    while at < stop and w_indices[at] < last:
+        margin = np.uint64(w_indices[at] + shift)
+        margins[margin] += value * np.float32(w_data[at])
+        at += np.uint64(1)
+    return int(at)
+
+
+@part()
+def add_all_weights(
+    data: Floats, indices: Ints, w_data: Table, w_indices: Ints, w_indptr: Ints, bias: Floats, margins: Floats
+) -> None:
+    """The margins of all nodes for one document, in the order of features as in ``child_margins``: the same numbers."""
+    for node in range(len(bias)):
+        margins[node] = bias[node]
+    for j in range(len(indices)):
+        value = data[j]
+        for pos in range(np.uint64(w_indptr[indices[j]]), np.uint64(w_indptr[indices[j] + 1])):
+            margins[np.uint64(w_indices[pos])] += value * np.float32(w_data[pos])
+
+
+@part()
+def is_quicker_at_once(indices: Ints, w_indptr: Ints, n_nodes: int, beam_size: int) -> bool:
+    """Whether the margins of all nodes take less time than those that a beam visits."""
+    total = 0
+    for j in range(len(indices)):
+        total += w_indptr[indices[j] + 1] - w_indptr[indices[j]]
+    return bool(total + n_nodes // RESET_COST <= SEARCH_COST * beam_size * len(indices))
 
 
 @kernel()
 def advance_beams(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Table, w_indices: Ints,
     w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, power: float, beams: Ints,
     beam_scores: Floats,
 ) -> None:  # fmt: skip
@@ -158,7 +194,7 @@ def expand_beam(
 
 @kernel()
 def beam_search(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Table, w_indices: Ints,
     w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, roots: Ints, beam_size: int,
     power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
@@ -177,15 +213,22 @@ def beam_search(
     margins = np.empty(1024, np.float32)
     for row in range(start, stop):
         span = slice(indptr[row], indptr[row + 1])
+        at_once = is_quicker_at_once(indices[span], w_indptr, len(label), beam_size)
+        if at_once:
+            margins = margins if len(margins) >= len(label) else np.empty(len(label), np.float32)
+            add_all_weights(data[span], indices[span], w_data, w_indices, w_indptr, bias, margins)
+            for i in range(beam_size):
+                shift[i] = 0
         for tree in range(n_trees):
             nodes[0], scores[0], width = roots[tree], 0.0, integer(1)
             n_leaves[tree] = 0
             while width > 0:
                 sort_by_node(nodes, scores, width)
-                margins = child_margins(
-                    data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child,
-                    nodes[:width], shift, margins,
-                )  # fmt: skip
+                if not at_once:
+                    margins = child_margins(
+                        data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child,
+                        nodes[:width], shift, margins,
+                    )  # fmt: skip
                 width, n_leaves[tree] = expand_beam(
                     nodes, scores, width, margins, shift, first_child, last_child, label, power, min_log_activation,
                     next_nodes, next_scores, leaf_labels[tree], leaf_scores[tree], n_leaves[tree],

@@ -1,4 +1,4 @@
-"""Gradient-boosted decision trees for a binary target: grow one tree on binned columns, and predict with a forest.
+"""Gradient-boosted decision trees for a binary target: grow one tree on binned columns.
 
 A tree is four arrays with one entry per node: split column (-1 in a leaf), the largest bin or value that goes left,
 the left child (the right child follows it), and the value of a leaf.
@@ -121,17 +121,3 @@ def grow_tree(
             for i in range(starts[node], stops[node]):
                 margin[rows[i]] += value[node]
     return column[:size].copy(), bins[:size].copy(), left[:size].copy(), value[:size].copy()
-
-
-@kernel()
-def forest_scores(
-    F: Floats, start: int, stop: int, roots: Ints, column: Ints, threshold: Floats, left: Ints, value: Floats,
-    out: Floats,
-) -> None:  # fmt: skip
-    """Add the leaf values of rows start..stop of F to ``out``, tree by tree, so that a tree stays in the cache."""
-    for root in roots:
-        for row in range(start, stop):
-            node = root
-            while column[node] >= 0:
-                node = left[node] if F[row, column[node]] <= threshold[node] else left[node] + 1
-            out[row] += value[node]

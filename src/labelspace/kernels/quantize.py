@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.types import Floats
+from labelspace.types import Floats, Ints
 
 Int8s = npt.NDArray[np.int8]
 Int16s = npt.NDArray[np.int16]
@@ -28,6 +28,19 @@ def quantize_int16(table: Floats) -> tuple[Int16s, Floats]:
     """``quantize_int8`` in int16, with a range so that a row's product with an int8 row fits into 32 bits."""
     max_value = min(INT16_MAX, (2**31 - 1) // (INT8_MAX * max(table.shape[1], 1)))
     return _quantize_rows(table, max_value, np.int16)
+
+
+def quantize_columns(values: Floats, starts: Ints) -> tuple[Int8s, Floats]:
+    """The values of a sparse matrix, column after column (or row after row), as int8 and a scale for each.
+
+    >>> quantize_columns(np.array([0.5, -1.0], np.float32), np.array([0, 2, 2]))[0].tolist()
+    [64, -127]
+    """
+    sizes, full = np.diff(starts), np.flatnonzero(np.diff(starts))
+    max_abs = np.zeros(len(sizes), np.float32)
+    max_abs[full] = np.maximum.reduceat(np.abs(values), starts[full]) if len(full) else 0.0
+    scales = (np.maximum(max_abs, 1e-30) / INT8_MAX).astype(np.float32)
+    return np.rint(values / np.repeat(scales, sizes)).astype(np.int8), scales
 
 
 def _quantize_rows(table: Floats, max_value: int, dtype: npt.DTypeLike) -> tuple[npt.NDArray[Any], Floats]:

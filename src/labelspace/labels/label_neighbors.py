@@ -4,6 +4,7 @@ import numpy as np
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import nearest_rows
+from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, TopK
 
@@ -20,16 +21,15 @@ def nearest_by_labels(Y: Csr, n_neighbors: int) -> TopK:
     >>> nearest_by_labels(Y, n_neighbors=2).labels.tolist()
     [[0, 1], [1, 0], [2, -1]]
     """
-    n, n_labels = Y.shape
+    n = Y.shape[0]
     unit = normalize_rows(Y)
     inverted = unit.tocsc()
-    no_common = (np.full(n_labels, -1, np.int32), np.zeros((n, 0), np.float32), np.zeros(n, np.float32))
     nearest = TopK.empty(n, n_neighbors)
 
     def search(start: int, stop: int) -> None:
         nearest_rows(
             unit.data, unit.indices, unit.indptr, start, stop, inverted.data, inverted.indices, inverted.indptr,
-            *no_common, nearest.labels[start:stop], nearest.scores[start:stop],
+            nearest.labels[start:stop], nearest.scores[start:stop], zeros("nearest_by_labels", n, np.float32),
         )  # fmt: skip
 
     run_blocks(search, n, ROW_BLOCK)

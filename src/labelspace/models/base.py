@@ -171,6 +171,10 @@ class Model(Estimator):
         """The columns of the method's view; 0 for one that reads texts."""
         return max(self.widths_.values(), default=0)
 
+    def keep_for_prediction(self) -> Self:
+        """Drop what only later changes need, such as ``add_label``: a member of an ensemble only predicts."""
+        return self
+
     def report(self) -> dict[str, Any]:
         """What the training found, in plain values, for methods that have something to tell."""
         return {}

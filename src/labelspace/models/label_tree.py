@@ -8,7 +8,7 @@
    documents that reach the node: those that reach the child are positive, the others negative. With
    ``hard_negatives``, documents that a beam of that size brings to the node by mistake are negatives too; levels are
    then trained from the top down.
-4. Set weights below ``threshold`` in size to zero.
+4. Set weights below ``threshold`` in size to zero, and round the others to 8 bits, with a scale per feature.
 5. To tag a document, search from the root with a beam of ``beam_size`` nodes per level; a step multiplies the score by
    exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
    1 / (1 + exp(-margin)). Several trees are averaged.
@@ -32,7 +32,7 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.beam_search import advance_beams, beam_search
-from labelspace.kernels.normalize import normalized_values
+from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
@@ -96,8 +96,9 @@ class LabelTree(Model):
     normalize: bool = parameters.normalize()
     random_state: int = parameters.random_state()
 
-    # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for those nodes_.
-    values_: Floats = learned(array("float32", "n_weights"))
+    # The weights: feature f has scales_[f] * values_[starts_[f] : starts_[f + 1]] for those nodes_.
+    values_: Int8s = learned(array("int8", "n_weights"))
+    scales_: Floats = learned(array("float32", "n_features"))
     nodes_: Ints = learned(ids("n_weights", below="n_nodes", dtypes=IDS))
     starts_: Ints = learned(offsets("n_features", into="n_weights"))
     bias_: Floats = learned(array("float32", "n_nodes"))
@@ -194,14 +195,15 @@ class LabelTree(Model):
             run_blocks(partial(train, parts), len(parts), 1, report)
             done += len(parts)
             W = feature_major_weights([trained[part] for part in sorted(trained)], X.shape[1], sizes)
-            self.values_, self.starts_ = W.data, W.indptr
+            (self.values_, self.scales_), self.starts_ = quantize_columns(W.data, W.indptr), W.indptr
             self.nodes_ = compact_ids(W.indices, len(sizes))
 
     @property
     def weights_(self) -> Csr:
         """The classifiers as a matrix (n_features, n_nodes), made when asked for."""
         shape = (self.n_features_, len(self.label_))
-        return sp.csr_matrix((self.values_, self.nodes_.astype(np.int32), self.starts_), shape=shape)
+        values = self.values_ * np.repeat(self.scales_, np.diff(self.starts_))
+        return sp.csr_matrix((values, self.nodes_.astype(np.int32), self.starts_), shape=shape)
 
     def label_trees(self) -> list[TreeNodes]:
         """The trees, each by itself; a label without training documents is in none."""
@@ -230,11 +232,12 @@ class LabelTree(Model):
                 inner = [node for node in tree.inner if tree.level[node] == level]
                 tasks += [(number, node, hard[node]) for node in sorted(inner, key=tree.largest_first)]
             yield tasks
+            scaled = X.data * self.scales_[X.indices]
             for beam, score in zip(beams, scores, strict=True):
 
-                def move(start: int, stop: int, beam: Ints = beam, score: Floats = score) -> None:
+                def move(start: int, stop: int, beam: Ints = beam, score: Floats = score, x: Floats = scaled) -> None:
                     advance_beams(
-                        X.data, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
+                        x, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
                         self.first_child_, self.last_child_, self.label_, self._link, beam, score,
                     )  # fmt: skip
 
@@ -246,7 +249,8 @@ class LabelTree(Model):
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        values = normalized_values(X.data, X.indptr) if self.normalize else X.data
+        X = normalize_rows(X) if self.normalize else X
+        values = X.data * self.scales_[X.indices]
         out = TopK.empty(X.shape[0], k)
         beam_size = min(self.beam_size, len(self.label_))
 

@@ -1,35 +1,43 @@
 """Neighbors: exact k-nearest-neighbor tagging on sparse features.
 
-1. Scale every training document to length one (cosine), and store the matrix by columns: an inverted index. Features
-   that most documents share are stored apart, as dense rows.
+1. Scale every training document to length one (cosine), round it to 8 bits with a scale per feature, and store the
+   matrix by columns: an inverted index. Features that many documents share are stored apart, as dense rows.
 2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
    all others, and take the pair that ranks their labels best.
 3. For a document, find the m training documents of largest inner product.
 4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
 Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
-thirty distant documents, but by how much depends on the data (step 2). The search is exact, nothing is hashed or
-pruned: the features that most documents share are read only for documents that can still be among the best
-(``kernels.knn``).
+thirty distant documents, but by how much depends on the data (step 2). But for rounding to 8 bits the search is exact,
+nothing is hashed or pruned: the features that most documents share are read only for documents that can still be among
+the best (``kernels.quantized_knn``).
 """
 
+from functools import cached_property
 from itertools import product
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.knn import nearest_rows
+from labelspace.kernels.knn import vote_by_similarity
+from labelspace.kernels.quantize import Int8s, quantize_columns
+from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, to_gaps
+from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.voting import count_votes, total_dcg
+from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, real
-from labelspace.state_constraints import IDS, array, ids, must, offsets, plain, sparse
+from labelspace.state_constraints import IDS, array, ids, must, offsets, plain
+from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
+FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
+MIN_FREQUENT = 4  # documents
 ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # tried
@@ -56,45 +64,67 @@ class Neighbors(Model):
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
     random_state: int = parameters.random_state()
 
-    values_: Floats = learned(array("float32", "n_values"))  # the rare features of unit rows, feature after feature
+    # The numbers of unit rows in 8 bits, and in three parts: see kernels.quantized_knn.
+    scales_: Floats = learned(array("float32", "n_features"))
+    values_: Int8s = learned(array("int8", "n_values"))  # of rare features, feature after feature
     rows_: Ints = learned(ids("n_values", below="n_documents", dtypes=IDS))  # the document of each value
     starts_: Ints = learned(offsets("n_features", into="n_values"))  # where each feature begins
+    gap_values_: Int8s = learned(array("int8", "n_gaps"))  # of frequent features
+    gaps_: npt.NDArray[np.uint8] = learned(array("uint8", "n_gaps"))  # from the document of a value to that of the next
+    gap_starts_: Ints = learned(offsets("n_features", into="n_gaps"))
     common_column_: Ints = learned(ids("n_features", below="n_common", at_least=-1))  # of a common feature in common_
-    common_: Floats = learned(array("float32", "n_documents", "n_common"))
+    common_: Int8s = learned(array("int8", "n_documents", "n_common"))
     common_norms_: Floats = learned(array("float32", "n_documents"))  # length of a row of common_
-    Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
+    labels_of_: Ints = learned(ids("n_pairs", below="n_labels", dtypes=IDS))  # the labels of all documents
+    label_starts_: Ints = learned(offsets("n_documents", into="n_pairs"))
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
 
     def check_state(self) -> None:
-        """There must be documents to compare with."""
+        """There must be documents to compare with, and gaps must end within them."""
         must(len(self.common_norms_) > 0, "documents")
+        ends = np.append(0, np.cumsum(self.gaps_, dtype=np.int64))[self.gap_starts_]
+        must(np.diff(ends).max(initial=0) < len(self.common_norms_), "gaps between its documents")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
         self._build_index(X)  # step 1
-        self.Y_ = Y.copy()  # the caller may go on using theirs
+        self.labels_of_, self.label_starts_ = compact_ids(Y.indices.copy(), Y.shape[1]), Y.indptr.copy()
         numbers = N_NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
         powers = POWERS if self.power is None else (self.power,)
         choices = [(int(m), float(p)) for m, p in product(numbers, powers)]
         if len(choices) > 1:
-            choices = self._best_first(choices, X, context.progress)  # step 2
+            choices = self._best_first(choices, X, Y, context.progress)  # step 2
         self.n_neighbors_, self.power_ = choices[0]
 
     def _build_index(self, X: Csr) -> None:
-        frequent = np.flatnonzero(np.bincount(X.indices, minlength=X.shape[1]) > COMMON_SHARE * X.shape[0])
-        self.common_column_ = np.full(X.shape[1], -1, np.int32)
-        self.common_column_[frequent] = np.arange(len(frequent), dtype=np.int32)
-        self.common_ = np.ascontiguousarray(X[:, frequent].toarray())
-        self.common_norms_ = np.sqrt(np.square(self.common_, dtype=np.float64).sum(axis=1)).astype(np.float32)
-        rare = X.copy()
-        rare.data[self.common_column_[rare.indices] >= 0] = 0.0
-        rare.eliminate_zeros()
-        index = rare.tocsc()
-        self.values_, self.starts_ = index.data, index.indptr
-        self.rows_ = index.indices.astype(np.uint16 if X.shape[0] <= 2**16 else np.int32)
+        n = X.shape[0]
+        by_feature = X.tocsc()
+        numbers, self.scales_ = quantize_columns(by_feature.data, by_feature.indptr)
+        kept = numbers != 0
+        df = np.diff(np.append(0, np.cumsum(kept))[by_feature.indptr])
+        feature, row, number = (
+            np.repeat(np.arange(len(df), dtype=np.int32), df),
+            by_feature.indices[kept],
+            numbers[kept],
+        )
+        share = FREQUENT_SHARE[n > 2**16]
+        is_common, is_frequent = df > COMMON_SHARE * n, df > max(share * n, MIN_FREQUENT)
+        self.common_column_ = np.where(is_common, np.cumsum(is_common) - 1, -1).astype(np.int32)
+        dense = is_common[feature]
+        self.common_ = np.zeros((n, int(is_common.sum())), np.int8)
+        self.common_[row[dense], self.common_column_[feature[dense]]] = number[dense]
+        squares = np.square(self.scales_[feature[dense]] * number[dense])
+        self.common_norms_ = np.sqrt(np.bincount(row[dense], squares, n)).astype(np.float32)
+        is_rare, is_close = ~is_common & ~is_frequent, ~is_common & is_frequent
+        rare, close = is_rare[feature], is_close[feature]
+        self.values_, self.rows_ = number[rare], compact_ids(row[rare], n)
+        self.starts_ = np.append(0, np.cumsum(df * is_rare)).astype(by_feature.indptr.dtype)
+        self.gaps_, self.gap_values_, self.gap_starts_ = to_gaps(row[close], number[close], df * is_close)
 
-    def _best_first(self, choices: list[tuple[int, float]], X: Csr, progress: Progress) -> list[tuple[int, float]]:
+    def _best_first(
+        self, choices: list[tuple[int, float]], X: Csr, Y: Csr, progress: Progress
+    ) -> list[tuple[int, float]]:
         """The choices by how well they rank a sample of training documents, each tagged from all others, best first."""
         rows = np.sort(np.random.default_rng(self.random_state).permutation(X.shape[0])[:SAMPLE])
         near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
@@ -103,7 +133,7 @@ class Neighbors(Model):
         order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
         near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
         similarity = np.take_along_axis(similarity, order, axis=1)
-        truth, k = self.Y_[rows], min(CHOICE_K, self.n_labels_)
+        truth, k = Y[rows], min(CHOICE_K, self.n_labels_)
         gains = [total_dcg(self._vote(near, similarity, m, p, k), truth) for m, p in choices]
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
@@ -111,15 +141,24 @@ class Neighbors(Model):
         near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)  # step 3
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
 
+    @cached_property
+    def _index(self) -> Postings:
+        """What the kernel takes."""
+        return Postings(
+            self.scales_, self.values_, self.rows_, self.starts_, self.gap_values_, self.gaps_, self.gap_starts_,
+            self.common_column_, self.common_, self.common_norms_,
+        )  # fmt: skip
+
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
         """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
-        m = min(m, self.Y_.shape[0])
+        n_documents = len(self.common_norms_)
+        m = min(m, n_documents)
         near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
 
         def find(start: int, stop: int) -> None:
-            nearest_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, self.values_, self.rows_, self.starts_,
-                self.common_column_, self.common_, self.common_norms_, near[start:stop], similarity[start:stop],
+            nearest_quantized_rows(
+                Q.data, Q.indices, Q.indptr, start, stop, self._index, zeros("neighbors", n_documents, np.int32),
+                near[start:stop], similarity[start:stop],
             )  # fmt: skip
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
@@ -127,10 +166,14 @@ class Neighbors(Model):
         return near, similarity
 
     def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
-        near, similarity = near[:, :m], similarity[:, :m]
-        # Relative to the nearest, so that a high power does not turn all votes to zero.
-        weights = np.divide(similarity, similarity[:, :1], out=np.zeros_like(similarity), where=near >= 0)
-        np.power(weights, np.float32(p), out=weights, where=near >= 0)
-        top = count_votes(near, weights, self.Y_, k)
-        np.divide(top.scores, np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30)), out=top.scores)
-        return top
+        out = TopK.empty(len(near), k)
+
+        def count(start: int, stop: int) -> None:
+            vote_by_similarity(
+                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), self.labels_of_,
+                self.label_starts_, zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
+                out.scores[start:stop],
+            )  # fmt: skip
+
+        run_blocks(count, len(near), ROW_BLOCK)
+        return out

@@ -28,7 +28,7 @@ from labelspace.store.state import Arrays, LoadedBundle, ModelBundle, Writer, pa
 from labelspace.types import LabelSpace
 from labelspace.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 MANIFEST = "model.json"
 LABELS = "labels.jsonl"
 LABEL_ARRAYS = "labels.safetensors"

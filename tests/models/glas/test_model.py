@@ -266,3 +266,11 @@ def test_a_blend_saves_the_index_of_its_member(tmp_path, monkeypatch):
     loaded = Blend.load(tmp_path / "model")
     assert loaded.members_[1].index_.report["kind"] == "ivf"
     assert same_topk(loaded.predict_topk(many.X, 5), model.predict_topk(many.X, 5))
+
+
+def test_a_member_of_an_ensemble_predicts_the_same_without_the_documents_that_new_labels_need(small):
+    model = Glas(embedding_dim=32, epochs=1).fit(small.X, small.Y)
+    expected = model.predict_topk(small.X, 3)
+    assert len(model.background_) > 1
+    assert len(model.keep_for_prediction().background_) == 1
+    assert np.array_equal(model.predict_topk(small.X, 3).scores, expected.scores)

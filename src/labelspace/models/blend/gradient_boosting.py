@@ -8,16 +8,18 @@ The learned forest is a handful of arrays, saved like everything else; no tree i
 """
 
 from dataclasses import dataclass
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.gbdt import N_BINS, forest_scores, grow_tree
+from labelspace.kernels.forest import MAX_LEAVES, Masks, forest_scores
+from labelspace.kernels.gbdt import N_BINS, grow_tree
 from labelspace.kernels.threads import run_blocks
 from labelspace.state_constraints import array, ids, must
 from labelspace.training.losses import sigmoid
-from labelspace.types import Floats, Ints, Progress
+from labelspace.types import Floats, Ints, Longs, Progress
 
 ROW_BLOCK = 8192
 BINNING_SAMPLE = 200_000  # rows that the bins are made by
@@ -36,19 +38,58 @@ class Forest:
     base: Annotated[Floats, array("float32", 1)]  # the log-odds that boosting starts with
 
     def check_state(self) -> None:
-        """A node comes before its children, so that a walk down ends."""
-        inner = np.flatnonzero(self.column >= 0)
-        must((self.left[inner] > inner).all() and (self.left[inner] + 1 < len(self.left)).all(), "nodes in order")
+        """The nodes are those of small trees, one after another, a node before its children."""
+        n, inner = len(self.column), np.flatnonzero(self.column >= 0)
+        left = self.left[inner]
+        must((left > inner).all() and (left + 1 < n).all(), "nodes in order")
+        once = np.sort(np.concatenate([self.roots, left, left + 1]))
+        must(np.array_equal(once, np.arange(n)) and (np.diff(self.roots) > 0).all(), "nodes of one tree each")
+        tree = self.trees()
+        must((tree[inner] == tree[left]).all() and (tree[inner] == tree[left + 1]).all(), "trees one after another")
+        must(np.bincount(tree[self.column < 0]).max(initial=0) <= MAX_LEAVES, f"trees of at most {MAX_LEAVES} leaves")
+
+    def trees(self) -> Longs:
+        """The tree of each node."""
+        return np.searchsorted(self.roots, np.arange(len(self.column)), side="right") - 1
+
+    @cached_property
+    def _leaf_bits(self) -> "LeafBits":
+        return LeafBits.of(self)
 
     def probabilities(self, F: Floats) -> Floats:
         """The probability of a yes for each row of F (n, columns)."""
-        scores = np.full(len(F), self.base[0], np.float32)
-
-        def score(start: int, stop: int) -> None:
-            forest_scores(F, start, stop, self.roots, self.column, self.threshold, self.left, self.value, scores)
-
-        run_blocks(score, len(F), ROW_BLOCK)
+        scores, leaf_bits = np.full(len(F), self.base[0], np.float32), self._leaf_bits
+        run_blocks(lambda start, stop: forest_scores(F, start, stop, *leaf_bits, scores), len(F), ROW_BLOCK)
         return sigmoid(scores)
+
+
+class LeafBits(NamedTuple):
+    """A forest laid out for ``forest_scores``: inner nodes, tree after tree, and the values of the leaves."""
+
+    ends: Longs  # (n_trees + 1,)
+    column: Ints
+    threshold: Floats
+    masks: Masks
+    leaf_values: Floats  # (n_trees, MAX_LEAVES)
+
+    @classmethod
+    def of(cls, forest: Forest) -> Self:
+        """The layout of a forest."""
+        inner, leaves = np.flatnonzero(forest.column >= 0), np.flatnonzero(forest.column < 0)
+        left = forest.left[inner].astype(np.int64)
+        n_leaves, first = np.ones((2, len(forest.column)), np.int64)  # below a node, and the number of the first one
+        for node, child in zip(inner[::-1].tolist(), left[::-1].tolist(), strict=True):
+            n_leaves[node] = n_leaves[child] + n_leaves[child + 1]
+        first[forest.roots] = 0
+        for node, child in zip(inner.tolist(), left.tolist(), strict=True):
+            first[child], first[child + 1] = first[node], first[node] + n_leaves[child]
+        cleared = ((1 << n_leaves[left]) - 1) << first[left]
+        values = np.zeros((len(forest.roots), MAX_LEAVES), np.float32)
+        values[forest.trees()[leaves], first[leaves]] = forest.value[leaves]
+        return cls(
+            np.append(np.searchsorted(inner, forest.roots), len(inner)).astype(np.int64), forest.column[inner],
+            forest.threshold[inner], (~cleared & (2**32 - 1)).astype(np.uint32), values,
+        )  # fmt: skip
 
 
 def fit_forest(
@@ -56,7 +97,7 @@ def fit_forest(
     y: Floats,
     n_rounds: int = 200,
     learning_rate: float = 0.05,
-    max_leaves: int = 31,
+    max_leaves: int = MAX_LEAVES,
     min_leaf_rows: int = 20,
     l2: float = 1.0,
     random_state: int = 0,

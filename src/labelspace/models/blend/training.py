@@ -87,7 +87,7 @@ class MemberTraining:
         model = self._create(member)
         model.check_params()
         context = FitContext(self.labels, progress, self.finished.training_folder(key, model))
-        return model.fit_checked(_view_for(model, views, member.view), Y, context)
+        return model.fit_checked(_view_for(model, views, member.view), Y, context).keep_for_prediction()
 
 
 def predict_member(member: Model, views: Views, view: str, k: int) -> TopK:

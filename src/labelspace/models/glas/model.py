@@ -27,7 +27,7 @@ of a batch. The preset ``paper`` is Algorithm 2 as published, ``algorithm_1`` is
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -300,6 +300,11 @@ class Glas(Model):
             listed = top.labels >= 0
             top.scores[listed] = sigmoid(top.scores[listed])
         return top
+
+    def keep_for_prediction(self) -> Self:
+        """Drop the embeddings of training documents, but one."""
+        self.background_ = self.background_[:1].copy()
+        return self
 
     def add_label(self, name: str, examples: Inputs, share: float = DEFAULT_SHARE) -> int:
         """Add a label by documents that carry it, without training; returns its id.

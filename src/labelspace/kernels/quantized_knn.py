@@ -1,0 +1,202 @@
+"""Nearest neighbors among sparse rows of 8-bit numbers: exact integer sums over an inverted index in three parts.
+
+Number x of feature f stands for x * scales[f]. The features are of three kinds, by how many rows have them:
+
+rare        a posting is a row and its number (``values``, ``rows``, ``starts``)
+frequent    a posting is the gap to the row before, in 8 bits, and a number (``gap_values``, ``gaps``, ``gap_starts``);
+            a gap too long for 8 bits is several, with the number 0
+common      a column of a dense table (``common``, n_rows x n_common), ``common_column[f]``, which is -1 for others
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from labelspace.kernels.inner_products import int_product
+from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
+from labelspace.kernels.topk import push, select_best, sort_best_first
+from labelspace.types import Floats, Ints, Longs
+
+MAX_GAP = 255
+BLOCK = 32  # rows whose largest sum is looked at first
+ROUNDING = 1e-4  # tolerance for rounded sums against a bound
+HEAD_ROUNDING = 64  # of a sum as float32
+SUM_RANGE = 2.0**29  # no sum is larger, nor what the common features add to it
+
+
+class Postings(NamedTuple):
+    """The indexed rows."""
+
+    scales: Floats  # (n_features,)
+    values: Int8s
+    rows: Ints
+    starts: Ints  # (n_features + 1,)
+    gap_values: Int8s
+    gaps: npt.NDArray[np.uint8]
+    gap_starts: Ints  # (n_features + 1,)
+    common_column: Ints  # (n_features,)
+    common: Int8s  # (n_rows, n_common)
+    common_norms: Floats  # (n_rows,) length of a row of ``common``
+
+
+def to_gaps(rows: Ints, values: Int8s, sizes: Longs) -> tuple[npt.NDArray[np.uint8], Int8s, Ints]:
+    """Postings, feature after feature, ``sizes`` of each and sorted, as gaps and values, and where each feature begins.
+
+    >>> gaps, values, starts = to_gaps(np.array([3, 300, 2]), np.array([7, 8, 9], np.int8), np.array([2, 0, 1]))
+    >>> gaps.tolist(), values.tolist(), starts.tolist()
+    ([3, 255, 42, 2], [7, 0, 8, 9], [0, 3, 3, 4])
+    """
+    ends = np.append(0, np.cumsum(sizes))
+    steps = rows.astype(np.int64)
+    steps[1:] -= rows[:-1]
+    first = ends[:-1][np.diff(ends) > 0]
+    steps[first] = rows[first]
+    parts = steps // MAX_GAP + 1  # all but the last are MAX_GAP long, and have the number 0
+    gaps, numbers = np.full(parts.sum(), MAX_GAP, np.uint8), np.zeros(parts.sum(), np.int8)
+    last = np.cumsum(parts) - 1
+    gaps[last], numbers[last] = steps % MAX_GAP, values
+    return gaps, numbers, np.append(0, np.cumsum(parts))[ends].astype(np.int32 if len(gaps) < 2**31 else np.int64)
+
+
+@njit(cache=True, nogil=True)
+def add_postings(weight: np.int32, values: Int8s, rows: Ints, start: int, stop: int, sums: Ints) -> None:
+    """Add weight times its number to the sum of each row of some postings.
+
+    Unsigned indices and sums of 32 bits halve the time: numba lets signed indices count from the end.
+    """
+    for pos in range(np.uint64(start), np.uint64(stop)):
+        row = np.uint64(rows[pos])
+        sums[row] = np.int32(sums[row] + np.int32(weight * np.int32(values[pos])))
+
+
+@njit(cache=True, nogil=True)
+def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start: int, stop: int, sums: Ints) -> None:
+    """``add_postings`` where rows are given by gaps."""
+    row = np.uint64(0)
+    for pos in range(np.uint64(start), np.uint64(stop)):
+        row += np.uint64(gaps[pos])
+        sums[row] = np.int32(sums[row] + np.int32(weight * np.int32(values[pos])))
+
+
+@njit(cache=True, nogil=True)
+def add_products(
+    data: Floats, features: Ints, index: Postings, sums: Ints, common_query: Int16s
+) -> tuple[float, float, float]:
+    """Sum the products of a query with all rows over its features but the common ones, which go to ``common_query``.
+
+    Returns what 1 stands for in ``sums``, and in a product of ``common_query`` with a row of ``common``, and the length
+    of the query over the common features.
+    """
+    total, largest, squares = 0.0, 0.0, 0.0
+    for j in range(len(features)):
+        weight = abs(np.float64(data[j]) * index.scales[features[j]])
+        if index.common_column[features[j]] >= 0:
+            largest, squares = max(largest, weight), squares + np.float64(data[j]) * data[j]
+        else:
+            total += weight * INT8_MAX
+    norm = np.sqrt(squares)
+    unit = max(total, norm, 1e-30) / SUM_RANGE
+    range_of_16_bits = min(INT16_MAX, (2**31 - 1) // (INT8_MAX * max(len(common_query), 1)))
+    common_unit = max(largest, 1e-30) / range_of_16_bits
+    for c in range(len(common_query)):
+        common_query[c] = 0
+    for j in range(len(features)):
+        feature, value = features[j], np.float64(data[j]) * index.scales[features[j]]
+        if index.common_column[feature] >= 0:
+            common_query[index.common_column[feature]] = np.int16(np.rint(value / common_unit))
+            continue
+        number = np.int32(np.rint(value / unit))
+        add_postings(number, index.values, index.rows, index.starts[feature], index.starts[feature + 1], sums)
+        add_gaps(number, index.gap_values, index.gaps, index.gap_starts[feature], index.gap_starts[feature + 1], sums)
+    return unit, common_unit, norm
+
+
+@njit(cache=True, nogil=True)
+def largest_of_blocks(sums: Ints, n: int, block: int, out: Ints) -> None:
+    """The largest of each block of the first n sums."""
+    for b in range(len(out)):
+        first = b * block
+        largest = sums[first]
+        for row in range(np.uint64(first), np.uint64(min(first + block, n))):
+            largest = sums[row] if sums[row] > largest else largest
+        out[b] = largest
+
+
+@njit(cache=True, nogil=True)
+def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, out: Ints) -> None:
+    """The largest of sums + norm * norms in each block: no inner product there is larger."""
+    for b in range(len(out)):
+        first, largest = b * block, np.int32(0)
+        for row in range(np.uint64(first), np.uint64(min(first + block, len(norms)))):
+            bound = np.int32(sums[row] + np.int32(norm * norms[row]))
+            largest = bound if bound > largest else largest
+        out[b] = largest
+
+
+@njit(cache=True, nogil=True)
+def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
+    """About the k-th largest of some numbers, not more, but at least 1; 1 where there are fewer than k.
+
+    ``heads`` and ``ids`` are scratch.
+    """
+    n = len(largest)
+    if n < k:
+        return 1
+    for i in range(n):
+        heads[i], ids[i] = largest[i], i
+    select_best(heads, ids, n, k)
+    smallest = heads[0]
+    for i in range(1, k):
+        smallest = min(smallest, heads[i])
+    return max(int(smallest) - HEAD_ROUNDING, 1)
+
+
+@njit(cache=True, nogil=True)
+def nearest_quantized_rows(
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index: Postings, sums: Ints, neighbors: Ints,
+    similarities: Floats,
+) -> None:  # fmt: skip
+    """The indexed rows with the largest inner products with the rows start..stop of a CSR matrix; only positive ones.
+
+    Common features are not read for every row: they add at most the product of the norms over the common features. At
+    least k rows that lead on the other features alone are scored first, if there are as many; then only rows that can
+    still reach the k-th best of them are scored. ``sums`` (n_rows or more) is scratch, all zeros before and after.
+    ``neighbors`` and ``similarities`` (stop - start, k) are filled best first, and padded with -1 and -inf.
+    """
+    k, n, common = neighbors.shape[1], len(index.common_norms), index.common
+    n_blocks, query = (n + BLOCK - 1) // BLOCK, np.empty(common.shape[1], np.int16)
+    largest, bounds = np.empty(n_blocks, np.int32), np.empty(n_blocks, np.int32)
+    heads, ids = np.empty(n_blocks, np.float32), np.empty(n_blocks, np.int32)
+    for at in range(start, stop):
+        entries = slice(indptr[at], indptr[at + 1])
+        unit, common_unit, norm = add_products(data[entries], indices[entries], index, sums, query)
+        largest_of_blocks(sums, n, BLOCK, largest)
+        leading, near, values, size = (
+            kth_largest(largest, k, heads, ids),
+            neighbors[at - start],
+            similarities[at - start],
+            0,
+        )
+        for b in range(n_blocks):
+            if largest[b] >= leading:
+                for row in range(b * BLOCK, min(b * BLOCK + BLOCK, n)):
+                    if sums[row] >= leading:
+                        value = np.float32(unit * sums[row] + common_unit * int_product(query, common[row]))
+                        if value > 0.0 and (size < k or value >= values[0]):
+                            size = push(values, near, size, value, row)
+        if norm > 0.0:
+            norm_units = np.float32(norm / unit)
+            bounds_of_blocks(sums, index.common_norms, norm_units, BLOCK, bounds)
+            for b in range(n_blocks):
+                if bounds[b] > 0 and (size < k or unit * bounds[b] >= values[0] - ROUNDING):
+                    for row in range(b * BLOCK, min(b * BLOCK + BLOCK, n)):
+                        bound = sums[row] + np.int32(norm_units * index.common_norms[row])
+                        if sums[row] < leading and (size < k or unit * bound >= values[0] - ROUNDING):
+                            value = np.float32(unit * sums[row] + common_unit * int_product(query, common[row]))
+                            if value > 0.0 and (size < k or value >= values[0]):
+                                size = push(values, near, size, value, row)
+        sort_best_first(values, near, size)
+        for row in range(np.uint64(n)):
+            sums[row] = 0
