@@ -4,24 +4,26 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.topk import topk_allowed
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Longs
 
 
 @njit(cache=True, nogil=True)
 def linear_topk(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Floats, w_indices: Ints,
-    w_indptr: Ints, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Int8s, w_indices: Ints,
+    w_indptr: Longs, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
 ) -> None:  # fmt: skip
-    """Rows start..stop of X times W (n_features, n_labels, CSR), plus bias: the top k of the allowed labels.
+    """Rows start..stop of X times W (n_features, n_labels, CSR in 8 bits), plus bias: the top k of the allowed labels.
 
     ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
     scores = np.empty(len(bias), np.float32)
     for row in range(start, stop):
-        scores[:] = bias
+        for label in range(len(bias)):
+            scores[label] = bias[label]
         for j in range(indptr[row], indptr[row + 1]):
             value, feature = data[j], indices[j]
-            for m in range(w_indptr[feature], w_indptr[feature + 1]):
-                scores[w_indices[m]] += value * w_data[m]
+            for m in range(np.uint64(w_indptr[feature]), np.uint64(w_indptr[feature + 1])):
+                scores[np.uint64(w_indices[m])] += value * np.float32(w_data[m])
         topk_allowed(scores, allowed, out_scores[row], out_labels[row])

@@ -27,9 +27,9 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.state_constraints import array, sparse
-from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin
-from labelspace.types import Csr, Floats, TopK
+from labelspace.state_constraints import array, part
+from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
+from labelspace.types import Csr, TopK
 
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
@@ -57,15 +57,14 @@ class OneVsRest(Model):
     random_state: int = parameters.random_state()
 
     # By features: prediction reads the rows of a document's features.
-    weights_: Csr = learned(sparse("float32", "n_features", "n_labels"))
-    bias_: Floats = learned(array("float32", "n_labels"))
+    classifiers_: LinearWeights = learned(part(LinearWeights, n_features="n_features", n_labels="n_labels"))
     seen_: npt.NDArray[np.bool_] = learned(array("bool", "n_labels"))  # whether a label had a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X) if self.normalize else X
         documents = Y.tocsc()  # step 1: column l lists the positives of label l
         self.seen_ = np.diff(documents.indptr) > 0
-        self.bias_ = np.zeros(Y.shape[1], np.float32)
+        bias = np.zeros(Y.shape[1], np.float32)
         norms = squared_norms(X.data, X.indptr, BIAS)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
@@ -87,11 +86,16 @@ class OneVsRest(Model):
                 own = np.ascontiguousarray(w[:-1, lane])
                 large = np.flatnonzero(np.abs(own) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3
                 trained[label] = (large, own[large])
-                self.bias_[label] = w[-1, lane] * BIAS
+                bias[label] = w[-1, lane] * BIAS
 
         run_blocks(train, len(by_frequency), LANES, lambda done, total: context.progress("labels", done, total))
-        self.weights_ = feature_major_weights(trained, X.shape[1])
+        self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, X.shape[1]), bias)
+
+    @property
+    def weights_(self) -> Csr:
+        """The classifiers as a matrix (n_features, n_labels), made when asked for."""
+        return self.classifiers_.to_matrix()
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        return rank_by_margin(X, self.weights_, self.bias_, self.seen_, k)  # step 4
+        return self.classifiers_.rank(X, self.seen_, k)  # step 4

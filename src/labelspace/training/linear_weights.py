@@ -1,13 +1,16 @@
 """Linear classifiers, trained one by one, as one sparse matrix laid out for prediction."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.kernels.linear_scores import linear_topk
+from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
+from labelspace.state_constraints import IDS, array, ids, offsets
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
@@ -31,24 +34,53 @@ def feature_major_weights(classifiers: list[tuple[Ints, Floats]], n_features: in
     return sp.csc_matrix((weights, features, indptr), shape=(n_features, len(sizes))).tocsr()
 
 
-def compact_ids(ids: Ints, n: int) -> npt.NDArray[Any]:
+def compact_ids(given: Ints, n: int) -> npt.NDArray[Any]:
     """Ids below n in 16 bits where that suffices: it saves a quarter of such a matrix."""
-    return ids.astype(np.uint16) if n <= 2**16 else ids
+    return given.astype(np.uint16) if n <= 2**16 else given
 
 
-def rank_by_margin(X: Csr, W: Csr, bias: Floats, seen: Bools, k: int) -> TopK:
-    """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
-    out = TopK.empty(X.shape[0], k)
+@dataclass(frozen=True)
+class LinearWeights:
+    """Linear classifiers in 8 bits: feature f has scales[f] * values[starts[f] : starts[f + 1]] for those labels."""
 
-    def score(start: int, stop: int) -> None:
-        linear_topk(
-            X.data, X.indices, X.indptr, start, stop, W.data, W.indices, W.indptr, bias, seen, out.labels, out.scores
-        )
+    values: Annotated[Int8s, array("int8", "n_weights")]
+    labels: Annotated[npt.NDArray[Any], ids("n_weights", below="n_labels", dtypes=IDS)]
+    starts: Annotated[Longs, offsets("n_features", into="n_weights")]
+    scales: Annotated[Floats, array("float32", "n_features")]
+    bias: Annotated[Floats, array("float32", "n_labels")]
 
-    run_blocks(score, X.shape[0], ROW_BLOCK)
-    listed = out.labels >= 0
-    out.scores[listed] = sigmoid(2 * out.scores[listed])
-    return out
+    @classmethod
+    def from_matrix(cls, W: Csr, bias: Floats) -> Self:
+        """The weights (n_features, n_labels), rounded; those that become 0 are left out.
+
+        >>> LinearWeights.from_matrix(sp.csr_matrix([[0.5, -1.0]], dtype=np.float32), np.zeros(2)).values.tolist()
+        [64, -127]
+        """
+        values, scales = quantize_columns(W.data, W.indptr)
+        kept = np.flatnonzero(values)
+        starts = np.searchsorted(kept, W.indptr).astype(np.int64)
+        return cls(values[kept], compact_ids(W.indices[kept], W.shape[1]), starts, scales, bias.astype(np.float32))
+
+    def to_matrix(self) -> Csr:
+        """The weights as a matrix (n_features, n_labels)."""
+        weights = self.values * np.repeat(self.scales, np.diff(self.starts))
+        shape = (len(self.scales), len(self.bias))
+        return sp.csr_matrix((weights, self.labels.astype(np.int32), self.starts), shape=shape)
+
+    def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
+        """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
+        out, scaled = TopK.empty(X.shape[0], k), X.data * self.scales[X.indices]
+
+        def score(start: int, stop: int) -> None:
+            linear_topk(
+                scaled, X.indices, X.indptr, start, stop, self.values, self.labels, self.starts, self.bias, seen,
+                out.labels, out.scores,
+            )  # fmt: skip
+
+        run_blocks(score, X.shape[0], ROW_BLOCK)
+        listed = out.labels >= 0
+        out.scores[listed] = sigmoid(2 * out.scores[listed])
+        return out
 
 
 def with_bias_column(X: Csr) -> Csr:

@@ -39,7 +39,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.parameter_constraints import boolean, integer, optional, real
-from labelspace.state_constraints import array, sparse
+from labelspace.state_constraints import array, part
 from labelspace.training.early_stopping import (
     HELD_OUT_SHARE,
     MAX_HELD_OUT,
@@ -48,8 +48,8 @@ from labelspace.training.early_stopping import (
     r_precision,
     should_stop,
 )
-from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights, rank_by_margin, with_bias_column
-from labelspace.types import Bools, Csr, Floats, TopK
+from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
+from labelspace.types import Bools, Csr, TopK
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
 BIAS = 1.0
@@ -97,8 +97,7 @@ class PDSparse(Model):
     )
     random_state: int = parameters.random_state()
 
-    weights_: Csr = learned(sparse("float32", "n_features", "n_labels"))  # by features
-    bias_: Floats = learned(array("float32", "n_labels"))
+    classifiers_: LinearWeights = learned(part(LinearWeights, n_features="n_features", n_labels="n_labels"))
     seen_: Bools = learned(array("bool", "n_labels"))  # whether a label had a training document
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
@@ -108,8 +107,13 @@ class PDSparse(Model):
         else:
             self._fit_together(X, Y, context)
 
+    @property
+    def weights_(self) -> Csr:
+        """The classifiers as a matrix (n_features, n_labels), made when asked for."""
+        return self.classifiers_.to_matrix()
+
     def _predict(self, X: Csr, k: int) -> TopK:
-        return rank_by_margin(self._scaled(X), self.weights_, self.bias_, self.seen_, k)
+        return self.classifiers_.rank(self._scaled(X), self.seen_, k)
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize
@@ -150,13 +154,13 @@ class PDSparse(Model):
         return r_precision(self._predict(held_out[0], min(VALIDATION_K, self.n_labels_)), held_out[1])
 
     def _take(self, W: Csr) -> None:
-        self.weights_, self.bias_ = W[:-1], W[-1].toarray().ravel()
+        self.classifiers_ = LinearWeights.from_matrix(W[:-1], W[-1].toarray().ravel())
 
     def _fit_labels(self, X: Csr, Y: Csr, context: FitContext) -> None:
         """PPD-Sparse."""
         documents, by_feature = Y.tocsc(), X.tocsc()
         norms, n_features = squared_norms(X.data, X.indptr, BIAS), X.shape[1]
-        self.bias_ = np.zeros(Y.shape[1], np.float32)
+        bias = np.zeros(Y.shape[1], np.float32)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
         def train(start: int, stop: int) -> None:
@@ -171,7 +175,7 @@ class PDSparse(Model):
                 w = v[:-1] - np.clip(v[:-1], -self.l1_weight, self.l1_weight)
                 large = np.flatnonzero(np.abs(w) >= max(self.threshold, 1e-12)).astype(np.int32)
                 trained[label] = (large, w[large].astype(np.float32))
-                self.bias_[label] = v[-1]
+                bias[label] = v[-1]
 
         run_blocks(train, Y.shape[1], LABEL_BLOCK, lambda done, total: context.progress("labels", done, total))
-        self.weights_ = feature_major_weights(trained, n_features)
+        self.classifiers_ = LinearWeights.from_matrix(feature_major_weights(trained, n_features), bias)
