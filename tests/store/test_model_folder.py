@@ -31,7 +31,7 @@ def test_the_folder_can_be_read_by_eye(folder):
     assert manifest["model"]["params"]["C"] == create("one_vs_rest").C
     assert manifest["model"]["state"]["n_labels_"] == {"value": 40}
     assert manifest["versions"]["numpy"] == np.__version__
-    assert manifest["files"]["model.safetensors"]["arrays"]["bias_"] == "float32 [40]"
+    assert manifest["files"]["model.safetensors"]["arrays"]["classifiers_/bias"] == "float32 [40]"
     assert json.loads((folder / "labels.jsonl").read_text().splitlines()[3]) == {"label": "label 3"}
 
 
@@ -47,9 +47,9 @@ def test_safetensors_itself_reads_the_arrays(folder):
 def test_loaded_arrays_are_mapped_and_a_change_never_reaches_the_file(folder):
     before = (folder / "model.safetensors").read_bytes()
     arrays = store.read_arrays(folder, store.read_manifest(folder), "model.safetensors")
-    assert arrays["bias_"].flags.writeable
-    assert not arrays["bias_"].flags.owndata
-    arrays["bias_"][:] = 7
+    assert arrays["classifiers_/bias"].flags.writeable
+    assert not arrays["classifiers_/bias"].flags.owndata
+    arrays["classifiers_/bias"][:] = 7
     assert (folder / "model.safetensors").read_bytes() == before
 
 
@@ -114,7 +114,7 @@ def test_a_saved_parameter_this_version_does_not_know_is_refused(folder):
 
 def test_files_that_do_not_fit_together_are_refused(folder):
     manifest = json.loads((folder / "model.json").read_text())
-    del manifest["model"]["state"]["weights_"]
+    del manifest["model"]["state"]["classifiers_"]
     (folder / "model.json").write_text(json.dumps(store.sealed(manifest)))
     with pytest.raises(ModelError, match="must have the state widths_, .*, but has another"):
         labelspace.load(folder)
@@ -202,8 +202,8 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(data, tmp_path):
     train, _ = data
     create("popular").fit(train.X, train.Y).save(tmp_path / "model")
     diverged = create("one_vs_rest").fit(train.X, train.Y)
-    diverged.bias_[3] = np.nan
-    with pytest.raises(ModelError, match="so nothing was saved: bias_ of a saved model must hold finite numbers"):
+    diverged.classifiers_.bias[3] = np.nan
+    with pytest.raises(ModelError, match="so nothing was saved: .*bias of a saved model must hold finite numbers"):
         diverged.save(tmp_path / "model")
     assert labelspace.load(tmp_path / "model").model.name == "popular"
     assert os.listdir(tmp_path) == ["model"]
