@@ -69,7 +69,10 @@ class PDSparse(Model):
 
     name = "pdsparse"
     title = "PD-Sparse, PPD-Sparse (Yen et al. 2016, 2017): linear classifiers with L1"
-    choose_when = "the model must be small, or you compare with the papers"
+    choose_when = (
+        "labels are up to some thousand and linear classifiers should be as good as they get (`per_label`), "
+        "or the model must be small"
+    )
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "paper": {"average": False, "max_iter": 200, "post_max_iter": 200},
         "ppdsparse": {"per_label": True, "max_iter": 30},
