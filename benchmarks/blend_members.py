@@ -28,7 +28,7 @@ from labelspace.metrics import evaluate, expected_calibration_error
 from labelspace.models.blend.folds import held_out_folds
 from labelspace.models.blend.label_context import count_pairs
 from labelspace.models.blend.members import Member, member_params, member_view, parse_members
-from labelspace.models.blend.model import Blend, _log_counts
+from labelspace.models.blend.model import Blend
 from labelspace.models.blend.stacking import n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.training import _view_for, joined
@@ -119,13 +119,15 @@ def accuracy(data: Data, members: list[Predictions]) -> dict[str, float]:
     for number, held in enumerate(data.folds):
         Y = data.Y[np.setdiff1d(np.arange(data.Y.shape[0]), held)]
         topk = joined([member.folds[number] for member in members])
-        table = stacking_table(topk, blend.n_candidates, _log_counts(Y))
-        held_out.append(Candidates(table, table.targets(data.Y[held]), count_pairs(Y)))
+        pairs = count_pairs(Y)
+        table = stacking_table(topk, blend.n_candidates, pairs.log_counts)
+        held_out.append(Candidates(table, table.targets(data.Y[held]), pairs))
     columns = n_columns(len(members))
     first, second = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
-    table = stacking_table(joined([m.unseen for m in members]), blend.n_candidates, _log_counts(data.Y))
+    pairs = count_pairs(data.Y)
+    table = stacking_table(joined([m.unseen for m in members]), blend.n_candidates, pairs.log_counts)
     top = TopK.empty(data.truth.shape[0], 5)
-    table.rank(second_pass(table, first.probabilities(table.columns), second, count_pairs(data.Y)), top)
+    table.rank(second_pass(table, first.probabilities(table.columns), second, pairs), top)
     documents_per_label = np.bincount(data.Y.indices, minlength=data.Y.shape[1])
     truth = data.truth[:, : data.Y.shape[1]]
     figures = evaluate(truth, top, documents_per_label, data.Y.shape[0])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.forest import LANES, MAX_LEAVES
+from labelspace.kernels.forest import MAX_LEAVES, ROWS_AT_ONCE
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.state_constraints import StateError
 
@@ -34,7 +34,7 @@ def walk(forest, row):
 
 
 @pytest.mark.parametrize("n_leaves", [1, 2, 16, MAX_LEAVES])
-@pytest.mark.parametrize("n_rows", [1, 17, 2 * LANES + 5])
+@pytest.mark.parametrize("n_rows", [1, 17, 2 * ROWS_AT_ONCE + 5])
 def test_scores_are_those_of_a_walk_down_each_tree(n_leaves, n_rows):
     rng = np.random.default_rng(n_leaves)
     forest = random_forest(rng, 5, n_leaves, 4)

@@ -11,7 +11,7 @@ from numba import njit
 
 from labelspace.types import Floats, Ints, Longs
 
-LANES = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
+ROWS_AT_ONCE = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
 MAX_LEAVES = 32  # of a tree: its leaves are the bits of a number
 ALL_BITS = np.uint32(2**32 - 1)
 ONE, ZERO = np.uint32(1), np.uint32(0)
@@ -28,15 +28,15 @@ def forest_scores(
     Tree t has the inner nodes ``ends[t]`` to ``ends[t + 1]``: a column, a threshold, and a mask without the leaves of
     the left part. ``leaf_values`` (trees, MAX_LEAVES) are those of the leaves from left to right.
     """
-    lanes = np.zeros((F.shape[1], LANES), np.float32)
-    bits, powers = np.empty(LANES, np.uint32), np.empty(LANES, np.float32)
+    lanes = np.zeros((F.shape[1], ROWS_AT_ONCE), np.float32)
+    bits, powers = np.empty(ROWS_AT_ONCE, np.uint32), np.empty(ROWS_AT_ONCE, np.float32)
     exponents = powers.view(np.uint32)
-    for first in range(start, stop, LANES):
-        n_rows = min(LANES, stop - first)
+    for first in range(start, stop, ROWS_AT_ONCE):
+        n_rows = min(ROWS_AT_ONCE, stop - first)
         for i in range(n_rows):
             for c in range(F.shape[1]):
                 lanes[c, i] = F[first + i, c]
-        width = min((n_rows + 15) // 16 * 16, LANES)  # whole vectors
+        width = min((n_rows + 15) // 16 * 16, ROWS_AT_ONCE)  # whole vectors
         for tree in range(len(ends) - 1):
             for i in range(width):
                 bits[i] = ALL_BITS

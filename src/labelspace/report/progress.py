@@ -118,7 +118,7 @@ class StepProgress:
     def _overall_line(self, phase: str, step: str, share: float, seconds_left: float | None, now: float) -> None:
         """A line where a phase begins, or after a while, but not before a tenth more is done."""
         last = self._overall
-        if share >= 1:  # what was made will be told
+        if share >= 1:  # the result is printed next
             self._overall = None
             return
         if last is not None and share >= last.share:

@@ -9,6 +9,7 @@
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -35,6 +36,11 @@ class Cooccurrence:
     starts: Annotated[Longs, offsets("n_labels", into="n_pairs")]
     counts: Annotated[Floats, array("float32", "n_labels")]  # documents of each label
     n_documents: Annotated[Floats, array("float32", 1)]
+
+    @cached_property
+    def log_counts(self) -> Floats:
+        """log(1 + documents) of each label."""
+        return np.log1p(self.counts)
 
     def check_state(self) -> None:
         """Partners are found by bisection, and all counts are numbers of documents."""

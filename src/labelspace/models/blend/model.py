@@ -48,8 +48,8 @@ from labelspace.models.blend.training import HeldOut, MemberTraining, joined, pl
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import integer, list_of, text
-from labelspace.state_constraints import array, must, part, parts, plain
-from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK
+from labelspace.state_constraints import must, part, parts, plain
+from labelspace.types import Csr, Dataset, LabelSpace, Longs, Progress, TopK
 from labelspace.version import __version__
 
 PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
@@ -81,7 +81,6 @@ class Blend(Model):
 
     members_: list[Model] = learned(parts(method, "n_members"))
     member_views_: list[str] = learned(plain(list_of(text())))  # the view of each member
-    log_counts_: Floats = learned(array("float32", "n_labels"))  # log(1 + training documents)
     forest_: Forest = learned(part(Forest, n_columns="n_columns"))
     second_forest_: Forest = learned(part(Forest, n_columns="n_context_columns"))
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
@@ -112,12 +111,14 @@ class Blend(Model):
         """All views: each member reads its own."""
         return views
 
-    def _members(self, shape: tuple[int, int], wide: str = WORDS.name, with_text: bool = False) -> list[Member]:
+    def _members(self, shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
         return choose_members(shape, wide, with_text) if self.members is None else parse_members(self.members)
 
     def _members_for(self, views: Views, shape: tuple[int, int], context: FitContext) -> list[Member]:
         if GIVEN in views.tables:
-            return choose_members_on_features(shape) if self.members is None else on_features(self._members(shape))
+            return (
+                choose_members_on_features(shape) if self.members is None else on_features(parse_members(self.members))
+            )
         wide = next((view.name for view in (CHARS, BIGRAMS) if view.name in views.tables), WORDS.name)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
         return self._members(shape, wide, with_text)
@@ -125,7 +126,7 @@ class Blend(Model):
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
         members = self._members_for(views, Y.shape, context)
         self.member_views_ = [member.view for member in members]
-        self.log_counts_, self.pairs_ = _log_counts(Y), count_pairs(Y)
+        self.pairs_ = count_pairs(Y)
         folds = [] if context.validation is not None else self._folds(Y)
         finished = FinishedSteps(context.checkpoint, self._fingerprint(members, views, Y, context))
         steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
@@ -135,7 +136,7 @@ class Blend(Model):
             self.members_ = training.final_members(views, Y)  # step 6
             if context.validation is not None:
                 held, truth = context.validation
-                predicted = [HeldOut(self._member_topk(held), truth, Y)]
+                predicted = [HeldOut(self._member_topk(held), truth, self.pairs_)]
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
 
@@ -143,8 +144,8 @@ class Blend(Model):
         """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen."""
         candidates = []
         for held in predicted:
-            table = stacking_table(held.topk, self.n_candidates, _log_counts(held.trained_on))
-            candidates.append(Candidates(table, table.targets(held.truth), count_pairs(held.trained_on)))
+            table = stacking_table(held.topk, self.n_candidates, held.pairs.log_counts)
+            candidates.append(Candidates(table, table.targets(held.truth), held.pairs))
         columns = n_columns(len(self.member_views_))
         self.forest_, self.second_forest_ = fit_passes(
             candidates, columns, self.boosting_rounds, self.random_state, progress
@@ -160,7 +161,7 @@ class Blend(Model):
         train = np.setdiff1d(np.arange(Y.shape[0]), held)
         k = self._n_predicted(Y.shape[1])
         topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(held), k)
-        return HeldOut(topk, Y[held], Y[train])
+        return HeldOut(topk, Y[held], count_pairs(Y[train]))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
         """The labels that every member predicts: at least twice as many as become candidates."""
@@ -197,7 +198,7 @@ class Blend(Model):
     def _rank(self, views: Views, out: TopK) -> None:
         """Write the best labels of some documents to ``out`` (step 7)."""
         depth = max(self.n_candidates, out.k)
-        table = stacking_table(self._member_topk(views, depth), depth, self.log_counts_)
+        table = stacking_table(self._member_topk(views, depth), depth, self.pairs_.log_counts)
         if len(self.forest_.roots) == 0:
             table.rank(table.mean_scores(len(self.members_)), out)
             return
@@ -213,7 +214,3 @@ class Blend(Model):
         super().attach_labels(labels)
         for member in self.members_:
             member.attach_labels(labels)
-
-
-def _log_counts(Y: Csr) -> Floats:
-    return np.log1p(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.float32)

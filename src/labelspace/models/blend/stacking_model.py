@@ -66,10 +66,9 @@ def second_pass(table: StackingTable, first: Floats, forest: Forest, pairs: Cooc
     """The probabilities of the second pass, given those of the first; labels outside the shortlist stay below it."""
     best = shortlist(table, first, pairs)
     judged = forest.probabilities(best.table)
-    documents = np.repeat(np.arange(len(best.rows)), (best.rows >= 0).sum(axis=1))
-    lowest = np.ones(len(best.rows), np.float32)
-    np.minimum.at(lowest, documents, judged)
-    out: Floats = np.minimum(first, np.repeat(lowest, np.diff(table.ends)) * BELOW)
+    by_document = np.ones(best.rows.shape, np.float32)
+    by_document[best.rows >= 0] = judged
+    out: Floats = np.minimum(first, np.repeat(by_document.min(axis=1), np.diff(table.ends)) * BELOW)
     out[best.listed] = judged
     return out
 

@@ -9,6 +9,7 @@ import numpy as np
 from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
+from labelspace.models.blend.label_context import Cooccurrence
 from labelspace.models.blend.members import Member, member_params
 from labelspace.models.blend.stacking import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
@@ -22,7 +23,7 @@ class HeldOut(NamedTuple):
 
     topk: MemberTopK
     truth: Csr  # the labels of these documents
-    trained_on: Csr  # the labels of the documents that the members were trained on: labels are as rare as there
+    pairs: Cooccurrence  # of the documents that the members were trained on: labels are as rare as there
 
 
 def plan(members: Sequence[Member], fold_sizes: Sequence[int], n_documents: int) -> list[Step]:

@@ -49,17 +49,17 @@ class LabelLists:
         """The k best labels in the lists that each query reads; -1 is none. Shape (len(queries), k)."""
         n_read = min(SEARCHED_LISTS, len(self.centers))
         read = _nearest_centers(queries, np.arange(len(queries), dtype=np.int32), self.centers, n_read)
-        readers, starts = _grouped(read.ravel(), len(self.centers))  # places in ``read``
+        readers, starts = _grouped(read.ravel(), len(self.centers))  # positions in ``read``
         found = TopK.empty(read.size, k)
 
         def search_lists(first: int, last: int) -> None:
             for at in range(first, last):
-                ids, places = self.ids[self.starts[at] : self.starts[at + 1]], readers[starts[at] : starts[at + 1]]
-                if len(ids) and len(places):
-                    scores = queries[places // n_read] @ self.embeddings[ids].T
+                ids, positions = self.ids[self.starts[at] : self.starts[at + 1]], readers[starts[at] : starts[at + 1]]
+                if len(ids) and len(positions):
+                    scores = queries[positions // n_read] @ self.embeddings[ids].T
                     best = _largest(scores, k)
-                    found.labels[places, : best.shape[1]] = ids[best]
-                    found.scores[places, : best.shape[1]] = np.take_along_axis(scores, best, 1)
+                    found.labels[positions, : best.shape[1]] = ids[best]
+                    found.scores[positions, : best.shape[1]] = np.take_along_axis(scores, best, 1)
 
         run_blocks(search_lists, len(self.centers), LIST_BLOCK)
         best = _largest(found.scores.reshape(len(queries), -1), k)
@@ -101,6 +101,6 @@ def _largest(scores: Floats, k: int) -> Longs:
 
 
 def _grouped(group_of: Ints, n_groups: int) -> tuple[Longs, Longs]:
-    """Places 0, 1, ... by their groups, and where each group starts (and the last ends)."""
+    """Positions 0, 1, ... by their groups, and where each group starts (and the last ends)."""
     order = np.argsort(group_of, kind="stable")
     return order, np.searchsorted(group_of[order], np.arange(n_groups + 1))
