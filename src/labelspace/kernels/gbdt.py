@@ -2,66 +2,80 @@
 
 A tree is four arrays with one entry per node: split column (-1 in a leaf), the largest bin or value that goes left,
 the left child (the right child follows it), and the value of a leaf.
+
+Histograms count in whole numbers: a row's gradient, rounded, is the upper half of one integer and its hessian the lower
+half, so that one addition sums both. Leaves are given values by the exact ones.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.compiled import kernel
-from labelspace.types import Doubles, Floats, Ints
+from labelspace.kernels.compiled import integer, kernel
+from labelspace.types import Floats, Ints, Longs
 
 Bytes = npt.NDArray[np.uint8]
 N_BINS = 256
 MIN_GAIN = 1e-6
+HALF = 32  # bits of a half of a packed integer
+LOWER = (1 << HALF) - 1
+MOST_STEPS = 2.0**16  # that 1 is rounded to
 
 
 @kernel()
-def add_histogram(binned: Bytes, gradient: Floats, hessian: Floats, rows: Ints, histogram: Doubles) -> None:
-    """Sum gradient, hessian and number of the given rows per column and bin. Shape (columns, N_BINS, 3)."""
+def pack_gradients(gradient: Floats, hessian: Floats, scale: float) -> Longs:
+    """Gradient and hessian of each row, times ``scale`` and rounded, as the halves of one integer."""
+    packed = np.empty(len(gradient), np.int64)
+    for row in range(len(gradient)):
+        packed[row] = (integer(np.rint(gradient[row] * scale)) << HALF) + integer(np.rint(hessian[row] * scale))
+    return packed
+
+
+@kernel()
+def add_histogram(binned: Bytes, packed: Longs, rows: Ints, histogram: Longs) -> None:
+    """Sum the packed gradients of the given rows per column and bin. Shape (columns, N_BINS)."""
     for row in rows:
-        g, h = gradient[row], hessian[row]
+        value = packed[row]
         for column in range(binned.shape[1]):
-            cell = histogram[column, binned[row, column]]
-            cell[0] += g
-            cell[1] += h
-            cell[2] += 1.0
+            histogram[column, binned[row, column]] += value
 
 
-@kernel()
-def best_split(histogram: Doubles, min_samples_leaf: int, l2: float) -> tuple[float, int, int]:
+@kernel(fastmath={"arcp", "contract"})
+def best_split(histogram: Longs, scale: float, min_child_weight: float, l2: float) -> tuple[float, int, int]:
     """Gain, column and last left bin of the best split of a node; column -1 if there is none."""
-    g, h, n = 0.0, 0.0, 0.0
+    total = integer(0)
     for b in range(N_BINS):
-        g, h, n = g + histogram[0, b, 0], h + histogram[0, b, 1], n + histogram[0, b, 2]
-    parent_score = g * g / (h + l2)
-    best_gain, best_column, best_bin = MIN_GAIN, -1, 0
+        total += histogram[0, b]
+    g, h = float(total >> HALF), float(total & LOWER)
+    min_h, l2 = min_child_weight * scale, l2 * scale  # all in the steps of the histogram
+    best, best_column, best_bin = g * g / (h + l2) + MIN_GAIN * scale, -1, 0
     for column in range(histogram.shape[0]):
-        left_g, left_h, left_n = 0.0, 0.0, 0.0
+        left = integer(0)
         for b in range(N_BINS - 1):
-            if histogram[column, b, 2] == 0.0:
+            if histogram[column, b] == 0:
                 continue
-            left_g += histogram[column, b, 0]
-            left_h += histogram[column, b, 1]
-            left_n += histogram[column, b, 2]
-            if left_n < min_samples_leaf:
-                continue
-            if n - left_n < min_samples_leaf:
-                break
+            left += histogram[column, b]
+            left_g, left_h = float(left >> HALF), float(left & LOWER)
             right_g, right_h = g - left_g, h - left_h
-            split_gain = left_g * left_g / (left_h + l2) + right_g * right_g / (right_h + l2) - parent_score
-            if split_gain > best_gain:
-                best_gain, best_column, best_bin = split_gain, column, b
-    return best_gain, best_column, best_bin
+            if left_h < min_h:
+                continue
+            if right_h < min_h:
+                break
+            left_h, right_h = left_h + l2, right_h + l2
+            score = (left_g * left_g * right_h + right_g * right_g * left_h) / (left_h * right_h)
+            if score > best:
+                best, best_column, best_bin = score, column, b
+    return (best - g * g / (h + l2)) / scale, best_column, best_bin
 
 
 @kernel()
 def grow_tree(
-    binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_samples_leaf: int, l2: float,
+    binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_child_weight: float, l2: float,
     learning_rate: float, margin: Floats,
 ) -> tuple[Ints, Ints, Ints, Floats]:  # fmt: skip
     """Grow one tree, the leaf of highest gain first, and add its values to the rows' ``margin``.
 
-    Returns column, bin, left child and value of each node. The histogram of the larger child is parent minus smaller.
+    ``gradient`` lies in -1..1 and ``hessian`` in 0..1; a child's hessians sum to at least ``min_child_weight``. Returns
+    column, bin, left child and value of each node. The histogram of the larger child is parent minus smaller.
     """
     n, columns = binned.shape
     max_nodes = 2 * max_leaves - 1
@@ -73,11 +87,13 @@ def grow_tree(
     starts, stops = np.zeros(max_nodes, np.int64), np.zeros(max_nodes, np.int64)
     gain, split_column, split_bin = np.zeros(max_nodes), np.full(max_nodes, -1, np.int32), np.zeros(max_nodes, np.int32)
     slot = np.zeros(max_nodes, np.int32)  # index of the histogram of an open leaf
-    histograms = np.zeros((max_leaves, columns, N_BINS, 3))
+    histograms = np.zeros((max_leaves, columns, N_BINS), np.int64)
+    scale = min(MOST_STEPS, 2.0 ** (HALF - 1) / max(n, 1))  # no sum reaches beyond its half
+    packed = pack_gradients(gradient, hessian, scale)
     right_rows = np.empty(n, np.int32)
     stops[0] = n
-    add_histogram(binned, gradient, hessian, rows, histograms[0])
-    gain[0], split_column[0], split_bin[0] = best_split(histograms[0], min_samples_leaf, l2)
+    add_histogram(binned, packed, rows, histograms[0])
+    gain[0], split_column[0], split_bin[0] = best_split(histograms[0], scale, min_child_weight, l2)
     size = 1
     while size < max_nodes:
         node = -1
@@ -102,14 +118,13 @@ def grow_tree(
         small, large = (size, size + 1) if middle - starts[node] <= stops[node] - middle else (size + 1, size)
         slot[large], slot[small] = slot[node], (size + 1) // 2
         small_histogram, large_histogram = histograms[slot[small]], histograms[slot[large]]
-        add_histogram(binned, gradient, hessian, rows[starts[small] : stops[small]], small_histogram)
+        add_histogram(binned, packed, rows[starts[small] : stops[small]], small_histogram)
         for c in range(columns):
             for b in range(N_BINS):
-                for part in range(3):
-                    large_histogram[c, b, part] -= small_histogram[c, b, part]
+                large_histogram[c, b] -= small_histogram[c, b]
         for child in (size, size + 1):
             histogram = histograms[slot[child]]
-            gain[child], split_column[child], split_bin[child] = best_split(histogram, min_samples_leaf, l2)
+            gain[child], split_column[child], split_bin[child] = best_split(histogram, scale, min_child_weight, l2)
         size += 2
     for node in range(size):
         if column[node] < 0:

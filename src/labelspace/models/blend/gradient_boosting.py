@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.forest import MAX_LEAVES, Masks, forest_scores
-from labelspace.kernels.gbdt import N_BINS, grow_tree
+from labelspace.kernels.gbdt import N_BINS, Bytes, grow_tree
 from labelspace.kernels.threads import run_blocks
 from labelspace.state_constraints import array, ids, must
 from labelspace.training.losses import sigmoid
-from labelspace.types import Floats, Ints, Longs, Progress
+from labelspace.types import Bools, Floats, Ints, Longs, Progress
 
 ROW_BLOCK = 8192
 BINNING_SAMPLE = 200_000  # rows that the bins are made by
@@ -92,39 +92,62 @@ class LeafBits(NamedTuple):
         )  # fmt: skip
 
 
+class BinnedColumns(NamedTuple):
+    """The columns of a table, cut into bins."""
+
+    bins: Bytes  # (n, columns)
+    edges: list[Floats]  # of each column: the largest value of each bin but the last
+
+    @classmethod
+    def of(cls, F: Floats, random_state: int = 0) -> Self:
+        """Bin a table of rows F (n, columns) (step 1)."""
+        edges = [_bin_edges(column) for column in _sample(F, random_state).T]
+        bins = np.empty(F.shape, np.uint8)
+        for at, column_edges in enumerate(edges):
+            bins[:, at] = np.searchsorted(column_edges, F[:, at], side="left")
+        return cls(bins, edges)
+
+    def rows(self, chosen: Bools) -> "BinnedColumns":
+        """Some of the rows, in the same bins."""
+        return BinnedColumns(self.bins[chosen], self.edges)
+
+
 def fit_forest(
-    F: Floats,
+    binned: BinnedColumns,
     y: Floats,
     n_rounds: int = 200,
     learning_rate: float = 0.05,
     max_leaves: int = MAX_LEAVES,
-    min_leaf_rows: int = 20,
+    min_child_weight: float = 1.0,
     l2: float = 1.0,
-    random_state: int = 0,
     progress: Progress | None = None,
 ) -> Forest:
-    """Learn a forest from rows F (n, columns) and targets y of 0 and 1.
+    """Learn a forest from the rows of a table and targets y of 0 and 1.
 
     >>> F = np.linspace(0, 1, 200, dtype=np.float32)[:, None]
-    >>> forest = fit_forest(F, (F[:, 0] > 0.5).astype(np.float32))
+    >>> forest = fit_forest(BinnedColumns.of(F), (F[:, 0] > 0.5).astype(np.float32))
     >>> forest.probabilities(np.array([[0.2], [0.8]], np.float32)).round(2).tolist()
     [0.0, 1.0]
     """
-    cuts = [_bin_edges(column) for column in _sample(F, random_state).T]  # step 1
-    binned = np.empty(F.shape, np.uint8)
-    for at, edges in enumerate(cuts):
-        binned[:, at] = np.searchsorted(edges, F[:, at], side="left")
     share = float(np.clip(y.mean(), 1e-6, 1 - 1e-6)) if len(y) else 0.5  # step 2
     base = np.float32(np.log(share / (1 - share)))
-    scores = np.full(len(F), base, np.float32)
+    scores = np.full(len(y), base, np.float32)
     columns, thresholds, lefts, values = [NO_NODES], [NO_VALUES], [NO_NODES], [NO_VALUES]
     roots, size = [], 0
     for done in range(n_rounds if len(y) else 0):  # step 3
         p = sigmoid(scores)
         column, bins, left, value = grow_tree(
-            binned, p - y, p * (1 - p), max_leaves, min_leaf_rows, float(l2), float(learning_rate), scores
+            binned.bins,
+            p - y,
+            p * (1 - p),
+            max_leaves,
+            float(min_child_weight),
+            float(l2),
+            float(learning_rate),
+            scores,
         )
-        threshold = [cuts[c][b] if c >= 0 else 0.0 for c, b in zip(column.tolist(), bins.tolist(), strict=True)]
+        splits = zip(column.tolist(), bins.tolist(), strict=True)
+        threshold = [binned.edges[c][b] if c >= 0 else 0.0 for c, b in splits]
         columns.append(column)
         thresholds.append(np.array(threshold, np.float32))
         lefts.append(left + np.int32(size))

@@ -76,7 +76,7 @@ class Blend(Model):
         None, integer(1), "Folds for out-of-fold predictions; none chooses the number, 1 holds out one sample."
     )
     n_candidates: int = param(10, integer(1), "Candidate labels taken from each member.")
-    boosting_rounds: int = param(75, integer(1), "Rounds of gradient boosting of each pass of the stacking model.")
+    boosting_rounds: int = param(40, integer(1), "Rounds of gradient boosting of each pass of the stacking model.")
     random_state: int = parameters.random_state()
 
     members_: list[Model] = learned(parts(method, "n_members"))

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.kernels.label_context import N_COLUMNS
-from labelspace.models.blend.gradient_boosting import Forest, fit_forest
+from labelspace.models.blend.gradient_boosting import BinnedColumns, Forest, fit_forest
 from labelspace.models.blend.label_context import Cooccurrence, shortlist
 from labelspace.models.blend.stacking import StackingTable
 from labelspace.types import Bools, Floats, Progress
 
 MAX_LEAVES = 16  # of a tree
-LEARNING_RATE = 0.1
+LEARNING_RATE = 0.2
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
@@ -42,24 +42,26 @@ def fit_passes(
     in_half = np.concatenate([np.zeros(0, bool), *map(_by_row, held, half)])
     done = 0
 
-    def fit(columns: Floats, targets: Floats) -> Forest:
+    def fit(binned: BinnedColumns, targets: Floats) -> Forest:
         nonlocal done
         before, done = done, done + n_rounds
         return fit_forest(
-            columns, targets, n_rounds, LEARNING_RATE, MAX_LEAVES, random_state=random_state,
+            binned, targets, n_rounds, LEARNING_RATE, MAX_LEAVES,
             progress=lambda step, now, total: progress(step, before + now, 4 * total),
         )  # fmt: skip
 
+    binned = BinnedColumns.of(columns, random_state)
     probabilities = np.empty(len(targets), np.float32)
     for rows in (in_half, ~in_half):
-        probabilities[rows] = fit(columns[~rows], targets[~rows]).probabilities(columns[rows])
+        probabilities[rows] = fit(binned.rows(~rows), targets[~rows]).probabilities(columns[rows])
     contexts, judged, at = [np.zeros((0, N_COLUMNS), np.float32)], [np.zeros(0, np.float32)], 0
     for part in held:
         best = shortlist(part.table, probabilities[at : at + len(part.targets)], part.pairs)
         contexts.append(best.table)
         judged.append(part.targets[best.listed])
         at += len(part.targets)
-    return fit(columns, targets), fit(np.concatenate(contexts), np.concatenate(judged))
+    second = BinnedColumns.of(np.concatenate(contexts), random_state)
+    return fit(binned, targets), fit(second, np.concatenate(judged))
 
 
 def second_pass(table: StackingTable, first: Floats, forest: Forest, pairs: Cooccurrence) -> Floats:
