@@ -25,13 +25,13 @@ from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
 from labelspace.features.views import GIVEN, TEXT, Views, ViewTransformer
 from labelspace.metrics import evaluate, expected_calibration_error
-from labelspace.models.blend.folds import held_out_folds
+from labelspace.models.blend.folds import choose_folds, held_out_folds
 from labelspace.models.blend.label_context import count_pairs
 from labelspace.models.blend.members import Member, member_params, member_view, parse_members
 from labelspace.models.blend.model import Blend
 from labelspace.models.blend.stacking import n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
-from labelspace.models.blend.training import _view_for, joined
+from labelspace.models.blend.training import joined, view_for
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Csr, LabelSpace, Longs, TopK, no_progress
@@ -70,7 +70,7 @@ def read(path: str, members: list[Member], n_folds: int | None, sample: int | No
         train = train.rows(np.random.default_rng(0).permutation(len(train))[:sample])
     if unseen is None:
         train, unseen = hold_out(train, 0.2, seed=0)
-    folds = held_out_folds(len(train), n_folds, 0)
+    folds = held_out_folds(len(train), n_folds or choose_folds(len(train)), 0)
     labels = train.labels if train.labels.are_named else None
     if train.X is not None:
         return Data(Views({GIVEN: train.X}), train.Y, Views({GIVEN: unseen.X}), unseen.Y, labels, folds)
@@ -102,9 +102,9 @@ def train(data: Data, member: Member, params: dict[str, Any], rows: Longs, docum
     Y, depth = data.Y[rows], min(DEPTH, data.Y.shape[1])
     model = create(member.method, **{**member_params(member, 0), **params})
     begin = time.process_time()
-    model.fit_checked(_view_for(model, data.train.rows(rows), member.view), Y, FitContext(labels=data.labels))
+    model.fit_checked(view_for(model, data.train.rows(rows), member.view), Y, FitContext(labels=data.labels))
     cpu = time.process_time() - begin
-    return model._predict(model.read(_view_for(model, documents, member.view)), depth).padded(depth), cpu
+    return model._predict(model.read(view_for(model, documents, member.view)), depth).padded(depth), cpu
 
 
 def parse(text: str) -> tuple[Member, dict[str, Any]]:

@@ -28,6 +28,7 @@ from labelspace.models.base import Model
 from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
 from labelspace.models.checks import Inputs, check_inputs, check_k
 from labelspace.models.registry import DEFAULT, create, load_model
+from labelspace.training.budget import Budget
 from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
 
 Tags = list[tuple[str, float]]
@@ -96,10 +97,12 @@ class Tagger:
         progress: Progress | None = None,
         checkpoint: str | Path | None = None,
         cache: FeatureCache | None = None,
+        budget: Budget | None = None,
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
-        ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume.
+        ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume. A method that
+        can leave something out to keep to a ``budget`` does so.
         """
         progress = progress or no_progress
         features: ViewTransformer | None = None
@@ -114,7 +117,7 @@ class Tagger:
         self.columns_, self.features_ = train.columns, features  # not before: what fails above changes nothing
         self.model.fit(
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
-            label_features=self._label_features(train.labels), checkpoint=checkpoint,
+            label_features=self._label_features(train.labels), checkpoint=checkpoint, budget=budget,
         )  # fmt: skip
         self.labels_ = train.labels.counted(train.Y)
         self.documents_ = DocumentSketch.of(self.inputs_of(train))

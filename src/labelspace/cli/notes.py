@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from labelspace.experiment import Recipe
+    from labelspace.experiment import Plan, Recipe
     from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
@@ -54,6 +54,14 @@ def note_preset(recipe: Recipe) -> None:
         listed = listed or "our defaults"
         without = f"; without effect then: {', '.join(moot)}" if moot else ""
         note(f"preset {recipe.preset} of {model.name}, with what --set says: {listed}{without}")
+
+
+def note_plan(plan: Plan, is_first: bool) -> None:
+    """Say what a training with limits will do, and what it leaves out."""
+    if is_first:
+        note(f"plan: {plan}")
+    for name, reason in plan.left_out.items():
+        note(f"left out: {name}{f', since {reason}' if reason else ''}")
 
 
 def note_documents(documents: Dataset) -> None:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from labelspace.errors import ParameterError
-from labelspace.experiment import Recipe
+from labelspace.experiment import Limits, Recipe
+from labelspace.experiment.cost_limits import parse_duration
 from labelspace.models.registry import DEFAULT, METHODS, method
 
 
@@ -17,6 +18,19 @@ def make_recipe(
     params = {key: value for key, value in given.items() if not key.startswith(prefix)}
     feature_params = {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
     return Recipe(name or DEFAULT, params, features, feature_params, seed, preset)
+
+
+def chosen_preset(preset: str | None, fast: bool, best: bool) -> str | None:
+    """The preset that the options of `train` name."""
+    named = [name for name in (preset, "fast" if fast else None, "best" if best else None) if name is not None]
+    if len(set(named)) > 1:
+        raise ParameterError(f"--preset, --fast and --best name one preset, but name {' and '.join(named)}; give one")
+    return named[0] if named else None
+
+
+def make_limits(budget: str | None, model_mb: float | None, latency_ms: float | None) -> Limits:
+    """The limits that the options of `train` name."""
+    return Limits(None if budget is None else parse_duration(budget), model_mb, latency_ms)
 
 
 def compared_recipes(names: list[str], settings: list[str] | None, features: str | None, seed: int) -> list[Recipe]:

@@ -7,10 +7,18 @@ import typer
 
 from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
 from labelspace.cli.console import print_json, print_line, progress
-from labelspace.cli.notes import model_at, note, note_documents, note_label_files, note_preset, noting_resumption
+from labelspace.cli.notes import (
+    model_at,
+    note,
+    note_documents,
+    note_label_files,
+    note_plan,
+    note_preset,
+    noting_resumption,
+)
 
 if TYPE_CHECKING:
-    from labelspace.experiment import Recipe
+    from labelspace.experiment import Plan, Recipe
     from labelspace.experiment.timing import Seconds
     from labelspace.tagger import Tagger
 
@@ -26,6 +34,26 @@ def train(
     preset: Annotated[
         str | None,
         typer.Option("--preset", help="Parameters by name, such as paper: the method as published; --set overrides."),
+    ] = None,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")
+    ] = False,
+    best: Annotated[bool, typer.Option("--best", help="Short for --preset best: more members and folds.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="2m", help="CPU time that training may take, as 90s, 2m or 1h30m; plans the best blend within it."
+        ),
+    ] = None,
+    max_model_mb: Annotated[
+        float | None, typer.Option(metavar="MB", help="Megabytes that the model may have on disk.")
+    ] = None,
+    max_latency_ms: Annotated[
+        float | None, typer.Option(metavar="MS", help="Milliseconds that one document may take, in the median.")
+    ] = None,
+    optimize: Annotated[
+        str | None,
+        typer.Option(metavar="METRIC", help="Rank labels for this metric, such as PSP@5 for rare labels. Only blend."),
     ] = None,
     features: Features = None,
     inputs: InputColumns = None,
@@ -47,13 +75,16 @@ def train(
     A model that is there already is replaced, a folder with other files only with --force.
     """
     from labelspace import experiment, store
-    from labelspace.cli.options import make_recipe
+    from labelspace.cli.options import chosen_preset, make_limits, make_recipe
     from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
 
     columns = parse_columns(inputs, outputs)
-    recipe = make_recipe(method, settings, features, seed, preset)
+    limits = make_limits(budget, max_model_mb, max_latency_ms)
+    settings = [*(settings or []), *([] if optimize is None else [f"optimize={optimize}"])]
+    recipe = make_recipe(method, settings, features, seed, chosen_preset(preset, fast, best))
     recipe.check()
+    experiment.check_plannable(recipe, limits, checkpoint)
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
@@ -62,10 +93,20 @@ def train(
         note_preset(recipe)
         note_label_files(source.train_path, columns)
         note_replaced(out, replaced)
+    plans: list[Plan] = []
+
+    def tell(plan: "Plan") -> None:
+        plans.append(plan)
+        if not as_json:
+            note_plan(plan, is_first=len(plans) == 1)
+
     with noting_resumption(checkpoint), progress(quiet=as_json) as report, experiment.timed() as taken:
-        tagger = experiment.train(source, recipe, report, checkpoint, None if as_json else note_documents)
+        inspect = None if as_json else note_documents
+        tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell)
     tagger.save(out, force)
     summary = training_summary(tagger, recipe, taken, out)
+    if plans:
+        summary["plan"] = planned(plans)
     if as_json:
         print_json(summary if replaced is None else {**summary, "replaced": replaced})
     else:
@@ -95,6 +136,18 @@ def training_summary(tagger: "Tagger", recipe: "Recipe", taken: "Seconds", out: 
         "train_cpu_seconds": round(taken.cpu, 3),
         "model_mb": experiment.megabytes(out),
         "report": tagger.model.report(),
+    }
+
+
+def planned(plans: "list[Plan]") -> dict[str, Any]:
+    """The plan of a training with limits: what it was thought to cost, and all that was left out."""
+    first = plans[0]
+    return {
+        **first.params(),
+        "cpu_seconds": round(first.seconds, 3),
+        "model_mb": round(first.mb, 3),
+        "latency_ms": round(first.latency_ms, 3),
+        "left_out": {name: reason for plan in plans for name, reason in plan.left_out.items()},
     }
 
 

@@ -1,8 +1,21 @@
 """The straight line: data -> train -> predict -> metrics -> numbers."""
 
 from labelspace.experiment.compare import check_comparison, compare
+from labelspace.experiment.cost_limits import Limits
 from labelspace.experiment.evaluate import evaluate, megabytes
+from labelspace.experiment.plan import Plan
 from labelspace.experiment.timing import timed
-from labelspace.experiment.train import Recipe, train
+from labelspace.experiment.train import Recipe, check_plannable, train
 
-__all__ = ["Recipe", "check_comparison", "compare", "evaluate", "megabytes", "timed", "train"]
+__all__ = [
+    "Limits",
+    "Plan",
+    "Recipe",
+    "check_comparison",
+    "check_plannable",
+    "compare",
+    "evaluate",
+    "megabytes",
+    "timed",
+    "train",
+]

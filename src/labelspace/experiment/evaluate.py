@@ -55,8 +55,8 @@ def evaluate(
         unlabelled=unlabelled,
     )  # fmt: skip
     calibrated = isinstance(tagger.model, Calibrated)
-    if calibrated:
-        error = metrics.expected_calibration_error(documents.Y, top, max(ks))
+    if isinstance(tagger.model, Calibrated):
+        error = metrics.expected_calibration_error(documents.Y, tagger.model.to_probabilities(top), max(ks))
         figures[f"ECE@{max(ks)}"] = round(100 * error, 4)
     assert known.counts is not None  # fit_dataset counts
     figures["by_frequency"] = _percent(metrics.by_frequency(documents.Y, top, known.counts, max(ks)))

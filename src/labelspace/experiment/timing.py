@@ -37,6 +37,16 @@ def timed() -> Iterator[Seconds]:
             taken.compiling = compiler.duration if compiler.done else 0.0
 
 
+@contextmanager
+def cpu_clock() -> Iterator[Callable[[], float]]:
+    """A clock of the CPU seconds of all threads, which stands still while kernels are compiled."""
+    from numba.core.event import TimingListener, install_listener  # it takes a while
+
+    compiler = TimingListener()  # type: ignore[no-untyped-call]
+    with install_listener("numba:compile", compiler):
+        yield lambda: time.process_time() - (compiler.duration if compiler.done else 0.0)
+
+
 def warm_up(predict: Callable[[Any], object], inputs: Any) -> None:  # noqa: ANN401 - texts or rows of features
     """Predict a few documents, and one alone: a first prediction also compiles kernels and reads the model's files."""
     for n in (WARM_UP_ROWS, 1):

@@ -1,18 +1,24 @@
 """Train: from a data source and a recipe to a fitted tagger. Fitting never sees the test documents."""
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labelspace.data.source import Source
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
+from labelspace.experiment.cost_limits import Limits
+from labelspace.experiment.plan import Plan, Planner
+from labelspace.experiment.timing import cpu_clock
 from labelspace.models.capabilities import Checkpoints, require
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
+from labelspace.training.budget import Budget
 from labelspace.types import Dataset, Progress
 
 Settings = Mapping[str, Any]
+PLANNED = ("members", "n_folds", "effort")  # parameters of blend that limits choose
 
 
 @dataclass(frozen=True)
@@ -48,30 +54,82 @@ def train(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
     inspect: Callable[[Dataset], None] | None = None,
+    limits: Limits | None = None,
+    tell: Callable[[Plan], None] = lambda plan: None,
 ) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
 
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
-    that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents.
+    that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents. With
+    ``limits`` the blend is planned to keep to them; ``tell`` is called with the plan, before the training and after it
+    where more was left out.
     """
     recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
     if checkpoint is not None:
         require(tagger.model, Checkpoints)
+    if limits:
+        check_plannable(recipe, limits, checkpoint)
+        return train_within(limits, source, recipe, progress, inspect, tell)
     if source.labels_only:
         return tagger.fit_labels(source.labels())
-    documents = labeled(source)
-    if inspect is not None:
-        inspect(documents)
+    documents = labeled(source, inspect)
     return tagger.fit_dataset(documents, lambda: source.dev(documents.labels), progress, checkpoint)
 
 
-def labeled(source: Source) -> Dataset:
-    """The training documents, which must have labels."""
+def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None) -> None:
+    """Refuse limits beside settings that they would choose, and for other methods than the one they are for."""
+    limits.check()
+    if not limits:
+        return
+    remedy = "leave it out, or the limits"
+    if recipe.method != DEFAULT:
+        raise ParameterError(f"limits choose the members of {DEFAULT}, but the method is {recipe.method}; {remedy}")
+    given = [key for key in PLANNED if key in recipe.params]
+    given += [name for name in ("preset", "features") if getattr(recipe, name) is not None]
+    given += [f"features.{key}" for key in recipe.feature_params]
+    if checkpoint is not None:
+        raise ParameterError(
+            f"a plan may be another one when it is made again, but checkpoints are kept in {checkpoint}; "
+            "leave the limits out, and give members and n_folds of the plan by --set"
+        )
+    if given:
+        raise ParameterError(f"limits choose members, views and folds, but {given[0]} is given; {remedy}")
+
+
+def train_within(
+    limits: Limits,
+    source: Source,
+    recipe: Recipe,
+    progress: Progress | None = None,
+    inspect: Callable[[Dataset], None] | None = None,
+    tell: Callable[[Plan], None] = lambda plan: None,
+) -> Tagger:
+    """Plan the best blend within limits, and fit it."""
+    with cpu_clock() as clock:
+        budget = Budget(limits.cpu_seconds or math.inf, clock)
+        documents = labeled(source, inspect)
+        validation = source.dev(documents.labels)
+        n_validation = 0 if validation is None or validation.Y.nnz == 0 else len(validation)
+        planner = Planner(documents, limits, recipe.tagger().model.get_params()["optimize"], n_validation, budget)
+        plan = planner.choose()
+        tell(plan)
+        tagger = replace(recipe, params={**recipe.params, **plan.params()}).tagger()
+        tagger.fit_dataset(documents, validation, progress, budget=budget)
+        late = [*budget.left_out, *planner.keep_to_limits(tagger)]
+        if late:
+            tell(replace(plan, left_out=dict.fromkeys(late, "")))
+    return tagger
+
+
+def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) -> Dataset:
+    """The training documents, which must have labels; ``inspect`` is called with them."""
     documents = source.train()
     if documents.Y.nnz == 0:
         raise DataError(
             f"training needs labels, but no document of {source.train_path} has any; name the field or column 'labels'"
             ", or the columns of a table: --inputs title --outputs brand"
         )
+    if inspect is not None:
+        inspect(documents)
     return documents

@@ -199,6 +199,11 @@ class ViewTransformer(Stateful):
         self.fit_transform(texts)
         return self
 
+    def keep(self, views: Iterable[str]) -> None:
+        """Drop the views that are not among these, and the features that only they need."""
+        self.made_by_ = {view: self.made_by_[view] for view in views}
+        self.features_ = {key: self.features_[key] for key in dict.fromkeys(self.made_by_.values())}
+
     def transform(self, texts: Sequence[str]) -> Views:
         """The views of other texts."""
         self.check_fitted()

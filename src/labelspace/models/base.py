@@ -19,6 +19,7 @@ from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.parameter_constraints import integer, mapping
 from labelspace.state_constraints import StateError, plain
+from labelspace.training.budget import Budget
 from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
@@ -94,12 +95,14 @@ class Model(Estimator):
         progress: Progress | None = None,
         label_features: Inputs | None = None,
         checkpoint: str | Path | None = None,
+        budget: Budget | None = None,
     ) -> Self:
         """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
 
         ``validation`` holds documents for early stopping and calibration, or is a function that reads them when a
         method asks; ``label_features`` (n_labels, n_features) are the labels' texts as features. Methods without a use
-        for them ignore them. ``checkpoint`` is a folder: a training that was cut off resumes from it.
+        for them ignore them. ``checkpoint`` is a folder: a training that was cut off resumes from it. A method that can
+        leave something out to keep to a ``budget`` does so.
         """
         self.check_params()
         if checkpoint is not None:
@@ -117,7 +120,7 @@ class Model(Estimator):
         if not callable(validation):
             load_validation()  # what is wrong is said before the training
         folder = None if checkpoint is None else Path(checkpoint)
-        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation)
+        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation, budget)
         return self.fit_checked(views, Y, context)
 
     def fit_checked(self, views: Views, Y: Csr, context: FitContext) -> Self:

@@ -8,6 +8,7 @@ from typing import Any
 
 from labelspace.errors import DataError
 from labelspace.features.views import take_rows
+from labelspace.training.budget import Budget
 from labelspace.training.early_stopping import early_stopping_rows
 from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
@@ -23,6 +24,7 @@ class FitContext:
     checkpoint: Path | None = None  # a folder to keep the state of the training in
     label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
     load_validation: Callable[[], Held | None] | None = None
+    budget: Budget | None = None  # that a method keeps to which can leave something out
 
     @cached_property
     def validation(self) -> Held | None:

@@ -10,6 +10,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.features.views import Views
 from labelspace.metrics import expected_calibration_error
 from labelspace.models.blend import members
+from labelspace.models.blend.folds import choose_folds
 from labelspace.models.blend.members import parse_members
 from labelspace.models.blend.model import Blend
 from labelspace.models.registry import create
@@ -52,7 +53,7 @@ def test_members_are_chosen_by_what_there_is(data):
 
 def test_members_that_cost_much_are_left_out_where_labels_are_many(data, monkeypatch):
     train, _ = data
-    monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
+    monkeypatch.setitem(members.MAX_NETWORK_CELLS, "normal", 0)
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "pdsparse"]
     monkeypatch.setattr(members, "MAX_PDSPARSE_CELLS", 0)
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "label_tree"]
@@ -172,3 +173,35 @@ def test_a_fold_with_all_labels_is_left_out(data):
     Y[17, 1] = 1
     model = Blend(members=QUICK, boosting_rounds=2).fit(train.X[:60], Y)
     assert model.predict_topk(train.X[17:18], 1).labels[0, 0] in (1, -1)
+
+
+def test_effort_is_the_number_of_members_and_folds():
+    def methods(effort):
+        return [str(m) for m in members.choose_members((9, 9), "chars", with_text=True, effort=effort)]
+
+    assert methods("fast") == ["neighbors:words", "label_tree:words", "lexical"]
+    assert set(methods("normal")) < set(methods("best"))
+    on_features = [m.method for m in members.choose_members_on_features((9, 9), "best")]
+    assert on_features[-2:] == ["fastxml", "poincare"]
+    assert [m.method for m in members.choose_members_on_features((9, 9), "fast")] == ["neighbors", "label_tree"]
+    assert [choose_folds(9000, effort) for effort in ("fast", "normal", "best")] == [1, 3, 5]
+    assert choose_folds(30_000, "best") == 1
+    assert Blend.from_preset("fast").effort == "fast"
+
+
+def test_ranking_for_rare_labels_keeps_the_probabilities(noisy):
+    train, test = noisy
+    counts = np.bincount(train.Y.indices, minlength=train.Y.shape[1])
+    usual = Blend(members=QUICK, n_folds=2, boosting_rounds=10).fit(train.X, train.Y)
+    rare = Blend(members=QUICK, n_folds=2, boosting_rounds=10, optimize="PSP@5").fit(train.X, train.Y)
+    k = train.Y.shape[1]
+    top = {model: model.predict_topk(test.X, k) for model in (usual, rare)}
+    assert counts[top[rare].labels[:, 0]].mean() < counts[top[usual].labels[:, 0]].mean()
+    assert (np.diff(top[rare].scores, axis=1)[top[rare].labels[:, 1:] >= 0] <= 0).all()
+    probable = {model: model.predict_topk(test.X, k, calibrated=True) for model in (usual, rare)}
+    for row in range(20):
+        of_usual = dict(zip(probable[usual].labels[row].tolist(), probable[usual].scores[row].tolist(), strict=True))
+        for label, p in zip(probable[rare].labels[row].tolist(), probable[rare].scores[row].tolist(), strict=True):
+            assert of_usual[label] == pytest.approx(p, rel=1e-4)
+    with pytest.raises(ParameterError, match=r"optimize of blend must be a metric such as P@5"):
+        Blend(optimize="accuracy").fit(train.X, train.Y)

@@ -2,33 +2,36 @@
 
 import numpy as np
 
+from labelspace.models.blend.members import BEST, FAST, NORMAL
 from labelspace.types import Longs
 
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
 MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
+FOLDS = {FAST: 1, BEST: 5}
 MOST_FOLDS, FEWEST_FOLDS, FOLD_DOCUMENTS = 5, 2, 25_000  # folds times documents: with few documents, folds gain most
 SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
 
 
-def choose_folds(n: int) -> int:
-    """The number of folds for n documents.
+def choose_folds(n: int, effort: str = NORMAL) -> int:
+    """The number of folds for n documents; 1 holds out a sample once.
 
-    >>> choose_folds(4_000), choose_folds(8_000), choose_folds(12_000)
-    (5, 3, 2)
+    >>> choose_folds(4_000), choose_folds(8_000), choose_folds(12_000), choose_folds(30_000)
+    (5, 3, 2, 1)
     """
-    return int(np.clip(round(FOLD_DOCUMENTS / max(n, 1)), FEWEST_FOLDS, MOST_FOLDS))
+    if n > MAX_OUT_OF_FOLD:
+        return 1
+    return FOLDS.get(effort) or int(np.clip(round(FOLD_DOCUMENTS / max(n, 1)), FEWEST_FOLDS, MOST_FOLDS))
 
 
-def held_out_folds(n: int, n_folds: int | None, random_state: int) -> list[Longs]:
+def held_out_folds(n: int, n_folds: int, random_state: int) -> list[Longs]:
     """The rows held out of n documents: one sample, or all of them fold by fold; none where documents are too few.
 
-    >>> [len(rows) for rows in held_out_folds(103, None, 0)], held_out_folds(40, None, 0)
+    >>> [len(rows) for rows in held_out_folds(103, 5, 0)], held_out_folds(40, 5, 0)
     ([21, 21, 21, 20, 20], [])
     """
     order = np.random.default_rng(random_state).permutation(n)
-    folds = n_folds or (choose_folds(n) if n <= MAX_OUT_OF_FOLD else 1)
     if n < MIN_DOCUMENTS:
         return []
-    if folds == 1:
+    if n_folds == 1:
         return [np.sort(order[: min(round(SAMPLE_SHARE * n), MAX_SAMPLE)])]
-    return [np.sort(rows) for rows in np.array_split(order, min(folds, n))]
+    return [np.sort(rows) for rows in np.array_split(order, min(n_folds, n))]

@@ -9,14 +9,21 @@ from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WO
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint
 
-MEMBER_PARAMS: dict[str, dict[str, Any]] = {"label_tree": {"tol": 0.3}, "pdsparse": {"per_label": True, "tol": 0.3}}
+FAST, NORMAL, BEST = "fast", "normal", "best"
+MEMBER_PARAMS: dict[str, dict[str, Any]] = {
+    "label_tree": {"tol": 0.3},
+    "pdsparse": {"per_label": True, "tol": 0.3},
+    "fastxml": {"n_estimators": 20},
+    "poincare": {"n_estimators": 3},
+}
 """Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
-MAX_NETWORK_CELLS = 5e7  # documents x labels up to which network and glas are trained
+MAX_NETWORK_CELLS = {NORMAL: 5e7, BEST: 2e8}  # documents x labels up to which network and glas are trained
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
+EFFORTS = (FAST, NORMAL, BEST)
 MEMBER_VIEWS = [view.name for view in VIEWS.values() if view not in (TEXT, SEQUENCES)]
 
 
@@ -64,27 +71,29 @@ MEMBERS = Constraint(
 )
 
 
-def choose_members(shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
+def choose_members(shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL) -> list[Member]:
     """The members that suit texts with so many labels; ``wide`` is the view for linear classifiers."""
     cells = shape[0] * shape[1]
-    members = [
-        Member("neighbors", WORDS.name),
-        Member("pdsparse" if cells <= MAX_PDSPARSE_CELLS else "label_tree", wide),
-    ]
-    if cells <= MAX_NETWORK_CELLS:
-        members += [Member("network", WORDS.name), Member("glas", WORDS.name)]
-    if with_text:
-        members.append(Member("lexical", TEXT.name))
-    return members
+    members = [Member("neighbors", WORDS.name)]
+    if effort == FAST:
+        members.append(Member("label_tree", WORDS.name))
+    else:
+        members.append(Member("pdsparse" if cells <= MAX_PDSPARSE_CELLS else "label_tree", wide))
+        if effort == BEST:
+            members.append(Member("label_tree", WORDS.name))
+        if cells <= MAX_NETWORK_CELLS[effort]:
+            members += [Member("network", WORDS.name), Member("glas", WORDS.name)]
+    return [*members, Member("lexical", TEXT.name)] if with_text else members
 
 
-def choose_members_on_features(shape: tuple[int, int]) -> list[Member]:
+def choose_members_on_features(shape: tuple[int, int], effort: str = NORMAL) -> list[Member]:
     """The members that suit ready-made features, often few, with so many labels."""
     names = ["neighbors", "label_tree"]
-    if shape[0] * shape[1] <= MAX_NETWORK_CELLS:
+    if effort != FAST and shape[0] * shape[1] <= MAX_NETWORK_CELLS[effort]:
         names += ["network", "glas"]
     if shape[0] <= MAX_SLEEC_DOCUMENTS:
-        names.append("sleec")
+        names += [] if effort == FAST else ["sleec"]
+        names += ["fastxml", "poincare"] if effort == BEST else []
     return [Member(name, WORDS.name) for name in names]
 
 

@@ -16,8 +16,10 @@ The trees are fitted by log-loss on documents no member was trained on, so their
 acted on (``calibrated=True``, ``--min-probability``).
 """
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,11 +29,15 @@ from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
-from labelspace.models.blend.folds import held_out_folds
+from labelspace.models.blend.folds import choose_folds, held_out_folds
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
+    BEST,
+    EFFORTS,
+    FAST,
     MEMBERS,
+    NORMAL,
     Member,
     choose_members,
     choose_members_on_features,
@@ -47,11 +53,16 @@ from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, joined, plan, predict_member
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import method
-from labelspace.parameter_constraints import integer, list_of, text
+from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
+from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
-from labelspace.types import Csr, Dataset, LabelSpace, Longs, Progress, TopK
+from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.version import __version__
 
+METRIC = Constraint(
+    "a metric such as P@5, nDCG@5, R@5, RP@5, PSP@5 or PSnDCG@5",
+    lambda value: isinstance(value, str) and re.fullmatch(r"(P|nDCG|R|RP|PSP|PSnDCG)@[1-9]\d*", value) is not None,
+)
 PREDICTED_AT_ONCE = 8192  # documents: the stacking table of all may not fit into memory
 
 
@@ -69,6 +80,13 @@ class Blend(Model):
     title = "several methods, weighed by boosted trees on held-out documents"
     choose_when = "labels should be as good as they get: the default"
     resumes_training = True
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {FAST: {"effort": FAST}, BEST: {"effort": BEST}}
+    effort: str = param(
+        NORMAL, one_of(*EFFORTS), "What training and prediction may cost: fewer members and folds, or more of them."
+    )
+    optimize: str = param(
+        "nDCG@5", METRIC, "Metric that labels are ranked for; PSP@k and PSnDCG@k put rare labels higher."
+    )
     members: str | None = param(
         None, MEMBERS, "Methods separated by commas, each optionally with :view; none chooses them by the data."
     )
@@ -84,6 +102,7 @@ class Blend(Model):
     forest_: Forest = learned(part(Forest, n_columns="n_columns"))
     second_forest_: Forest = learned(part(Forest, n_columns="n_context_columns"))
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
+    held_out: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
 
     def sizes(self) -> dict[str, int]:
         """Members, and the columns of the stacking table."""
@@ -112,13 +131,15 @@ class Blend(Model):
         return views
 
     def _members(self, shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
-        return choose_members(shape, wide, with_text) if self.members is None else parse_members(self.members)
+        if self.members is not None:
+            return parse_members(self.members)
+        return choose_members(shape, wide, with_text, self.effort)
 
     def _members_for(self, views: Views, shape: tuple[int, int], context: FitContext) -> list[Member]:
         if GIVEN in views.tables:
-            return (
-                choose_members_on_features(shape) if self.members is None else on_features(parse_members(self.members))
-            )
+            if self.members is not None:
+                return on_features(parse_members(self.members))
+            return choose_members_on_features(shape, self.effort)
         wide = next((view.name for view in (CHARS, BIGRAMS) if view.name in views.tables), WORDS.name)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
         return self._members(shape, wide, with_text)
@@ -130,15 +151,32 @@ class Blend(Model):
         folds = [] if context.validation is not None else self._folds(Y)
         finished = FinishedSteps(context.checkpoint, self._fingerprint(members, views, Y, context))
         steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
-        training = MemberTraining(members, self.random_state, context.labels, steps, finished)
+        training = MemberTraining(members, self.random_state, context.labels, steps, finished, context.budget)
         with finished.in_use():
-            predicted = [self._out_of_fold(training, number, held, views, Y) for number, held in enumerate(folds, 1)]
-            self.members_ = training.final_members(views, Y)  # step 6
+            predicted: list[HeldOut] = []
+            for number, held in enumerate(folds, 1):
+                if not predicted or not training.must_skip_fold(number, len(folds)):
+                    predicted.append(self._out_of_fold(training, number, held, views, Y))
+            predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
             if context.validation is not None:
                 held, truth = context.validation
                 predicted = [HeldOut(self._member_topk(held), truth, self.pairs_)]
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
+        self.held_out = predicted if context.budget is not None else []
+
+    def _keep(self, members: Mapping[int, Model], predicted: Sequence[HeldOut]) -> list[HeldOut]:
+        """Keep these members, by their place, their views, and what they predicted."""
+        self.members_ = list(members.values())
+        self.member_views_ = [self.member_views_[at] for at in members]
+        self.widths_ = {view: width for view, width in self.widths_.items() if view in (GIVEN, *self.member_views_)}
+        return [held._replace(topk=held.topk.of(list(members))) for held in predicted]
+
+    def leave_out(self, place: int) -> None:
+        """Drop a member, and learn the stacking model of the others; for a model just fitted with a budget."""
+        kept = {at: member for at, member in enumerate(self.members_) if at != place}
+        self.held_out = self._keep(kept, self.held_out)
+        self._fit_stacking(self.held_out, no_progress)
 
     def _fit_stacking(self, predicted: Sequence[HeldOut], progress: Progress) -> None:
         """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen."""
@@ -153,7 +191,8 @@ class Blend(Model):
 
     def _folds(self, Y: Csr) -> list[Longs]:
         """The rows held out in each fold, but for folds that have every label: without them there are none."""
-        folds = held_out_folds(Y.shape[0], self.n_folds, self.random_state)
+        n_folds = self.n_folds or choose_folds(Y.shape[0], self.effort)
+        folds = held_out_folds(Y.shape[0], n_folds, self.random_state)
         return [held for held in folds if Y[held].nnz < Y.nnz]
 
     def _out_of_fold(self, training: MemberTraining, number: int, held: Longs, views: Views, Y: Csr) -> HeldOut:
@@ -200,14 +239,28 @@ class Blend(Model):
         depth = max(self.n_candidates, out.k)
         table = stacking_table(self._member_topk(views, depth), depth, self.pairs_.log_counts)
         if len(self.forest_.roots) == 0:
-            table.rank(table.mean_scores(len(self.members_)), out)
-            return
-        first = self.forest_.probabilities(table.columns)
-        table.rank(second_pass(table, first, self.second_forest_, self.pairs_), out)
+            scores = table.mean_scores(len(self.members_))
+        else:
+            first = self.forest_.probabilities(table.columns)
+            scores = second_pass(table, first, self.second_forest_, self.pairs_)
+        weights = self._label_weights
+        table.rank(scores if weights is None else scores * weights[table.labels], out)
+
+    @cached_property
+    def _label_weights(self) -> Floats | None:
+        """What a label's probability is multiplied with for its rank, at most 1; None where all are alike."""
+        if not self.optimize.startswith("PS"):
+            return None
+        weights = inverse_propensities(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
+        relative: Floats = (weights / weights.max()).astype(np.float32)
+        return relative
 
     def to_probabilities(self, top: TopK) -> TopK:
-        """The scores are probabilities already."""
-        return top
+        """The scores without the weights of labels; where there are none, they are probabilities already."""
+        weights = self._label_weights
+        if weights is None:
+            return top
+        return TopK(top.labels, np.where(top.labels >= 0, top.scores / weights[top.labels], top.scores))
 
     def attach_labels(self, labels: LabelSpace | None) -> None:
         """Give the members their labels too."""

@@ -1,5 +1,6 @@
 """The stacking table: a row for every candidate label of a document, with what the members say of it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,10 @@ class MemberTopK(NamedTuple):
 
     labels: Ints  # (members, n, k)
     scores: Floats
+
+    def of(self, members: Sequence[int]) -> "MemberTopK":
+        """What some of the members predict."""
+        return MemberTopK(self.labels[list(members)], self.scores[list(members)])
 
 
 class StackingTable(NamedTuple):

@@ -37,7 +37,7 @@ class Steps:
     def __init__(
         self, steps: Sequence[Step], progress: Progress, clock: Callable[[], float] = time.perf_counter
     ) -> None:
-        self.steps, self.progress, self.clock = steps, progress, clock
+        self.steps, self.progress, self.clock = list(steps), progress, clock
         self.at = 0  # the step that is running, or comes next
         self.taken: dict[int, float] = {}  # seconds of steps that were measured
         self._started, self._fraction, self._share = 0.0, 0.0, 0.0
@@ -61,6 +61,18 @@ class Steps:
         self._report()
         yield report
         self._finish(self.clock() - self._started)
+
+    def share_done(self) -> float | None:
+        """The share of the whole that was taken; None as long as a member was never measured."""
+        rates = self._rates(0.0)
+        if any(step.name not in rates for step in self.steps[:-1]):
+            return None
+        costs = self._costs(rates)
+        return sum(costs[: self.at]) / sum(costs)
+
+    def drop_next(self, n: int = 1) -> None:
+        """Leave out the next steps."""
+        del self.steps[self.at : self.at + n]
 
     @property
     def last_seconds(self) -> float:

@@ -15,6 +15,7 @@ from labelspace.models.blend.stacking import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
+from labelspace.training.budget import Budget
 from labelspace.types import Csr, LabelSpace, Progress, TopK
 
 
@@ -43,10 +44,23 @@ class MemberTraining:
 
     def __init__(
         self, members: Sequence[Member], random_state: int, labels: LabelSpace | None, steps: Steps,
-        finished: FinishedSteps,
+        finished: FinishedSteps, budget: Budget | None = None,
     ) -> None:  # fmt: skip
         self.members, self.random_state, self.labels = members, random_state, labels
-        self.steps, self.finished = steps, finished
+        self.steps, self.finished, self.budget = steps, finished, budget
+        self._spent_before = 0.0 if budget is None else budget.spent
+
+    def must_skip_fold(self, fold: int, n_folds: int) -> bool:
+        """Whether all steps would exceed the budget, by those that were done; then the next fold is left out."""
+        share, budget = self.steps.share_done(), self.budget
+        if budget is None or share is None:
+            return False
+        expected = self._spent_before + (budget.spent - self._spent_before) / share
+        if expected <= budget.seconds:
+            return False
+        self.steps.drop_next(len(self.members))
+        budget.left_out.append(f"fold {fold} of {n_folds}")
+        return True
 
     def predict_fold(self, fold: int, views: Views, Y: Csr, held: Views, k: int) -> MemberTopK:
         """What each member, trained on ``views``, predicts for the documents held out."""
@@ -64,12 +78,20 @@ class MemberTraining:
             predicted.append(top)
         return joined(predicted)
 
-    def final_members(self, views: Views, Y: Csr) -> list[Model]:
-        """Each member, trained on all documents."""
-        trained = []
+    def final_members(self, views: Views, Y: Csr) -> dict[int, Model]:
+        """The members, trained on all documents, by their place; but for those that a budget does not suffice for."""
+        trained: dict[int, Model] = {}
+        begin, expected = (0.0 if self.budget is None else self.budget.spent), 0.0
         for number, member in enumerate(self.members, 1):
+            if self.budget is not None and trained:
+                next_one = self.budget.expected.get(str(member), 0.0)
+                slower = (self.budget.spent - begin) / expected if expected else 1.0
+                if slower * next_one > self.budget.left:
+                    self.steps.drop_next()
+                    self.budget.left_out.append(str(member))
+                    continue
             key, untrained = f"member-{number}", self._create(member)
-            widths = _view_for(untrained, views, member.view).widths
+            widths = view_for(untrained, views, member.view).widths
             model = self.finished.read_member(key, untrained, widths, Y.shape[1])
             if model is None:
                 with self.steps.running() as progress:
@@ -78,7 +100,8 @@ class MemberTraining:
             else:
                 model.attach_labels(None if self.labels is None else self.labels.counted(Y))
                 self.steps.skip()
-            trained.append(model)
+            trained[number - 1] = model
+            expected += 0.0 if self.budget is None else self.budget.expected.get(str(member), 0.0)
         return trained
 
     def _create(self, member: Member) -> Model:
@@ -88,12 +111,12 @@ class MemberTraining:
         model = self._create(member)
         model.check_params()
         context = FitContext(self.labels, progress, self.finished.training_folder(key, model))
-        return model.fit_checked(_view_for(model, views, member.view), Y, context).keep_for_prediction()
+        return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
 
 
 def predict_member(member: Model, views: Views, view: str, k: int) -> TopK:
     """What a member predicts; what goes in was checked."""
-    return member._predict(member.read(_view_for(member, views, view)), k)
+    return member._predict(member.read(view_for(member, views, view)), k)
 
 
 def joined(predicted: Sequence[TopK]) -> MemberTopK:
@@ -105,6 +128,6 @@ def joined(predicted: Sequence[TopK]) -> MemberTopK:
     return members
 
 
-def _view_for(model: Model, views: Views, name: str) -> Views:
+def view_for(model: Model, views: Views, name: str) -> Views:
     """The view of this name alone, under the name that the model reads."""
     return Views({model.view.name: views[name]}, {model.view.name: views.width(name)})

@@ -1,0 +1,236 @@
+"""The best blend that keeps to limits: which members, views and folds, by what they would cost.
+
+1. List all blends: one linear member with one view, any of the other members, and one fold or more.
+2. Ask the cost model what each costs, and keep those within the limits.
+3. Of these take the one with the greatest gain: the sum of what its parts gained on our benchmarks.
+4. After the training, measure size and latency; while they exceed a limit, leave out the member that gains least.
+"""
+
+import math
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from labelspace.errors import ParameterError
+from labelspace.experiment.cost_limits import Limits, shown_duration
+from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
+from labelspace.experiment.evaluate import megabytes
+from labelspace.experiment.timing import latency, warm_up
+from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, held_out_folds
+from labelspace.models.blend.members import MAX_PDSPARSE_CELLS, MAX_SLEEC_DOCUMENTS, Member, wide_view
+from labelspace.models.blend.model import Blend
+from labelspace.tagger import Tagger
+from labelspace.training.budget import Budget
+from labelspace.types import Dataset
+
+LINEAR = ("pdsparse", "label_tree")
+GAINS = {"pdsparse": 0.8, "lexical": 0.5, "network": 0.25, "glas": 0.2, "neighbors": 0.1}
+"""Points of nDCG@5 on texts, averaged over EURLEX57K and CookingSE, beside ``label_tree``."""
+GAINS_ON_FEATURES = {"sleec": 0.8, "neighbors": 0.6, "glas": 0.25, "network": 0.1}
+"""On Bibtex and Delicious."""
+GAINS_OF_RARE_LABELS = {"lexical": 1.7}  # points of PSP@5, where they differ
+GAIN_OF_WIDE_VIEW = 0.4
+GAIN_OF_FOLDS = {1: 0.0, 2: 0.3, 3: 0.4, 5: 0.5}
+MAX_NETWORK_LABELS = 20_000  # beyond, measuring network and glas alone takes a minute
+STACKING_SECONDS = 1e-4  # CPU, per document held out and member
+TOGETHER = 1.3  # latency of members one after another is more than the sum: they share the cache
+OVERHEAD_MS = 0.12  # of one document
+OVERHEAD_MB = 0.3
+RESERVE = 0.92  # of a budget that is planned with: what was measured on few documents is not exact
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A blend, what it would cost, and what was left out for which reason."""
+
+    members: tuple[Member, ...]
+    n_folds: int
+    gain: float
+    seconds: float
+    mb: float
+    latency_ms: float
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def params(self) -> dict[str, Any]:
+        """The parameters of this blend."""
+        return {"members": ",".join(map(str, self.members)), "n_folds": self.n_folds}
+
+    def __str__(self) -> str:
+        folds = f"{self.n_folds} folds" if self.n_folds > 1 else "one sample held out"
+        return (
+            f"{', '.join(map(str, self.members))}; {folds}; about {shown_duration(self.seconds)} of CPU time, "
+            f"{self.mb:.3g} MB, {self.latency_ms:.2g} ms per document"
+        )
+
+
+class Planner:
+    """Plans for some training documents, of which ``n_validation`` others are there to learn stacking from."""
+
+    def __init__(self, documents: Dataset, limits: Limits, optimize: str, n_validation: int, budget: Budget) -> None:
+        limits.check()
+        self.documents, self.limits, self.n_validation, self.budget = documents, limits, n_validation, budget
+        self.costs = CostModel(documents, limits.cpu_seconds or math.inf, budget.clock)
+        self.gains = dict(GAINS_ON_FEATURES if documents.X is not None else GAINS)
+        if optimize.startswith("PS") and documents.X is None:
+            self.gains |= GAINS_OF_RARE_LABELS
+        self.label_mb = saved_megabytes({}, documents.labels) + OVERHEAD_MB
+
+    def choose(self) -> Plan:
+        """The best blend within the limits; an error, before anything dear is measured, where there is none."""
+        smallest = self._plan((Member("label_tree", "words"),), 1)
+        if smallest is None or self._exceeded(smallest) is not None:
+            raise ParameterError(self._refusal(smallest))
+        plans = [plan for plan in self._plans() if plan is not None and self._exceeded(plan) is None]
+        best = max([smallest, *plans], key=lambda plan: (plan.gain, -plan.seconds))
+        self.budget.expected = {
+            str(member): cost.seconds for member in best.members if (cost := self.costs.member(member)) is not None
+        }
+        return Plan(**{**vars(best), "left_out": self._left_out(best)})
+
+    def gain(self, member: Member) -> float:
+        """What a member gains, in points."""
+        wide = member.method in LINEAR and member.view != "words" and self.documents.X is None
+        return self.gains.get(member.method, 0.0) + GAIN_OF_WIDE_VIEW * wide
+
+    def _linear(self) -> list[Member]:
+        if self.documents.X is not None:
+            return [Member("label_tree", "words")]
+        views = dict.fromkeys(["words", wide_view(self.documents.texts or [])])
+        methods = LINEAR if math.prod(self.documents.Y.shape) <= MAX_PDSPARSE_CELLS else ("label_tree",)
+        return [Member(method, view) for method in methods for view in views]
+
+    def _others(self) -> list[Member]:
+        n, n_labels = self.documents.Y.shape
+        members = [Member("neighbors", "words")]
+        if n_labels <= MAX_NETWORK_LABELS:
+            members += [Member("network", "words"), Member("glas", "words")]
+        if self.documents.X is not None and n <= MAX_SLEEC_DOCUMENTS:
+            members.append(Member("sleec", "words"))
+        if self.documents.X is None and self.documents.labels.are_named:
+            members.append(Member("lexical", "text"))
+        return members
+
+    def _plans(self) -> Iterator[Plan | None]:
+        others = self._others()
+        folds = [1] if self.n_validation or len(self.documents) > MAX_OUT_OF_FOLD else sorted(GAIN_OF_FOLDS)
+        for linear in self._linear():
+            for chosen in product((False, True), repeat=len(others)):
+                members = [member for member, is_in in zip(others, chosen, strict=True) if is_in]
+                for n_folds in folds:
+                    yield self._plan((linear, *members), n_folds)
+
+    def _plan(self, members: tuple[Member, ...], n_folds: int) -> Plan | None:
+        """What a blend costs; None where a member is too dear to measure."""
+        views = _known(map(self.costs.view, dict.fromkeys(member.view for member in members)))
+        known = None if views is None else _known(map(self.costs.member, members))
+        if views is None or known is None:
+            return None
+        gain = sum(map(self.gain, members)) + (0.0 if self.n_validation else GAIN_OF_FOLDS[n_folds])
+        return Plan(
+            members, n_folds, gain, self.budget.spent + self._seconds(known, views, n_folds),
+            self.label_mb + sum(cost.mb for cost in (*known, *views)),
+            OVERHEAD_MS + TOGETHER * sum(cost.latency_ms for cost in (*known, *views)),
+        )  # fmt: skip
+
+    def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int) -> float:
+        n = len(self.documents)
+        held = [] if self.n_validation else [len(rows) for rows in held_out_folds(n, n_folds, 0)]
+        n_held = self.n_validation or sum(held)
+        trainings = 1 + sum(1 - size / n for size in held)
+        members = list(members)
+        return (
+            sum(view.seconds + self.n_validation * view.predict_seconds for view in views)
+            + sum(trainings * cost.seconds + n_held * cost.predict_seconds for cost in members)
+            + STACKING_SECONDS * n_held * len(members)
+        )
+
+    def _exceeded(self, plan: Plan) -> str | None:
+        """Which limit a plan would exceed, in words."""
+        limits = self.limits
+        if limits.cpu_seconds is not None and plan.seconds > RESERVE * limits.cpu_seconds:
+            return f"the training would take about {shown_duration(plan.seconds)}"
+        if limits.model_mb is not None and plan.mb > limits.model_mb:
+            return f"the model would have about {plan.mb:.3g} MB"
+        if limits.latency_ms is not None and plan.latency_ms > limits.latency_ms:
+            return f"a document would take about {plan.latency_ms:.2g} ms"
+        return None
+
+    def _refusal(self, smallest: Plan | None) -> str:
+        n_documents, n_labels = self.documents.Y.shape
+        many = f"{n_documents:,} documents and {n_labels:,} labels"
+        if smallest is None:
+            return f"nothing fits --budget {self.limits.cpu_seconds:g}s for {many}: planning alone takes it; give more"
+        options = {
+            "--budget": (self.limits.cpu_seconds, f"{math.ceil(1.2 * smallest.seconds)}s", "s"),
+            "--max-model-mb": (self.limits.model_mb, f"{1.2 * smallest.mb:.2g}", ""),
+            "--max-latency-ms": (self.limits.latency_ms, f"{1.2 * smallest.latency_ms:.2g}", ""),
+        }
+        given = " ".join(f"{option} {limit:g}{unit}" for option, (limit, _, unit) in options.items() if limit)
+        remedy = " ".join(f"{option} {least}" for option, (limit, least, _) in options.items() if limit)
+        exceeded = self._exceeded(smallest)
+        return f"nothing fits {given} for {many}: even with label_tree:words alone {exceeded}; give at least {remedy}"
+
+    def _left_out(self, best: Plan) -> dict[str, str]:
+        """The members that are not in a plan, and why."""
+        reasons = {}
+        methods = {member.method for member in best.members}
+        for member in [member for member in self._others() if member.method not in methods]:
+            plan = self._plan((*best.members, member), best.n_folds)
+            reasons[str(member)] = "measuring it would take too long" if plan is None else self._exceeded(plan) or ""
+        linear = next(member for member in best.members if member.method in LINEAR)
+        better = [member for member in self._linear() if self.gain(member) > self.gain(linear)]
+        if better:
+            wanted = max(better, key=self.gain)
+            others = tuple(wanted if member == linear else member for member in best.members)
+            plan = self._plan(others, best.n_folds)
+            reasons[str(wanted)] = "measuring it would take too long" if plan is None else self._exceeded(plan) or ""
+        return reasons
+
+    def keep_to_limits(self, tagger: Tagger) -> list[str]:
+        """Leave out members of a trained blend while it is larger or slower than it may be; returns what and why."""
+        left_out: list[str] = []
+        model = tagger.model
+        assert isinstance(model, Blend)
+        while exceeded := self._measured_excess(tagger, model):
+            if len(model.members_) == 1:
+                left_out.append(f"nothing more: {exceeded}, and one member is left")
+                break
+            named = [Member(m.name, view) for m, view in zip(model.members_, model.member_views_, strict=True)]
+            others = [at for at, member in enumerate(named) if member.method not in LINEAR]
+            number = min(others, key=lambda at: self.gain(named[at]))
+            left_out.append(f"{named[number]} ({exceeded})")
+            model.leave_out(number)
+        return left_out
+
+    def _measured_excess(self, tagger: Tagger, model: Blend) -> str | None:
+        if tagger.features_ is not None:
+            tagger.features_.keep(dict.fromkeys(model.member_views_))
+        limits, inputs = self.limits, tagger.inputs_of(self.documents)
+        if limits.model_mb is not None:
+            mb = _megabytes(tagger)
+            if mb > limits.model_mb:
+                return f"the model has {mb:.3g} MB"
+        if limits.latency_ms is not None:
+            warm_up(tagger.predict_topk, inputs)
+            taken = latency(tagger.predict_topk, inputs)["latency_ms_p50"]
+            if taken > limits.latency_ms:
+                return f"a document takes {taken:.2g} ms"
+        return None
+
+
+def _megabytes(tagger: Tagger) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        tagger.save(f"{folder}/model")
+        return megabytes(f"{folder}/model")
+
+
+def _known(costs: Iterable[Cost | None]) -> list[Cost] | None:
+    """All costs; None, and no more is asked for, where one is not known."""
+    found = []
+    for cost in costs:
+        if cost is None:
+            return None
+        found.append(cost)
+    return found
