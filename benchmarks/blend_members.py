@@ -27,11 +27,11 @@ from labelspace.features.views import GIVEN, TEXT, Views, ViewTransformer
 from labelspace.metrics import evaluate, expected_calibration_error
 from labelspace.models.blend.folds import choose_folds, held_out_folds
 from labelspace.models.blend.label_context import count_pairs
-from labelspace.models.blend.members import Member, member_params, member_view, parse_members
+from labelspace.models.blend.members import Member, base_views, member_params, member_view, parse_members
 from labelspace.models.blend.model import Blend
 from labelspace.models.blend.stacking import n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
-from labelspace.models.blend.training import joined, view_for
+from labelspace.models.blend.training import side_by_side, view_for
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Csr, LabelSpace, Longs, TopK, no_progress
@@ -74,7 +74,7 @@ def read(path: str, members: list[Member], n_folds: int | None, sample: int | No
     labels = train.labels if train.labels.are_named else None
     if train.X is not None:
         return Data(Views({GIVEN: train.X}), train.Y, Views({GIVEN: unseen.X}), unseen.Y, labels, folds)
-    names = dict.fromkeys([member.view for member in members] + [TEXT.name])
+    names = dict.fromkeys([*base_views(members), TEXT.name])
     views = ViewTransformer(member_view(name, len(train)) for name in names)
     made = views.fit_transform(train.texts or [])
     return Data(made, train.Y, views.transform(unseen.texts or []), unseen.Y, labels, folds)
@@ -118,14 +118,14 @@ def accuracy(data: Data, members: list[Predictions]) -> dict[str, float]:
     blend, held_out = Blend(), []
     for number, held in enumerate(data.folds):
         Y = data.Y[np.setdiff1d(np.arange(data.Y.shape[0]), held)]
-        topk = joined([member.folds[number] for member in members])
+        topk = side_by_side([member.folds[number] for member in members])
         pairs = count_pairs(Y)
         table = stacking_table(topk, blend.n_candidates, pairs.log_counts)
         held_out.append(Candidates(table, table.targets(data.Y[held]), pairs))
     columns = n_columns(len(members))
     first, second = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
     pairs = count_pairs(data.Y)
-    table = stacking_table(joined([m.unseen for m in members]), blend.n_candidates, pairs.log_counts)
+    table = stacking_table(side_by_side([m.unseen for m in members]), blend.n_candidates, pairs.log_counts)
     top = TopK.empty(data.truth.shape[0], 5)
     table.rank(second_pass(table, first.probabilities(table.columns), second, pairs), top)
     documents_per_label = np.bincount(data.Y.indices, minlength=data.Y.shape[1])

@@ -20,7 +20,7 @@ def priced(monkeypatch):
     """Members of known cost: as many megabytes as CPU seconds, and a tenth as many milliseconds."""
 
     def member(self, member):
-        seconds = SECONDS[member.method] * (2 if member.view in ("chars", "bigrams") else 1)
+        seconds = SECONDS[member.method] * (1 if member.view in ("words", "text") else 2)
         return Cost(seconds, 0.0, seconds, seconds / 10)
 
     monkeypatch.setattr(CostModel, "member", member)
@@ -39,19 +39,19 @@ def chosen(plan):
 
 def test_without_tight_limits_all_members_are_planned(data, priced):
     plan = planner(data, Limits(cpu_seconds=1000)).choose()
-    assert chosen(plan) == ["glas:words", "lexical", "neighbors:words", "network:words", "pdsparse:chars"]
+    assert chosen(plan) == ["glas:words", "lexical", "neighbors:words", "network:words", "pdsparse:words+chars"]
     assert not plan.left_out
     assert plan.seconds == pytest.approx(16 + 1 + 20 + 30 + 0.5, abs=0.1)
 
 
 def test_the_greatest_gain_within_the_budget_is_planned_and_the_rest_said(data, priced):
     plan = planner(data, Limits(cpu_seconds=20)).choose()
-    assert chosen(plan) == ["lexical", "neighbors:words", "pdsparse:chars"]
+    assert chosen(plan) == ["lexical", "neighbors:words", "pdsparse:words+chars"]
     assert plan.left_out.keys() == {"network:words", "glas:words"}
     assert "would take about 38 s" in plan.left_out["network:words"]
     tight = planner(data, Limits(cpu_seconds=10)).choose()
     assert chosen(tight) == ["lexical", "pdsparse:words"]
-    assert "pdsparse:chars" in tight.left_out
+    assert "pdsparse:words+chars" in tight.left_out
     assert chosen(planner(data, Limits(cpu_seconds=20), spent=9.5).choose()) == chosen(tight)  # reading took it
 
 

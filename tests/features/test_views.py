@@ -56,7 +56,7 @@ def same(one, other):
 def test_views_are_found_by_name_and_make_their_features():
     assert all(view.name == name for name, view in VIEWS.items())
     assert repr(BIGRAMS.create()) == "Tfidf()"
-    assert repr(CHARS.create()) == "Tfidf(analyzer='char')"
+    assert repr(CHARS.create()) == "Tfidf(analyzer='char', min_n=4, max_n=4)"
     assert type(SEQUENCES.create()) is Sequences
     assert type(TEXT.create()) is RawText
     assert [view.name for view in VIEWS.values() if view.is_matrix] == [

@@ -21,7 +21,7 @@ from labelspace import store
 from labelspace.estimator import Stateful
 from labelspace.features.views import GIVEN, View, Views, ViewTransformer
 from labelspace.models.base import Model
-from labelspace.models.blend.members import Member, member_params, member_view
+from labelspace.models.blend.members import Member, base_views, member_params, member_view
 from labelspace.models.blend.training import predict_member, view_for
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
@@ -122,7 +122,7 @@ class CostModel:
         sample = self._sample(size)
         if sample.X is not None:
             return Views({GIVEN: sample.X})
-        return ViewTransformer([self._view(member.view)]).fit_transform(sample.texts or [])
+        return ViewTransformer(map(self._view, base_views([member]))).fit_transform(sample.texts or [])
 
     def _probe_member(self, member: Member, size: int) -> Cost:
         views, Y = self._views_of(member, size), self._sample(size).Y

@@ -19,7 +19,7 @@ from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
 from labelspace.experiment.timing import latency, warm_up
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, held_out_folds
-from labelspace.models.blend.members import MAX_PDSPARSE_CELLS, MAX_SLEEC_DOCUMENTS, Member, wide_view
+from labelspace.models.blend.members import MAX_PDSPARSE_CELLS, MAX_SLEEC_DOCUMENTS, Member, base_views, wide_view
 from labelspace.models.blend.model import Blend
 from labelspace.tagger import Tagger
 from labelspace.training.budget import Budget
@@ -123,7 +123,7 @@ class Planner:
 
     def _plan(self, members: tuple[Member, ...], n_folds: int) -> Plan | None:
         """What a blend costs; None where a member is too dear to measure."""
-        views = _known(map(self.costs.view, dict.fromkeys(member.view for member in members)))
+        views = _known(map(self.costs.view, base_views(members)))
         known = None if views is None else _known(map(self.costs.member, members))
         if views is None or known is None:
             return None
@@ -206,7 +206,7 @@ class Planner:
 
     def _measured_excess(self, tagger: Tagger, model: Blend) -> str | None:
         if tagger.features_ is not None:
-            tagger.features_.keep(dict.fromkeys(model.member_views_))
+            tagger.features_.keep(base_views([Member("", view) for view in model.member_views_]))
         limits, inputs = self.limits, tagger.inputs_of(self.documents)
         if limits.model_mb is not None:
             mb = _megabytes(tagger)

@@ -41,7 +41,7 @@ def inverse_document_frequency(df: Longs, n: int) -> Floats:
 def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
     """One matrix of all rows; the list is emptied meanwhile, so that little is in memory twice."""
     if len(blocks) == 1:
-        return _csr_matrix(*blocks[0], n_features)
+        return csr_matrix(*blocks[0], n_features)
     size = sum(block.columns.size for block in blocks)
     columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
     ends, start = [np.zeros(0, np.int64)], 0
@@ -52,10 +52,11 @@ def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
         values[start : start + block.columns.size] = block.values
         ends.append(block.ends + start)
         start += block.columns.size
-    return _csr_matrix(columns, values, np.concatenate(ends), n_features)
+    return csr_matrix(columns, values, np.concatenate(ends), n_features)
 
 
-def _csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> Csr:
+def csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> Csr:
+    """A matrix of rows that end at ``ends``, their columns sorted."""
     # SciPy stores both index arrays in one type: int32 unless the number of values does not fit.
     index = np.int32 if columns.size < 2**31 else np.int64
     indptr = np.zeros(ends.size + 1, index)

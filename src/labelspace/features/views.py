@@ -62,7 +62,7 @@ class View:
 
 WORDS = View("words", "tfidf", {"ngrams": 1})
 BIGRAMS = View("bigrams", "tfidf", {"ngrams": 2})
-CHARS = View("chars", "tfidf", {"analyzer": "char", "min_n": 3, "max_n": 5})
+CHARS = View("chars", "tfidf", {"analyzer": "char", "min_n": 4, "max_n": 4})
 HASHING = View("hashing", "hashing")
 EMBEDDINGS = View("embeddings", "embeddings")
 SEQUENCES = View("sequences", "sequences")

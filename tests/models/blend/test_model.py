@@ -42,11 +42,11 @@ def test_members_are_chosen_by_what_there_is(data):
     train, _ = data
     tagger = Tagger("blend", boosting_rounds=5, n_folds=1).fit_dataset(of_texts(train))
     assert [m.name for m in tagger.model.members_] == ["neighbors", "pdsparse", "network", "glas", "lexical"]
-    assert tagger.model.member_views_ == ["words", "chars", "words", "words", "text"]
+    assert tagger.model.member_views_ == ["words", "words+chars", "words", "text"]
     numbered = replace(of_texts(train), labels=LabelSpace.numbered(40))
     unnamed = Tagger("blend", boosting_rounds=5, n_folds=1).fit_dataset(numbered).model
     assert [m.name for m in unnamed.members_] == ["neighbors", "pdsparse", "network", "glas"]
-    assert unnamed.member_views_[1] == "chars"
+    assert unnamed.member_views_[1] == "words+chars"
     of_features = Blend(boosting_rounds=5, n_folds=1).fit(train.X, train.Y, labels=train.labels)
     assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "network", "glas", "sleec"]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.features import joined
 from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WORDS, View
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint
@@ -17,6 +18,8 @@ MEMBER_PARAMS: dict[str, dict[str, Any]] = {
     "poincare": {"n_estimators": 3},
 }
 """Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
+WORDS_AND_CHARS = f"{WORDS.name}+{CHARS.name}"
+WIDE_VIEWS = (WORDS_AND_CHARS, BIGRAMS.name)  # for linear classifiers, which make use of many features
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
@@ -50,11 +53,28 @@ def parse_members(text: str) -> list[Member]:
         if name == "blend":
             raise ParameterError(f"a member of blend must be a single method, but is {name!r}; leave it out")
         view = TEXT.name if method(name).view == TEXT else view or WORDS.name
-        if view not in (*MEMBER_VIEWS, TEXT.name):
+        if view != TEXT.name and not is_member_view(view):
             listed = ", ".join(MEMBER_VIEWS)
-            raise ParameterError(f"the view of a member must be one of {listed}, but is {view!r}; choose one")
+            raise ParameterError(
+                f"the view of a member must be one of {listed}, or two of them joined by +, but is {view!r}; choose one"
+            )
         members.append(Member(name, view))
     return members
+
+
+def is_member_view(name: str) -> bool:
+    """Whether a member can read a view of this name.
+
+    >>> is_member_view("words"), is_member_view("words+chars"), is_member_view("text")
+    (True, True, False)
+    """
+    named = joined.parts(name)
+    return len(named) <= 2 and all(part in MEMBER_VIEWS for part in named)
+
+
+def base_views(members: Sequence[Member]) -> list[str]:
+    """The views that are made for members, each once: those that joined ones are joined of."""
+    return list(dict.fromkeys(part for member in members for part in joined.parts(member.view)))
 
 
 def _are_members(value: object) -> bool:
@@ -65,8 +85,8 @@ def _are_members(value: object) -> bool:
 
 
 MEMBERS = Constraint(
-    f"methods separated by commas, each optionally with :view ({', '.join(MEMBER_VIEWS)}), such as "
-    "label_tree:bigrams,neighbors",
+    f"methods separated by commas, each optionally with :view ({', '.join(MEMBER_VIEWS)}, or two joined by +), such as "
+    "label_tree:words+chars,neighbors",
     _are_members,
 )
 
@@ -101,7 +121,7 @@ def wide_view(texts: Sequence[str]) -> str:
     """The view for linear classifiers: they make use of many features, where time allows."""
     if len(texts) > MANY_DOCUMENTS:
         return WORDS.name
-    return CHARS.name if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else BIGRAMS.name
+    return WORDS_AND_CHARS if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else BIGRAMS.name
 
 
 def on_features(members: Sequence[Member]) -> list[Member]:

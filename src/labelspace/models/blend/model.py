@@ -24,7 +24,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelspace.estimator import learned, param
-from labelspace.features.views import BIGRAMS, CHARS, GIVEN, TEXT, VIEWS, WORDS, View, Views
+from labelspace.features import joined
+from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -38,9 +39,12 @@ from labelspace.models.blend.members import (
     FAST,
     MEMBERS,
     NORMAL,
+    WIDE_VIEWS,
     Member,
+    base_views,
     choose_members,
     choose_members_on_features,
+    is_member_view,
     member_params,
     member_view,
     on_features,
@@ -50,7 +54,7 @@ from labelspace.models.blend.members import (
 from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.training import HeldOut, MemberTraining, joined, plan, predict_member
+from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
@@ -113,18 +117,17 @@ class Blend(Model):
     def check_state(self) -> None:
         """The members are of the same labels, and of the views that they will be given unchecked."""
         for member, view in zip(self.members_, self.member_views_, strict=True):
-            must(view in VIEWS, f"a view {view}")
-            width = self._width(VIEWS[view])
+            must(view == TEXT.name or is_member_view(view), f"a view {view}")
+            width = sum(self._width(VIEWS[part]) for part in joined.parts(view))
             must(member.n_labels_ == self.n_labels_, "members of the same labels")
             must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
-            must(VIEWS[view].is_matrix == member.view.is_matrix, f"a member that reads {view}")
-            must(member.view.is_matrix or view == member.view.name, f"a member that reads {view}")
+            must((view != TEXT.name) == member.view.is_matrix, f"a member that reads {view}")
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views of all members (step 1)."""
         texts = documents.texts or []
         members = self._members(documents.Y.shape, wide_view(texts), documents.labels.are_named)
-        return tuple(member_view(name, len(texts)) for name in dict.fromkeys(member.view for member in members))
+        return tuple(member_view(name, len(texts)) for name in base_views(members))
 
     def read(self, views: Views) -> Views:
         """All views: each member reads its own."""
@@ -140,7 +143,7 @@ class Blend(Model):
             if self.members is not None:
                 return on_features(parse_members(self.members))
             return choose_members_on_features(shape, self.effort)
-        wide = next((view.name for view in (CHARS, BIGRAMS) if view.name in views.tables), WORDS.name)
+        wide = next((name for name in WIDE_VIEWS if views.tables.keys() >= set(joined.parts(name))), WORDS.name)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
         return self._members(shape, wide, with_text)
 
@@ -169,7 +172,8 @@ class Blend(Model):
         """Keep these members, by their place, their views, and what they predicted."""
         self.members_ = list(members.values())
         self.member_views_ = [self.member_views_[at] for at in members]
-        self.widths_ = {view: width for view, width in self.widths_.items() if view in (GIVEN, *self.member_views_)}
+        read = {GIVEN, *(part for view in self.member_views_ for part in joined.parts(view))}
+        self.widths_ = {view: width for view, width in self.widths_.items() if view in read}
         return [held._replace(topk=held.topk.of(list(members))) for held in predicted]
 
     def leave_out(self, place: int) -> None:
@@ -210,7 +214,7 @@ class Blend(Model):
         """What every member predicts."""
         k = self._n_predicted(self.n_labels_, k)
         named = zip(self.members_, self.member_views_, strict=True)
-        return joined([predict_member(member, views, view, k) for member, view in named])
+        return side_by_side([predict_member(member, views, view, k) for member, view in named])
 
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
         """What tells this training from others; empty where nothing is kept of it."""

@@ -20,7 +20,8 @@ from labelspace.models.blend.stacking import StackingTable
 from labelspace.types import Bools, Floats, Progress
 
 MAX_LEAVES = 16  # of a tree
-LEARNING_RATE = 0.2
+LEARNING_RATE = 0.15
+MIN_CHILD_WEIGHT = 3.0  # the least sum of p (1 - p) over the rows of a leaf
 BELOW = np.float32(1 - 1e-6)  # a label outside the shortlist is less probable than all in it
 
 
@@ -46,7 +47,7 @@ def fit_passes(
         nonlocal done
         before, done = done, done + n_rounds
         return fit_forest(
-            binned, targets, n_rounds, LEARNING_RATE, MAX_LEAVES,
+            binned, targets, n_rounds, LEARNING_RATE, MAX_LEAVES, MIN_CHILD_WEIGHT,
             progress=lambda step, now, total: progress(step, before + now, 4 * total),
         )  # fmt: skip
 

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from labelspace.features import joined
 from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
@@ -76,7 +77,7 @@ class MemberTraining:
                 top, seconds = kept
                 self.steps.skip(seconds)
             predicted.append(top)
-        return joined(predicted)
+        return side_by_side(predicted)
 
     def final_members(self, views: Views, Y: Csr) -> dict[int, Model]:
         """The members, trained on all documents, by their place; but for those that a budget does not suffice for."""
@@ -91,7 +92,7 @@ class MemberTraining:
                     self.budget.left_out.append(str(member))
                     continue
             key, untrained = f"member-{number}", self._create(member)
-            widths = view_for(untrained, views, member.view).widths
+            widths = {untrained.view.name: view_width(views, member.view)}
             model = self.finished.read_member(key, untrained, widths, Y.shape[1])
             if model is None:
                 with self.steps.running() as progress:
@@ -119,7 +120,7 @@ def predict_member(member: Model, views: Views, view: str, k: int) -> TopK:
     return member._predict(member.read(view_for(member, views, view)), k)
 
 
-def joined(predicted: Sequence[TopK]) -> MemberTopK:
+def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
     """The predictions of all members for the same documents."""
     shape = (len(predicted), *predicted[0].labels.shape)
     members = MemberTopK(np.empty(shape, np.int32), np.empty(shape, np.float32))
@@ -130,4 +131,15 @@ def joined(predicted: Sequence[TopK]) -> MemberTopK:
 
 def view_for(model: Model, views: Views, name: str) -> Views:
     """The view of this name alone, under the name that the model reads."""
-    return Views({model.view.name: views[name]}, {model.view.name: views.width(name)})
+    return Views({model.view.name: table_of(views, name)}, {model.view.name: view_width(views, name)})
+
+
+def table_of(views: Views, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
+    """The documents under a view, which may be joined of two."""
+    named = joined.parts(name)
+    return views[name] if len(named) == 1 else joined.join([views[part] for part in named])
+
+
+def view_width(views: Views, name: str) -> int:
+    """The columns of a view, which may be joined of two."""
+    return sum(map(views.width, joined.parts(name)))
