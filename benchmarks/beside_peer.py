@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-import time
-from pathlib import Path
 from typing import Any
 
-HARNESS = Path(__file__).resolve().parents[2] / "shared" / "peers" / "bench.py"
+from peers import HARNESS, best_runs
+
 FIGURES = ("P@1", "P@3", "P@5", "nDCG@5", "RP@5", "PSP@1", "PSP@3", "PSP@5")
 
 
@@ -58,16 +55,6 @@ def measure(data: str, method: str, settings: list[str]) -> dict[str, Any]:
     }
 
 
-def child(command: list[str]) -> dict[str, Any]:
-    """The JSON object on the last line that a child process prints."""
-    env = {**os.environ, "LABELSPACE_THREADS": "2", "OMP_NUM_THREADS": "2"}
-    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    if done.returncode:
-        sys.exit(done.stderr[-2000:])
-    figures: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
-
-
 def main() -> None:
     """Run ours and the peer alternately, and print cost and accuracy of both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -86,12 +73,7 @@ def main() -> None:
     ours = [sys.executable, __file__, args.data, "--method", args.method, "--ours-only"]
     ours += [part for setting in args.set for part in ("--set", setting)]
     theirs = [args.python, str(HARNESS), "--peer", args.peer, "--data", args.peer_data or args.data]
-    runs: dict[str, list[dict[str, Any]]] = {args.method: [], args.peer: []}
-    for _ in range(args.repeat):
-        runs[args.method].append(child(ours))
-        runs[args.peer].append(child(theirs))
-        time.sleep(1)
-    best = {name: min(figures, key=lambda run: float(run["train_cpu_s"])) for name, figures in runs.items()}
+    best = best_runs({args.method: ours, args.peer: theirs}, args.repeat)
     for name, run in best.items():
         keys = ("train_cpu_s", "train_s", "predict_s", "lat_ms_p50", "model_MB", "peak_rss_MB", *FIGURES)
         print(json.dumps({"who": name, **{key: run.get(key) for key in keys}}))
