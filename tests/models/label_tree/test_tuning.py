@@ -44,18 +44,21 @@ def test_few_documents_leave_no_choice():
 
 def test_a_sample_has_no_more_documents_labels_and_cells_than_said(monkeypatch):
     Y = planted(n=500, d=300, l=60, seed=0).Y
-    rows, labels = draw_sample(Y, 0)
+    rows, labels = draw_sample(Y, 5.0, 0)
     assert len(rows) == 500
     assert set(labels.tolist()) == set(Y.indices.tolist())
     monkeypatch.setattr(tuning, "MAX_DOCUMENTS", 300)
     monkeypatch.setattr(tuning, "MAX_LABELS", 20)
-    assert [len(part) for part in draw_sample(Y, 0)] == [300, 20]
+    assert [len(part) for part in draw_sample(Y, 5.0, 0)] == [300, 20]
     monkeypatch.setattr(tuning, "MAX_CELLS", 2000)
-    rows, labels = draw_sample(Y, 0)
+    rows, labels = draw_sample(Y, 5.0, 0)
     assert (len(rows), len(labels)) == (100, 20)
     assert labels.tolist() == sorted(set(labels.tolist()))
-    assert np.array_equal(rows, draw_sample(Y, 0)[0])
-    assert not np.array_equal(rows, draw_sample(Y, 1)[0])
+    assert np.array_equal(rows, draw_sample(Y, 5.0, 0)[0])
+    assert not np.array_equal(rows, draw_sample(Y, 5.0, 1)[0])
+    monkeypatch.setattr(tuning, "MAX_WORK", 300 * 5 * 15)
+    assert len(draw_sample(Y, 5.0, 0)[1]) == 15
+    assert len(draw_sample(Y, 500.0, 0)[1]) == tuning.MIN_LABELS
 
 
 def ordered_texts(pairs_matter):

@@ -19,6 +19,7 @@ from labelspace.types import Csr, Ints, Longs, Progress, TopK
 
 MIN_DOCUMENTS = 200  # fewer say too little
 MAX_DOCUMENTS, MAX_LABELS, MAX_CELLS = 10_000, 100, 800_000  # a cell is a document and a label
+MIN_LABELS, MAX_WORK = 10, 50_000_000  # documents x features of a document x labels: long texts have fewer labels
 HELD_OUT = 0.25
 EQUAL = 0.003  # about the standard error of a difference of nDCG
 DEPTH = 5  # labels that are ranked
@@ -43,7 +44,8 @@ def choose(
     """
     if Y.shape[0] < MIN_DOCUMENTS:
         return None
-    rows, labels = draw_sample(Y, random_state)
+    features = max(table.nnz for table in tables.values()) / Y.shape[0]  # of a document
+    rows, labels = draw_sample(Y, features, random_state)
     Y = Y[rows][:, labels]
     split = hold_out_rows(Y, HELD_OUT, len(rows), random_state)
     if split is None:
@@ -62,12 +64,13 @@ def choose(
     return [choice for choice, score in scores.items() if score >= best - EQUAL][-1]
 
 
-def draw_sample(Y: Csr, random_state: int) -> tuple[Longs, Ints]:
-    """Documents drawn at random, and the first labels that they have."""
+def draw_sample(Y: Csr, features: float, random_state: int) -> tuple[Longs, Ints]:
+    """Documents drawn at random, with so many features each, and the first labels that they have."""
     rows = np.random.default_rng(random_state).permutation(Y.shape[0])[:MAX_DOCUMENTS]
     met = Y[rows].indices
     _, first = np.unique(met, return_index=True)
-    labels = np.sort(met[np.sort(first)[:MAX_LABELS]])
+    affordable = int(MAX_WORK / max(len(rows) * features, 1))
+    labels = np.sort(met[np.sort(first)[: min(max(affordable, MIN_LABELS), MAX_LABELS)]])
     return rows[: MAX_CELLS // max(len(labels), 1)], labels
 
 
