@@ -119,6 +119,8 @@ class Tagger:
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
             label_features=self._label_features(train.labels), checkpoint=checkpoint, budget=budget,
         )  # fmt: skip
+        if features is not None:
+            features.keep(self.model.widths_)
         self.labels_ = train.labels.counted(train.Y)
         self.documents_ = DocumentSketch.of(self.inputs_of(train))
         return self

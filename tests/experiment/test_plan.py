@@ -149,7 +149,7 @@ def test_a_training_within_limits_ends_within_them(folder, data, tmp_path, monke
     assert len(plans) == 2
     assert all("the model has" in reason for reason in plans[1].left_out)
     assert _saved(smaller, tmp_path / "smaller") <= mb
-    assert set(smaller.features_.made_by_) == set(smaller.model.member_views_)
+    assert set(smaller.features_.made_by_) == set(smaller.model.widths_)
     assert smaller.tag_batch(data[1].texts[:3]) == type(smaller).load(tmp_path / "smaller").tag_batch(data[1].texts[:3])
 
 

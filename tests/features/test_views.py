@@ -270,3 +270,16 @@ def test_unit_rows_are_not_normalized_again_and_rows_of_them_neither():
     twice = sp.csr_matrix(2 * X.toarray())
     assert np.allclose(normalize_rows(twice).toarray(), X.toarray())
     assert np.allclose(twice.toarray(), 2 * X.toarray()), "the given matrix is left as it is"
+
+
+def test_views_that_a_method_did_not_choose_are_dropped():
+    texts = ["red apple", "green apple", "red apple pie"]
+    transformer = ViewTransformer([WORDS, BIGRAMS, TEXT])
+    transformer.fit_transform(texts)
+    transformer.keep({"bigrams"})
+    assert list(transformer.transform(texts).tables) == list(transformer.features_) == ["bigrams"]
+    alike = ViewTransformer(override([WORDS, BIGRAMS], None, {"ngrams": 1}, "any"))
+    alike.fit_transform(texts)
+    alike.keep({"bigrams"})
+    assert list(alike.transform(texts).tables) == ["bigrams"]
+    alike.check_state()

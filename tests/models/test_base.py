@@ -30,7 +30,7 @@ def test_as_many_documents_at_once_as_k_allows(fitted, monkeypatch, k, sizes):
     seen, predict = [], LabelTree._predict
 
     def spied(self, X, k):
-        seen.append((X.shape[0], k))
+        seen.append((X.n, k))
         return predict(self, X, k)
 
     monkeypatch.setattr(LabelTree, "_predict", spied)

@@ -206,7 +206,7 @@ class Planner:
 
     def _measured_excess(self, tagger: Tagger, model: Blend) -> str | None:
         if tagger.features_ is not None:
-            tagger.features_.keep(base_views([Member("", view) for view in model.member_views_]))
+            tagger.features_.keep(model.widths_)
         limits, inputs = self.limits, tagger.inputs_of(self.documents)
         if limits.model_mb is not None:
             mb = _megabytes(tagger)

@@ -5,7 +5,7 @@ A method declares the views it needs (``Model.views``); the ``Tagger`` makes the
 Ready-made features (a sparse or dense matrix of the user) take the role of every view that is a matrix.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -194,15 +194,15 @@ class ViewTransformer(Stateful):
                 self.features_[key], self.made_by_[view.name] = features, key
         return Views(tables, widths, checked=True)
 
+    def keep(self, views: Collection[str]) -> None:
+        """Drop all but these views: those that a method chose to read."""
+        self.made_by_ = {view: key for view, key in self.made_by_.items() if view in views}
+        self.features_ = {key: made for key, made in self.features_.items() if key in self.made_by_.values()}
+
     def fit(self, texts: Sequence[str], y: object = None) -> Self:
         """Fit the features of every view."""
         self.fit_transform(texts)
         return self
-
-    def keep(self, views: Iterable[str]) -> None:
-        """Drop the views that are not among these, and the features that only they need."""
-        self.made_by_ = {view: self.made_by_[view] for view in views}
-        self.features_ = {key: self.features_[key] for key in dict.fromkeys(self.made_by_.values())}
 
     def transform(self, texts: Sequence[str]) -> Views:
         """The views of other texts."""

@@ -12,7 +12,7 @@ from labelspace.parameter_constraints import Constraint
 
 FAST, NORMAL, BEST = "fast", "normal", "best"
 MEMBER_PARAMS: dict[str, dict[str, Any]] = {
-    "label_tree": {"tol": 0.3},
+    "label_tree": {"tol": 0.3, "tune": False},
     "pdsparse": {"per_label": True, "tol": 0.3},
     "fastxml": {"n_estimators": 20},
     "poincare": {"n_estimators": 3},

@@ -1,15 +1,17 @@
 """Label trees: Parabel (Prabhu et al., WWW 2018), Bonsai (Khandagale et al., 2020) and PLT as settings of one trainer.
 
-1. Embed each label by the sum of its documents' features (PIFA), and where ``label_text`` is not 0 by its own text.
-2. Arrange the labels in a tree: halve them by balanced 2-means until a part has at most ``max_leaf_size`` labels, and
+1. Where the labels will be one flat level, choose C, and single words or also pairs of words, if a user does not: see
+   ``tuning.py``.
+2. Embed each label by the sum of its documents' features (PIFA), and where ``label_text`` is not 0 by its own text.
+3. Arrange the labels in a tree: halve them by balanced 2-means until a part has at most ``max_leaf_size`` labels, and
    keep every depth that makes ``branching_factor`` children per node (Parabel); or split them by k-means, ``max_depth``
    times at most (Bonsai); or take the hierarchy of the labels. The labels are the leaves below the last nodes.
-3. A document reaches a node if it has a label below it. For every node, train one linear classifier per child on the
+4. A document reaches a node if it has a label below it. For every node, train one linear classifier per child on the
    documents that reach the node: those that reach the child are positive, the others negative. With
    ``hard_negatives``, documents that a beam of that size brings to the node by mistake are negatives too; levels are
    then trained from the top down.
-4. Set weights below ``threshold`` in size to zero, and round the others to 8 bits, with a scale per feature.
-5. To tag a document, search from the root with a beam of ``beam_size`` nodes per level; a step multiplies the score by
+5. Set weights below ``threshold`` in size to zero, and round the others to 8 bits, with a scale per feature.
+6. To tag a document, search from the root with a beam of ``beam_size`` nodes per level; a step multiplies the score by
    exp(-gap ** power), where the gap is max(0, 1 - margin), smoothed, or with the logistic loss (PLT) by
    1 / (1 + exp(-margin)). Several trees are averaged.
 
@@ -22,7 +24,7 @@ level by default: it costs little there and no document takes a wrong branch.
 import threading
 from collections.abc import Iterator
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +32,7 @@ import scipy.sparse as sp
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.features.views import BIGRAMS
+from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
 from labelspace.kernels.beam_search import advance_beams, beam_search
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
@@ -40,16 +42,20 @@ from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequ
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import integer, one_of, real
-from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
+from labelspace.models.label_tree import tuning
+from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
+from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
-from labelspace.types import Csr, Floats, Ints, Longs, TopK
+from labelspace.types import Csr, Dataset, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task
 CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
 BIAS = 1.0
-FLAT_LABELS = 1000  # up to so many labels one flat level is the default, with FLAT_C
-FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100
+FLAT_LABELS = 1000  # up to so many labels one flat level is the default
+FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100  # a flat level may have either C
+NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice between
+MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
+TRIAL_TOL = 1.0  # of the trainings that are only compared
 CLUSTERED = {"tree": ("balanced", "kmeans")}
 NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
@@ -82,7 +88,10 @@ class LabelTree(Model):
     label_text: float = parameters.label_text(0.0).only_with(**CLUSTERED)
     n_estimators: int = param(1, integer(1), "Number of trees, averaged.")
     loss: str = param("squared_hinge", one_of("squared_hinge", "logistic"), "Loss of the linear classifiers.")
-    C: float | None = param(None, real(above=0), "Inverse regularization strength; none chooses by the tree's shape.")
+    C: float | None = param(None, real(above=0), "Inverse regularization strength; none chooses.")
+    tune: bool = param(
+        True, boolean(), "Choose C, and the n-grams of texts, on held-out documents where labels are one flat level."
+    )
     hard_negatives: int = param(
         0, integer(0), "Beam size that brings hard negatives to a node in training; 0 uses none."
     )
@@ -107,27 +116,86 @@ class LabelTree(Model):
     last_child_: Ints = learned(ids("n_nodes", below="n_nodes + 1"))
     label_: Ints = learned(ids("n_nodes", below="n_labels", at_least=-1))  # of a leaf, -1 for an inner node
     roots_: Ints = learned(ids("n_trees", below="n_nodes"))
+    chosen_: dict[str, float] = learned(plain(mapping(real())), default={})  # what was chosen on held-out documents
+
+    def sizes(self) -> dict[str, int]:
+        """The columns of the one view that was chosen."""
+        return {"n_labels": self.n_labels_, "n_features": self.n_features_}
 
     def check_state(self) -> None:
-        """The children form trees, and the search relies on the order of a feature's nodes."""
+        """One view; the children form trees, and the search relies on the order of a feature's nodes."""
+        must(len(self.widths_) == 1 and self.widths_.keys() <= {*NGRAMS, GIVEN}, "one view, of words or bigrams")
         check_forest(self.first_child_, self.last_child_, self.roots_)
         must(are_sorted_spans(self.nodes_, self.starts_), "the nodes of each feature in order")
 
-    def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        X = normalize_rows(X) if self.normalize else X
+    def views(self, documents: Dataset) -> tuple[View, ...]:
+        """Words and bigrams where there is a choice between them, else bigrams."""
+        few, many = tuning.MIN_DOCUMENTS, MAX_CHOICE_DOCUMENTS
+        is_choice = self.tune and not self.label_text and few <= documents.Y.shape[0] <= many
+        return (WORDS, BIGRAMS) if is_choice and self._is_flat(documents.Y) else (self.view,)
+
+    def read(self, views: Views) -> Views:
+        """All views: one is chosen of them."""
+        return views
+
+    def report(self) -> dict[str, Any]:
+        """What was chosen on held-out documents, named as ``--set`` takes it."""
+        return dict(self.chosen_)
+
+    def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
+        view, C = self._choose(views, Y, context)  # step 1
+        self.widths_ = {view: views.width(view)}
+        X = normalize_rows(views[view]) if self.normalize else views[view]
         seen = np.flatnonzero(np.bincount(Y.indices, minlength=Y.shape[1])).astype(np.int32)
         documents = Y[:, seen].tocsc()
-        Z = self._label_embeddings(X, documents, seen, context)  # step 1
+        Z = self._label_embeddings(X, documents, seen, context)  # step 2
         frequency = np.diff(documents.indptr)
         built = (self._build_tree(Z, seen, context, number) for number in range(self.n_estimators))
-        forest = [PartitionTree(frequent_first(order, levels, frequency), levels) for order, levels in built]  # step 2
+        forest = [PartitionTree(frequent_first(order, levels, frequency), levels) for order, levels in built]  # step 3
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         self.bias_ = np.zeros(offsets[-1], np.float32)
-        self._train_nodes(X, documents, forest, context)  # steps 3 and 4
+        self._train_nodes(X, documents, forest, C, context)  # steps 4 and 5
+
+    def _choose(self, views: Views, Y: Csr, context: FitContext) -> tuple[str, float | None]:
+        """The view, and C; None leaves C to the shape of the tree."""
+        self.chosen_ = {}
+        tables = self._candidates(views)
+        view, C = list(tables)[-1], self.C
+        Cs = [FLAT_C, TREE_C] if C is None and self.loss == "squared_hinge" else [C or FLAT_C]
+        if not self.tune or not self._is_flat(Y) or len(tables) * len(Cs) == 1:
+            return view, C
+        choice = tuning.choose(tables, Y, Cs, self._trial, self.random_state, context.progress)
+        if choice is not None and len(tables) > 1:
+            view = choice.view
+            self.chosen_["features.ngrams"] = NGRAMS[view]
+        if choice is not None and len(Cs) > 1:
+            C = choice.C
+            self.chosen_["C"] = C
+        return view, C
+
+    def _candidates(self, views: Views) -> dict[str, Csr]:
+        """The views to choose from, the default last; one where there is no other, or all were made alike."""
+        present = [name for name in (*NGRAMS, GIVEN) if name in views.tables] or [self.view.name]
+        tables: dict[str, Csr] = {name: views[name] for name in present}
+        alike = len({(table.shape, table.nnz) for table in tables.values()}) == 1  # as where a user set ngrams
+        return {present[-1]: tables[present[-1]]} if alike or self.label_text else tables
+
+    def _is_flat(self, Y: Csr) -> bool:
+        """Whether the labels that documents have will be one flat level."""
+        n_labels = len(np.unique(Y.indices))
+        return self.tree != "hierarchy" and n_labels <= self._max_leaf_size(n_labels)
+
+    def _trial(self, X: Csr, Y: Csr, held_out: Csr, C: float, k: int) -> TopK:
+        """What a flat level, trained on X, ranks best for the documents held out."""
+        flat = {"tree": "balanced", "max_leaf_size": None, "n_estimators": 1, "hard_negatives": 0, "label_text": 0.0}
+        loose = {"C": C, "tol": max(self.tol, TRIAL_TOL), "tune": False}
+        trial = LabelTree().set_params(**{**self.get_params(), **flat, **loose})
+        trial.fit_checked(Views({GIVEN: X}), Y, FitContext())
+        return trial._predict(Views({GIVEN: held_out}), k)
 
     def _label_embeddings(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
@@ -145,8 +213,7 @@ class LabelTree(Model):
     def _build_tree(self, Z: Csr, seen: Ints, context: FitContext, number: int) -> tuple[Ints, list[Longs]]:
         """The labels in the order of the leaves, and where the parts of each depth start."""
         seed = self.random_state * 1009 + number
-        flat = len(seen) <= FLAT_LABELS and self.tree == "balanced" and self.n_estimators == 1
-        max_leaf = self.max_leaf_size or (FLAT_LABELS if flat else LEAF_SIZE)
+        max_leaf = self._max_leaf_size(len(seen))
         if self.tree == "kmeans":
             return kmeans_tree(Z, self.branching_factor, max_leaf, self.max_depth, seed)
         if self.tree == "hierarchy":
@@ -158,10 +225,17 @@ class LabelTree(Model):
             return hierarchy_tree(context.labels.hierarchy, seen)
         return balanced_levels(Z, self.branching_factor, max_leaf, seed)
 
-    def _train_nodes(self, X: Csr, documents: sp.csc_matrix, forest: list[PartitionTree], context: FitContext) -> None:
+    def _max_leaf_size(self, n_labels: int) -> int:
+        """Labels below a last node, for so many labels with documents."""
+        flat = n_labels <= FLAT_LABELS and self.tree == "balanced" and self.n_estimators == 1
+        return self.max_leaf_size or (FLAT_LABELS if flat else LEAF_SIZE)
+
+    def _train_nodes(
+        self, X: Csr, documents: sp.csc_matrix, forest: list[PartitionTree], C: float | None, context: FitContext
+    ) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        C = self.C or (FLAT_C if flat else TREE_C)
+        C = C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
         trained: dict[tuple[int, int], tuple[Ints, Floats]] = {}  # by node and first child: weights, child after child
         sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
@@ -248,7 +322,8 @@ class LabelTree(Model):
         """What the kernels take for ``power``: 0 is the logistic step."""
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, views: Views, k: int) -> TopK:
+        X: Csr = views[next(iter(self.widths_))]
         X = normalize_rows(X) if self.normalize else X
         values = X.data * self.scales_[X.indices]
         out = TopK.empty(X.shape[0], k)
@@ -259,7 +334,7 @@ class LabelTree(Model):
                 values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
                 self.first_child_, self.last_child_, self.label_, self.roots_, beam_size, self._link, -np.inf,
                 out.labels, out.scores,
-            )  # fmt: skip  # step 5
+            )  # fmt: skip  # step 6
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return out
