@@ -1,5 +1,5 @@
 """``python -m labelspace``."""
 
-from labelspace.cli import main
+from labelspace.cli import run
 
-main()
+run()

@@ -1,5 +1,7 @@
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,46 @@ def test_warmup_says_where_kernels_are_and_a_second_run_that_nothing_was_to_do()
     assert any(Path(summary["folder"]).rglob("phrase_matching*.nbc"))
     second = CliRunner().invoke(app, ["warmup", "--method", "lexical"])
     assert second.stdout.startswith("nothing to do: the kernels for lexical are compiled\ncache: ")
+
+
+NEEDED_MORE = """
+import sys
+from dataclasses import replace
+from numba.core.dispatcher import Dispatcher
+from labelspace import cli
+from labelspace.data.source import write_dataset
+from labelspace.data.synthetic import planted
+
+def signatures():
+    modules = [module for name, module in sys.modules.items() if name.startswith("labelspace.kernels")]
+    kernels = {kernel for module in modules for kernel in vars(module).values() if isinstance(kernel, Dispatcher)}
+    return {(kernel.__name__, str(signature)) for kernel in kernels for signature in kernel.signatures}
+
+def run(*args):
+    sys.argv = ["labelspace", *args]
+    try:
+        cli.main()
+    except SystemExit as done:
+        assert done.code == 0, args
+
+run("warmup", "--json")
+compiled = signatures()
+data = planted(n=90, d=300, l=30, texts=True, seed=3)
+write_dataset(replace(data, X=None), "texts.jsonl")
+write_dataset(replace(data, texts=None), "features.txt")
+for method in ("blend", "label_tree", "pdsparse", "glas", "sleec"):
+    for kind in ("texts.jsonl", "features.txt"):
+        few = ["--set", "epochs=1"] if method == "glas" else []
+        run("train", kind, "--method", method, "--out", method + kind, *few)
+        run("predict", method + kind, *(["w12 w7"] if kind == "texts.jsonl" else ["--input", kind]))
+print("needed more:", sorted(signatures() - compiled))
+"""
+
+
+@pytest.mark.slow
+def test_nothing_is_left_to_compile_after_it(tmp_path):
+    done = subprocess.run([sys.executable, "-c", NEEDED_MORE], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "needed more: []"
 
 
 def test_warmup_refuses_an_unknown_method():

@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 from labelspace.kernels.compilation import watching
-from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.compiled import part
 
 
 @part()
@@ -12,23 +12,41 @@ def twice(x: int) -> int:
     return 2 * x
 
 
+@njit
+def thrice(x: int) -> int:
+    return 3 * x
+
+
 def test_watchers_are_told_of_kernels_that_are_compiled_and_garbage_is_not_collected_meanwhile():
     @njit
     def outer(x: int) -> int:
-        return twice(x) + 1
+        return twice(thrice(x)) + 1
 
     seen = []
     with watching(lambda name, starts: seen.append((name.rpartition(".")[2], starts, gc.isenabled()))):
-        assert outer(3) == 7
+        assert outer(3) == 19
     assert seen == [
-        ("outer", True, False), ("twice", True, False), ("twice", False, False), ("outer", False, True)
+        ("outer", True, False), ("thrice", True, False), ("thrice", False, False), ("outer", False, False)
     ]  # fmt: skip
-    with watching(lambda name, starts: seen.append(name)):
-        assert outer(4) == 9
-    assert len(seen) == 4
     assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    with watching(lambda name, starts: seen.append(name)):
+        assert outer(4) == 25
+    assert len(seen) == 4
 
 
-def test_a_part_is_plain_python_outside_of_kernels_and_a_kernel_is_compiled():
-    assert twice(3) == 6
-    assert kernel()(twice)(np.int64(3)) == 6
+def test_what_was_frozen_stays_so():
+    @njit
+    def once(x: int) -> int:
+        return x
+
+    gc.freeze()
+    try:
+        assert once(3) == 3
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+def test_a_part_can_be_called_by_itself():
+    assert twice(np.int64(3)) == 6

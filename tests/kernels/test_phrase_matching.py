@@ -19,12 +19,14 @@ from labelspace.kernels.phrase_matching import (
     bucket_grades,
     count_matches,
     empty_scratch,
+    find_matches,
     form_stop,
     lookup_stems,
     stem_stop,
     topk_matches,
 )
 from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of, read_stems
+from labelspace.state_constraints import StateError
 from labelspace.types import LabelSpace
 
 ENDINGS = [
@@ -151,18 +153,20 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
     phrases = index_phrases(labels, True)
     stems, forms, ends = read_stems(texts, True)
     every = " ".join(text for text, _, _ in phrases_of(labels))
-    words = dict(zip(forms_of(every)[1], lookup_stems(read_stems([every], True)[0], phrases), strict=True))
-    scratch = empty_scratch(phrases, len(labels))
+    words = dict(zip(forms_of(every)[1], lookup_stems(read_stems([every], True)[0], phrases.stems), strict=True))
+    scratch, is_true = empty_scratch(phrases, len(labels)), np.zeros(len(labels), bool)
     for row, text in enumerate(texts):
         tokens = slice(ends[row - 1] if row else 0, ends[row])
         full, partial = plain_buckets(text, labels, phrases.weights, words)
+        one_end = np.array([ends[row] - tokens.start])
+        found = find_matches(lookup_stems(stems[tokens], phrases.stems), forms[tokens], one_end, phrases, scratch)
         for label in range(len(labels)):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
-                lookup_stems(stems[tokens], phrases), forms[tokens], np.array([ends[row] - tokens.start]),
-                np.array([label], np.int32), np.array([0, 1]), phrases, scratch, np.full(N_BUCKETS, PROBABILITY_SCALE),
+                *found, np.array([label], np.int32), np.array([0, 1]), is_true, np.full(N_BUCKETS, PROBABILITY_SCALE),
                 by_bucket, by_label,
             )  # fmt: skip
+            assert not is_true.any()
             correct = np.flatnonzero(by_bucket[:, 1]).tolist()
             if label in full:
                 assert correct == [full[label]]
@@ -188,7 +192,25 @@ def test_the_best_come_first_and_the_rest_is_padding():
     top, scores = np.full((2, 3), 7, np.int32), np.zeros((2, 3), np.float32)
     scratch = empty_scratch(phrases, 3)
     log_odds = np.zeros(N_BUCKETS, np.float32)
-    topk_matches(lookup_stems(stems, phrases), forms, ends, phrases, scratch, log_odds, shift, top, scores)
+    found = find_matches(lookup_stems(stems, phrases.stems), forms, ends, phrases, scratch)
+    topk_matches(*found, log_odds, shift, top, scores)
     assert top.tolist() == [[1, 0, -1], [-1, -1, -1]]
     np.testing.assert_allclose(scores[0, :2], [1 / (1 + np.exp(-1)), 0.5], rtol=1e-6)
     assert np.isneginf(scores[1]).all()
+
+
+def spoiled(phrases, **arrays):
+    return phrases._replace(**{name: np.array(values, np.int32) for name, values in arrays.items()})
+
+
+def test_a_trie_that_a_stranger_wrote_is_refused_where_a_walk_would_leave_it():
+    phrases = index_phrases(LabelSpace(["red wine", "red fish"]), False)
+    phrases.check_state()
+    assert phrases.children.tolist() == [0, 1, 3, 3, 3]  # red, then fish and wine
+    for children in ([0, 0, 3, 3, 3], [0, 1, 1, 3, 3], [0, 1, 3, 3, 4], [0], [0, 1, 3, 3]):
+        with pytest.raises(StateError, match="trie"):
+            spoiled(phrases, children=children).check_state()
+    with pytest.raises(StateError, match="order of their words"):
+        spoiled(phrases, edge_words=phrases.edge_words[[0, 2, 1]]).check_state()
+    with pytest.raises(StateError, match="depth"):
+        spoiled(phrases, node_phrases=[1, 0], ends=[0, 1, 4]).check_state()

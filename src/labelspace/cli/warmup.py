@@ -8,11 +8,15 @@ import typer
 from labelspace.cli.arguments import Json
 from labelspace.cli.console import print_json, print_line, progress
 
+USUAL = ("blend", "label_tree", "pdsparse", "glas", "sleec")
+
 
 def warmup(
     methods: Annotated[
         list[str] | None,
-        typer.Option("--method", metavar="NAME", help="A method to compile for. Repeatable. Default: blend."),
+        typer.Option(
+            "--method", metavar="NAME", help=f"A method to compile for. Repeatable. Default: {', '.join(USUAL)}."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -20,13 +24,13 @@ def warmup(
 
     Else the first training on a machine compiles it. Compiled kernels are kept in a folder, which is printed.
     """
-    from labelspace.experiment.warmup import compile_kernels, few_documents
+    from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows, reads_features
     from labelspace.kernels import PACKAGE
     from labelspace.kernels.cache_folder import cache_folder, cached_bytes
     from labelspace.kernels.compilation import watching
-    from labelspace.models.registry import DEFAULT, method
+    from labelspace.models.registry import method
 
-    names = list(dict.fromkeys(methods or [DEFAULT]))
+    names = list(dict.fromkeys(methods or USUAL))
     for name in names:
         method(name)  # that it exists
     compiled: list[str] = []
@@ -37,8 +41,11 @@ def warmup(
 
     start = time.perf_counter()
     with watching(count), progress(quiet=as_json) as report:
+        texts, rows = few_documents(), few_rows()
         for name in names:
-            compile_kernels(name, few_documents(), progress=report)
+            compile_kernels(name, texts, progress=report)
+            if reads_features(name, texts):
+                compile_kernels(name, rows, progress=report)
     folder = cache_folder(PACKAGE)
     summary = {
         "methods": names,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labelspace.data.source import read_dataset, write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.models.registry import create, method
 from labelspace.tagger import Tagger
@@ -19,6 +20,19 @@ def few_documents(n: int = 120, n_labels: int = 20) -> Dataset:
     return replace(planted(n=n, d=200, l=n_labels, texts=True, seed=7), X=None)
 
 
+def few_rows(n: int = 120, n_labels: int = 20) -> Dataset:
+    """Documents that have ready-made features only, written to a file and read."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "features.txt")
+        write_dataset(planted(n=n, d=200, l=n_labels, seed=7), file)
+        return read_dataset(file)
+
+
+def reads_features(name: str, documents: Dataset) -> bool:
+    """Whether a method can learn from ready-made features."""
+    return any(view.is_matrix for view in create(name).views(documents))
+
+
 def compile_kernels(
     name: str, documents: Dataset, params: Mapping[str, Any] | None = None, progress: Progress = no_progress
 ) -> None:
@@ -28,4 +42,5 @@ def compile_kernels(
     tagger.fit_dataset(documents, progress=progress)
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(Path(folder, "model"))
-        Tagger.load(Path(folder, "model")).predict_topk(documents.texts, k=3)
+        loaded = Tagger.load(Path(folder, "model"))
+        loaded.predict_topk(loaded.inputs_of(documents), k=3)

@@ -7,8 +7,8 @@ margin are visited. The bias is one more feature of value 1, without L1; its wei
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.growing_rows import soft_threshold
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
 from labelspace.kernels.topk import push
@@ -19,7 +19,7 @@ MIN_SELECTED = 100  # documents that a search may make active
 SEARCH_EVERY = 3  # passes over the active documents, unless they are solved earlier
 
 
-@njit(cache=True, nogil=True)
+@part()
 def draw_active(positives: Ints, most: int, seed: int, alpha: Floats, order: Ints) -> int:
     """The positives, then negatives drawn at random, at most ``most``; returns the number of both.
 
@@ -38,7 +38,7 @@ def draw_active(positives: Ints, most: int, seed: int, alpha: Floats, order: Int
     return n_active
 
 
-@njit(cache=True, nogil=True)
+@part()
 def visit_active(
     data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: Bools, C: float, l1: float, v: Floats,
     alpha: Floats, order: Ints, n_active: int,
@@ -71,7 +71,7 @@ def visit_active(
     return n_active, float(largest)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def add_violating(
     c_data: Floats, c_indices: Ints, c_indptr: Ints, l1: float, v: Floats, alpha: Floats, order: Ints, n_active: int,
     margins: Floats, best_margins: Floats, best: Ints,
@@ -101,7 +101,7 @@ def add_violating(
     return n_active, float(largest)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def solve_l1_squared_hinge(
     data: Floats, indices: Ints, indptr: Ints, c_data: Floats, c_indices: Ints, c_indptr: Ints, norms: Floats,
     positives: Ints, C: float, l1: float, tolerance: float, max_iter: int, seed: int, v: Floats,

@@ -3,14 +3,14 @@
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Floats, Ints, Longs
 
 IntArray: TypeAlias = Ints | Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def include_ancestors(
     labels: Ints, scores: Floats, starts: IntArray, parents: IntArray, levels: Ints, start: int, stop: int,
     scratch: Ints, out_labels: Ints, out_scores: Floats,

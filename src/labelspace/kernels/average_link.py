@@ -12,8 +12,8 @@ that has fewer.
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Doubles, Ints, Longs
 
 # Columns of a half-edge: first child, next sibling, previous sibling or parent, and the cluster it leads to.
@@ -21,7 +21,7 @@ from labelspace.types import Doubles, Ints, Longs
 CHILD, NEXT, PREVIOUS, TARGET = 0, 1, 2, 3
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def merge_heaps(x: int, y: int, keys: Doubles, links: Ints) -> int:
     """Merge two heaps, given by their roots (-1 is an empty heap), and return the new root."""
     if x < 0:
@@ -37,7 +37,7 @@ def merge_heaps(x: int, y: int, keys: Doubles, links: Ints) -> int:
     return x
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pop_root(x: int, keys: Doubles, links: Ints) -> int:
     """Remove the root x and return the new root: children are merged in pairs, then from the last pair to the first."""
     y, merged_pairs = links[x, CHILD], -1
@@ -62,7 +62,7 @@ def pop_root(x: int, keys: Doubles, links: Ints) -> int:
     return root
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def cut(x: int, links: Ints) -> None:
     """Detach a half-edge that is not the root, with its subtree, from its heap."""
     previous, next_sibling = links[x, PREVIOUS], links[x, NEXT]
@@ -75,7 +75,7 @@ def cut(x: int, links: Ints) -> None:
     links[x, NEXT], links[x, PREVIOUS] = -1, -1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def remove(root: int, x: int, keys: Doubles, links: Ints) -> int:
     """Remove half-edge x and return the new root."""
     if x == root:
@@ -84,7 +84,7 @@ def remove(root: int, x: int, keys: Doubles, links: Ints) -> int:
     return merge_heaps(root, pop_root(x, keys, links), keys, links)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def increase_key(root: int, x: int, key: float, keys: Doubles, links: Ints) -> int:
     """Raise the key of x to at least ``key`` and return the new root."""
     if keys[x] >= key:
@@ -96,7 +96,7 @@ def increase_key(root: int, x: int, key: float, keys: Doubles, links: Ints) -> i
     return merge_heaps(root, x, keys, links)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part()
 def hash_slot(a: int, b: int, table: Ints) -> int:
     """Hash of the edge between two clusters: the first slot to probe."""
     pair = np.uint64(min(a, b)) << np.uint64(32) | np.uint64(max(a, b))
@@ -104,7 +104,7 @@ def hash_slot(a: int, b: int, table: Ints) -> int:
     return int(np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(len(table) - 1)))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_slot(a: int, b: int, table: Ints, links: Ints) -> int:
     """The slot of the edge between two clusters, or the empty slot where it would be stored."""
     slot = hash_slot(a, b, table)
@@ -116,7 +116,7 @@ def find_slot(a: int, b: int, table: Ints, links: Ints) -> int:
     return slot
 
 
-@njit(cache=True, nogil=True)
+@part()
 def delete_slot(empty: int, table: Ints, links: Ints) -> None:
     """Empty a slot; entries that were pushed past it by linear probing move back."""
     mask = len(table) - 1
@@ -130,7 +130,7 @@ def delete_slot(empty: int, table: Ints, links: Ints) -> None:
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True)
+@part()
 def merge_clusters(
     a: int, b: int, sizes: Longs, degrees: Longs, totals: Doubles,
     roots: Ints, keys: Doubles, links: Ints, table: Ints,
@@ -167,7 +167,7 @@ def merge_clusters(
         x = next_sibling
 
 
-@njit(cache=True, nogil=True)
+@part()
 def nearest_edge(a: int, sizes: Longs, totals: Doubles, roots: Ints, keys: Doubles, links: Ints) -> int:
     """The half-edge to the cluster of highest mean similarity; keys that are too high are corrected on the way."""
     while True:
@@ -180,7 +180,7 @@ def nearest_edge(a: int, sizes: Longs, totals: Doubles, roots: Ints, keys: Doubl
         roots[a] = merge_heaps(remaining, x, keys, links)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def build_heaps(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Longs, Doubles, Ints, Ints]:
     """Heap root and degree of each cluster, keys and links of the half-edges, and the hash table of edges."""
     m, n_edges, capacity = len(sizes), len(ends), 2
@@ -198,7 +198,7 @@ def build_heaps(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Longs,
     return roots, degrees, keys, links, table
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def average_linkage(ends: Ints, totals: Doubles, sizes: Longs) -> tuple[Ints, Doubles]:
     """The merges of average link until no edge remains, and the mean similarity of each, in the order of the chains.
 

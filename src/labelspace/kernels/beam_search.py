@@ -71,7 +71,7 @@ def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Lon
     return margins if count <= len(margins) else np.empty(2 * count, np.float32)
 
 
-@part()
+@kernel()
 def child_margins(
     data: Floats, indices: Ints, w_data: Table, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
     last_child: Ints, nodes: Ints, shift: Longs, margins: Floats,
@@ -243,7 +243,7 @@ def beam_search(
             sort_best_first(row_scores, row_labels, size)
 
 
-@part(fastmath=True)
+@kernel(fastmath=True)
 def dense_margins(
     code: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, nodes: Ints,
     shift: Longs, margins: Floats,
@@ -289,7 +289,7 @@ def sort_log_scores(scores: Floats, ids: Ints, size: int) -> None:
         scores[i] = np.exp(scores[i])
 
 
-@part()
+@kernel()
 def average_trees(leaf_labels: Ints, leaf_scores: Floats, n_leaves: Longs, out_scores: Floats, out_labels: Ints) -> int:
     """Push the labels of best mean score over all trees onto a heap, and return its size.
 

@@ -11,9 +11,10 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.quantize import Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
 from labelspace.types import Floats, Ints
@@ -62,7 +63,7 @@ def from_blocks(blocks: Words, n: int) -> Words:
     return blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def query_planes(query: Floats, out: Words) -> int:
     """A query in 5 bits, as planes (5, width / 64); returns the sum of its numbers. What is not finite counts as 0."""
     largest = np.float32(0.0)
@@ -83,7 +84,7 @@ def query_planes(query: Floats, out: Words) -> int:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _add_word(planes: Words, at: int, words: Words, shift: np.uint64, products: Words) -> None:
     """Add the products of 64 numbers of a query with those of 64 labels; modulo 2^64, as two's complement does."""
     a, b, c, d, e = planes[0, at], planes[1, at], planes[2, at], planes[3, at], planes[4, at]
@@ -95,7 +96,7 @@ def _add_word(planes: Words, at: int, words: Words, shift: np.uint64, products: 
         products[i] += product << shift
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def block_scores(planes: Words, total: int, block: Words, scales: Floats, products: Words, out: Floats) -> None:
     """The scores of a block's labels, scale * sum_d q_d (2 c_d - (2^bits - 1)); ``total`` is sum_d q_d."""
     n_words = planes.shape[1]
@@ -110,7 +111,7 @@ def block_scores(planes: Words, total: int, block: Words, scales: Floats, produc
         out[i] = scales[i] * np.float32(2 * np.int64(products[i]) - middle)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def shortlists(
     queries: Floats, blocks: Words, scales: Floats, size: int, out_rows: Ints, out_scores: Floats
 ) -> None:  # fmt: skip
@@ -153,7 +154,7 @@ def shortlists(
             out_rows[i, j] = -1
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def float_int_dot(a: Floats, b: Int16s) -> np.float32:
     """Inner product of a float and an integer vector; may be summed in any order, so that it is vectorized."""
     total = np.float32(0.0)
@@ -162,7 +163,7 @@ def float_int_dot(a: Floats, b: Int16s) -> np.float32:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def rerank_int16(
     queries: Floats, vectors: Int16s, scales: Floats, ids: Ints, rows: Ints, out_labels: Ints, out_scores: Floats
 ) -> None:  # fmt: skip

@@ -7,9 +7,9 @@ log-odds of its share for a label that shares its code.
 """
 
 import numpy as np
-from numba import njit
 
 from labelspace.kernels.beam_search import average_trees, expand_beam, layout_children, sort_log_scores
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.random_numbers import uniform_from_key
 from labelspace.kernels.topk import push, sort_best_first
@@ -18,7 +18,7 @@ from labelspace.types import Floats, Ints
 MIN_LOG_ACTIVATION = -30.0  # children below are pruned
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def softmax_log_odds(scores: Floats) -> None:
     """Replace scores by the log-odds of their softmax probabilities."""
     best, exp_sum = scores.max(), 0.0
@@ -29,7 +29,7 @@ def softmax_log_odds(scores: Floats) -> None:
         scores[i] = np.log(probability / (1.0 - probability)) if probability < 1.0 else np.inf
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def digit_scores(
     a: Floats, node: int, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
     first: int, last: int, gated: Floats, out: Floats,
@@ -46,7 +46,7 @@ def digit_scores(
         out[child - first] = dot(gated, outputs[digit[child]]) + prior[child]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def search_codes(
     documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
     first_child: Ints, last_child: Ints, label: Ints, softmax: bool, beam_size: int, out_labels: Ints,
@@ -80,7 +80,7 @@ def search_codes(
         sort_log_scores(out_scores[row], out_labels[row], n_leaves)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, first: int, sampled: Ints) -> int:
     """Sample one child of a node if ``softmax``, else each independently; returns how many were sampled."""
     last, size, remaining = len(log_odds), 0, uniform_from_key(key + np.uint64(node))
@@ -98,7 +98,7 @@ def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, 
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sample_codes(
     documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
     first_child: Ints, last_child: Ints, label: Ints, softmax: bool, n_samples: int, seed: int, out_labels: Ints,
@@ -145,7 +145,7 @@ def sample_codes(
         sort_best_first(out_scores[row], out_labels[row], n_kept)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def average_tree_lists(labels: Ints, scores: Floats, out_labels: Ints, out_scores: Floats) -> None:
     """The labels of best mean score over the lists (n_trees, n, list_size) of a row; 0 where a list misses a label."""
     n_trees, n, list_size = labels.shape

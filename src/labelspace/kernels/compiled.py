@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numba import njit
 from numba.core import event
-from numba.extending import register_jitable
 
 from labelspace.kernels.compilation import tell
 
@@ -32,12 +31,12 @@ def kernel(**options: Any) -> Callable[[Function], Dispatcher[Function]]:  # noq
     return njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)  # type: ignore[call-overload,no-any-return]
 
 
-def part(**options: Any) -> Callable[[Function], Function]:  # noqa: ANN401
-    """A function that only kernels call: compiled and cached within each of them, plain Python elsewhere.
+def part(**options: Any) -> Callable[[Function], Dispatcher[Function]]:  # noqa: ANN401
+    """A piece of one kernel, or a few lines: written into each kernel that calls it, and compiled with it.
 
-    For a function that one or two kernels call; what more of them call is compiled once as a ``kernel``.
+    What several kernels of a command call, or what has its own ``fastmath``, is a ``kernel``.
     """
-    return register_jitable(no_cfunc_wrapper=True, **options)
+    return kernel(inline="always", **options)
 
 
 class _Listener(event.Listener):
@@ -56,9 +55,12 @@ class _Listener(event.Listener):
     def on_end(self, event: Any) -> None:  # noqa: ANN401
         """Go on after the outermost."""
         self.depth -= 1
-        if self.depth == 0 and self.was_enabled:
-            gc.enable()
         tell(_name(event), starts=False)
+        if self.depth == 0 and self.was_enabled:
+            if gc.get_freeze_count() == 0:
+                gc.freeze()
+                gc.unfreeze()  # into the oldest generation: what was built stays, and is not looked through as new
+            gc.enable()
 
 
 def _name(event: Any) -> str:  # noqa: ANN401

@@ -6,21 +6,21 @@ dropped or is next to one that is: all merges together take time and memory in p
 """
 
 import numpy as np
-from numba import njit
 
 from labelspace.kernels.beam_search import lower_bound
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.topk import push, sift_down
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_entry(indices: Ints, start: int, length: int, column: int) -> int:
     """The index of a column in a sorted range of ``indices``, or -1."""
     pos = lower_bound(indices, start, start + length, column)
     return pos if pos < start + length and indices[pos] == column else -1
 
 
-@njit(cache=True, nogil=True)
+@part()
 def merge_neighbors(data: Floats, indices: Ints, indptr: Longs, lengths: Longs, a: int, b: int) -> None:
     """Merge cluster b into a: common neighbors stay, with the lower similarity, and all others become 0.
 
@@ -47,7 +47,7 @@ def merge_neighbors(data: Floats, indices: Ints, indptr: Longs, lengths: Longs, 
     lengths[a], lengths[b] = out - indptr[a], 0
 
 
-@njit(cache=True, nogil=True)
+@part()
 def grow_heap(values: Floats, pairs: Longs, size: int) -> tuple[Floats, Longs]:
     """The arrays of a heap, or copies of twice the length if they are full."""
     if size < len(values):
@@ -57,7 +57,7 @@ def grow_heap(values: Floats, pairs: Longs, size: int) -> tuple[Floats, Longs]:
     return new_values, new_pairs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def complete_linkage(
     data: Floats, indices: Ints, indptr: Longs, similarities: Floats, pairs: Longs
 ) -> tuple[Ints, Floats, Ints]:
@@ -102,7 +102,7 @@ def complete_linkage(
     return children[:n_merges], merge_similarities[:n_merges], nodes
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def merge_smallest_first(sizes: Longs) -> Ints:
     """The merges that join several trees into one, always the two with the fewest labels: a shallow tree (Huffman)."""
     n = len(sizes)
@@ -123,7 +123,7 @@ def merge_smallest_first(sizes: Longs) -> Ints:
     return children
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def subtree_sizes(merges: Ints, leaf_sizes: Longs) -> Longs:
     """Number of labels below each node: first ``leaf_sizes`` of the initial nodes, then one per merge."""
     n = len(leaf_sizes)
@@ -134,7 +134,7 @@ def subtree_sizes(merges: Ints, leaf_sizes: Longs) -> Longs:
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def node_levels(parent: Ints) -> Ints:
     """Depth of each node below the root, node 0, where parents have smaller numbers than their children."""
     level = np.zeros(len(parent), np.int32)
@@ -143,7 +143,7 @@ def node_levels(parent: Ints) -> Ints:
     return level
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dendrogram_depths(children: Ints) -> Ints:
     """Depth of each node of a binary tree given as merges."""
     n = len(children) + 1
@@ -153,7 +153,7 @@ def dendrogram_depths(children: Ints) -> Ints:
     return depths
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def breadth_first_order(children: Ints) -> Ints:
     """The nodes of a binary tree given as merges, level by level, siblings next to each other."""
     n = len(children) + 1
@@ -167,7 +167,7 @@ def breadth_first_order(children: Ints) -> Ints:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def flatten_heavy_path(
     head: int, children: Ints, similarity: Floats, sizes: Longs, items: Ints, joins: Floats, offsets: Longs, start: int
 ) -> int:
@@ -197,7 +197,7 @@ def flatten_heavy_path(
     return start + length
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def balanced_cut(offsets: Longs, first: int, last: int) -> int:
     """Where to split the items first..last, at least one on each side, so that their labels are halved best."""
     twice_center = offsets[first] + offsets[last]
@@ -213,7 +213,7 @@ def balanced_cut(offsets: Longs, first: int, last: int) -> int:
     return low
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def balance_heavy_paths(children: Ints, similarity: Floats) -> tuple[Ints, Floats]:
     """Rebuild every heavy path of a binary tree as a weight-balanced tree; returns merges and their similarities."""
     n = len(children) + 1

@@ -11,13 +11,13 @@ ordered by offset, then filter.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.sparse_layers import Table, add_active_units, output_topk_row
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pool_document(
     products: Floats, first: int, n_filters: int, width: int, tokens: Ints, column: int, sums: Floats, out: Floats,
     at: Ints,
@@ -53,7 +53,7 @@ def pool_document(
                     best_at[f] = np.int32(t) if larger else best_at[f]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def pool_documents(
     products: Floats, n_filters: int, width: int, tokens: Ints, ends: Longs, column: int, out: Floats, at: Ints
 ) -> None:
@@ -64,7 +64,7 @@ def pool_documents(
         pool_document(products, 0, n_filters, width, words, column, sums, out[i], at[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def product_gradients(
     gradient: Floats, at: Ints, n_filters: int, width: int, tokens: Ints, ends: Longs, column: int, out: Floats
 ) -> None:
@@ -82,7 +82,7 @@ def product_gradients(
                         out[words[t + offset], offset * n_filters + f] += value
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def word_products(ids: Ints, n: int, vectors: Table, scales: Floats, weights: Floats, out: Floats) -> None:
     """The vectors of the first n ``ids`` times weights (dim, columns), four dimensions at a time."""
     n_dims, n_columns = weights.shape
@@ -103,7 +103,7 @@ def word_products(ids: Ints, n: int, vectors: Table, scales: Floats, weights: Fl
                 row[j] += x0 * w0[j]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def number_words(words: Ints, slots: Ints, ids: Ints, local: Ints) -> int:
     """Number the distinct words of a document: ``ids`` gets them, ``local`` the number of each word; -1 stays -1.
 
@@ -122,7 +122,7 @@ def number_words(words: Ints, slots: Ints, ids: Ints, local: Ints) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def convolution_topk(
     tokens: Ints, ends: Longs, start: int, stop: int, widths: Longs, n_filters: int, n_chunks: int, vectors: Table,
     vector_scales: Floats, filters: Floats, filter_bias: Floats, dense: Table, dense_scales: Floats, dense_bias: Floats,

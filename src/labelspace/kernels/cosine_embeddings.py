@@ -5,8 +5,8 @@ as in DSSM (Huang et al., 2013) with one map for both sides.
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.random_numbers import next_state
 from labelspace.kernels.sparse_layers import embed_row
 from labelspace.types import Floats, Ints
@@ -15,7 +15,7 @@ MIN_SQUARE = np.float32(1e-20)  # avoids a division by 0
 MIN_SLOPE = 0.01  # share of the largest possible slope by a cosine, below which it counts as 0: saves most steps
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def cosine_loss_gradient(cosines: Floats, n_near: int, gamma: float, out: Floats) -> float:
     """The loss for ``cosines`` of ``n_near`` neighbors and then of others; ``out`` is its gradient by them."""
     loss, weight = 0.0, gamma / n_near
@@ -31,7 +31,7 @@ def cosine_loss_gradient(cosines: Floats, n_near: int, gamma: float, out: Floats
     return loss
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def unit_vector(vector: Floats) -> np.float32:
     """Scale a vector to norm 1, in place; returns the inverse of its norm."""
     total = MIN_SQUARE
@@ -43,7 +43,7 @@ def unit_vector(vector: Floats) -> np.float32:
     return inverse
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def adagrad_row(
     data: Floats, features: Ints, gradient: Floats, learning_rate: float, vectors: Floats, squares: Floats
 ) -> None:
@@ -65,7 +65,7 @@ def adagrad_row(
             vector[m] -= step * gradient[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def draw_documents(
     row: int, neighbors: Ints, n_documents: int, n_negatives: int, state: np.uint64, out: Ints
 ) -> tuple[int, np.uint64]:
@@ -86,7 +86,7 @@ def draw_documents(
     return size, state
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def document_gradients(
     units: Floats, inverse_norms: Floats, n_near: int, gamma: float, size: int, out: Floats
 ) -> float:
@@ -110,7 +110,7 @@ def document_gradients(
     return loss
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def train_cosine_embeddings(
     data: Floats, indices: Ints, indptr: Ints, neighbors: Ints, neighbor_indptr: Ints, order: Ints, n_negatives: int,
     gamma: float, learning_rate: float, state: np.uint64, vectors: Floats, squares: Floats,

@@ -1,15 +1,15 @@
 """Exact nearest rows by Euclidean distance among int8 vectors, within the cluster of each query."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import int_product
 from labelspace.kernels.quantize import Int8s, Int16s
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_in_cluster(
     queries: Int16s, query_scales: Floats, clusters: Longs, starts: Longs, vectors: Int8s, scales: Floats,
     squares: Floats, ids: Ints, out_ids: Ints, out_scores: Floats,

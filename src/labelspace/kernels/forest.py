@@ -7,8 +7,8 @@ No branch depends on the data, so that rows are processed in vectors.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Floats, Ints, Longs
 
 ROWS_AT_ONCE = 64  # rows side by side, at most: a loop of a length that is not known before becomes vectors
@@ -18,7 +18,7 @@ ONE, ZERO = np.uint32(1), np.uint32(0)
 Masks = npt.NDArray[np.uint32]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def forest_scores(
     F: Floats, start: int, stop: int, ends: Longs, column: Ints, threshold: Floats, masks: Masks, leaf_values: Floats,
     out: Floats,
@@ -28,7 +28,7 @@ def forest_scores(
     Tree t has the inner nodes ``ends[t]`` to ``ends[t + 1]``: a column, a threshold, and a mask without the leaves of
     the left part. ``leaf_values`` (trees, MAX_LEAVES) are those of the leaves from left to right.
     """
-    lanes = np.zeros((F.shape[1], ROWS_AT_ONCE), np.float32)
+    lanes = np.empty((F.shape[1], ROWS_AT_ONCE), np.float32)
     bits, powers = np.empty(ROWS_AT_ONCE, np.uint32), np.empty(ROWS_AT_ONCE, np.float32)
     exponents = powers.view(np.uint32)
     for first in range(start, stop, ROWS_AT_ONCE):

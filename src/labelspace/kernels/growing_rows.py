@@ -7,18 +7,18 @@ the matrix over steps.
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True, inline="always")
+@part()
 def soft_threshold(value: np.float32, l1: np.float32) -> np.float32:
     """Sign(value) max(|value| - l1, 0)."""
     return value - max(min(value, l1), -l1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def room_needed(rows: Ints, n_added: int, sizes: Ints, rooms: Ints) -> int:
     """Entries that the pool must have left before each of the rows gets ``n_added`` more."""
     needed = 0
@@ -28,7 +28,7 @@ def room_needed(rows: Ints, n_added: int, sizes: Ints, rooms: Ints) -> int:
     return needed
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def move_row(
     row: int, n_added: int, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints,
     end: Longs,
@@ -41,7 +41,7 @@ def move_row(
     end[0] += rooms[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_to_row(
     row: int, factor: np.float32, moment: np.float32, changed: Ints, steps: Floats, n_changed: int, slot: Ints,
     grow: bool, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
@@ -71,7 +71,7 @@ def add_to_row(
         slot[changed[c]] = c
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nonzero_rows(
     l1: Floats, labels: Ints, values: Floats, starts: Longs, sizes: Ints, shrink: bool, indptr: Longs,
     out_labels: Ints, out_values: Floats,

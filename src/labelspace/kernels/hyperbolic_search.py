@@ -13,8 +13,8 @@ y a is not stored beside y, which would double the memory.
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.state_constraints import array, ids
 from labelspace.types import Doubles, Floats, Ints, Longs
@@ -51,7 +51,7 @@ def from_blocks(blocks: Floats, n: int) -> Floats:
     return blocks.transpose(0, 2, 1).reshape(len(blocks) * BLOCK_SIZE, blocks.shape[1])[:n]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def squared_row_norms(rows: Floats) -> Doubles:
     """|y|^2 of each row in float64."""
     out = np.zeros(len(rows), np.float64)
@@ -61,7 +61,7 @@ def squared_row_norms(rows: Floats) -> Doubles:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def one_minus_squared_norms(rows: Floats) -> Doubles:
     """1-|y|^2 of each row by compensated summation: squares of float32 are exact in float64."""
     out = np.empty(len(rows), np.float64)
@@ -76,7 +76,7 @@ def one_minus_squared_norms(rows: Floats) -> Doubles:
     return out
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def block_products(query: Floats, block: Floats, out: Floats) -> None:
     """The inner products of a query with the points of a block (d, BLOCK_SIZE)."""
     for i in range(BLOCK_SIZE):
@@ -86,7 +86,7 @@ def block_products(query: Floats, block: Floats, out: Floats) -> None:
             out[i] += query[j] * block[j, i]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def squared_distance(query: Floats, block: Floats, i: int) -> float:
     """|x-y|^2 in float64, from differences."""
     total = 0.0
@@ -96,7 +96,7 @@ def squared_distance(query: Floats, block: Floats, i: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def key_lower_bounds(
     query: Floats, square: float, block: Floats, squares: Doubles, weights: Doubles, products: Floats, out: Doubles
 ) -> None:  # fmt: skip
@@ -116,7 +116,7 @@ def key_lower_bounds(
         out[i] = weights[i] * ((square_sum - 2.0 * np.float64(products[i])) - (rel_error * square_sum + abs_error))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def push_range(
     query: Floats, square: float, points: Points, start: int, stop: int, labels: Ints, scores: Doubles, size: int
 ) -> int:  # fmt: skip
@@ -133,7 +133,7 @@ def push_range(
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_points(queries: Floats, points: Points, out_labels: Ints, out_scores: Doubles) -> None:
     """The ids of the points of smallest key for each query, and minus the keys; ``out`` arrays are (m, k)."""
     squares, sizes, n = squared_row_norms(queries), np.zeros(len(queries), np.int64), len(points.ids)
@@ -145,7 +145,7 @@ def nearest_points(queries: Floats, points: Points, out_labels: Ints, out_scores
         sort_best_first(out_scores[i], out_labels[i], sizes[i])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_in_clusters(
     queries: Floats, points: Points, starts: Longs, clusters: Ints, out_labels: Ints, out_scores: Doubles
 ) -> None:  # fmt: skip

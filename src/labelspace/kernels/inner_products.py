@@ -6,7 +6,7 @@ other queries are, so a query alone gets exactly the result it gets in a batch; 
 
 import numpy as np
 
-from labelspace.kernels.compiled import integer, kernel, part
+from labelspace.kernels.compiled import integer, kernel
 from labelspace.kernels.quantize import Int8s, Int16s
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
@@ -34,7 +34,7 @@ def int_product(query: Int16s, vector: Int8s) -> np.int32:
     return total
 
 
-@part()
+@kernel()
 def int_products(query: Int16s, vectors: Int8s, out: Ints) -> None:
     """``int_product`` with each row; by itself, as in a larger function numba would count references to each row."""
     for row in range(len(vectors)):

@@ -6,8 +6,8 @@ child. A node with children has weights, a leaf has documents.
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.l1_logistic import solve_l1_logistic, to_columns
 from labelspace.kernels.ndcg_partition import partition_by_ndcg
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
@@ -19,7 +19,7 @@ Weights = npt.NDArray[np.int8]
 MAX_WEIGHT = 127  # of a node's weights, which are whole numbers
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def round_weights(w: Doubles, max_value: int) -> int:
     """Scale weights so that the largest is ``max_value``, and round them; returns how many are not 0.
 
@@ -35,7 +35,7 @@ def round_weights(w: Doubles, max_value: int) -> int:
     return n_kept
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def split_node(
     data: Floats, indices: Ints, indptr: Ints, gains: Floats, labels: Ints, label_ptr: Ints, row_weights: Doubles,
     discounts: Doubles, rows: Ints, C: float, tolerance: float, max_iter: int, new_column: Ints, new_label: Ints,
@@ -75,7 +75,7 @@ def split_node(
     return features, weights
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def partition_rows(rows: Ints, positive: Bools) -> int:
     """Bring the positive rows to the front, each side in its order; returns how many they are."""
     others, n_positive, n_others = np.empty(len(rows), np.int32), 0, 0
@@ -91,7 +91,7 @@ def partition_rows(rows: Ints, positive: Bools) -> int:
     return n_positive
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def grow_tree(
     data: Floats, indices: Ints, indptr: Ints, n_features: int, gains: Floats, labels: Ints, label_ptr: Ints,
     row_weights: Doubles, discounts: Doubles, C: float, tolerance: float, max_iter: int, max_leaf: int, max_kept: int,
@@ -140,7 +140,7 @@ def grow_tree(
     return child[:n_nodes], features, weights, n_weights[:n_nodes], documents[:n_placed], n_documents[:n_nodes]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_leaf(x: Floats, root: int, child: Ints, features: Ints, weights: Weights, weight_ptr: Longs) -> int:
     """The leaf that a dense document ``x`` reaches."""
     node = root
@@ -152,7 +152,7 @@ def find_leaf(x: Floats, root: int, child: Ints, features: Ints, weights: Weight
     return node
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def leaf_votes(
     x: Floats, roots: Ints, child: Ints, features: Ints, weights: Weights, weight_ptr: Longs, documents: Ints,
     document_ptr: Longs, votes: Floats, voters: Ints,
@@ -174,7 +174,7 @@ def leaf_votes(
     return n_voters
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def tail_similarities(
     data: Floats, indices: Ints, t_data: Floats, t_indices: Ints, t_indptr: Longs, out: Doubles
 ) -> None:
@@ -192,7 +192,7 @@ def tail_similarities(
             out[t_indices[m]] += data[j] * scale * t_data[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def forest_topk(
     values: Floats, data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, roots: Ints, child: Ints,
     features: Ints, weights: Weights, weight_ptr: Longs, documents: Ints, document_ptr: Longs, labels: Ints,

@@ -1,8 +1,8 @@
 """Spherical k-means of label vectors, the step that builds a label tree: balanced 2-means, or plain k-means."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.random_numbers import initial_state, next_state
@@ -10,7 +10,7 @@ from labelspace.kernels.tree_classifiers import compact_rows
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def balanced_2means(
     data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, seed: int, sums: Floats
 ) -> None:
@@ -52,7 +52,7 @@ def balanced_2means(
     partition_by_side(members, side, first_half)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def balanced_2means_dense(vectors: Floats, members: Ints, first_half: int, max_iter: int, seed: int) -> None:
     """``balanced_2means`` for rows of a dense table, of unit length."""
     n = len(members)
@@ -87,7 +87,7 @@ def balanced_2means_dense(vectors: Floats, members: Ints, first_half: int, max_i
     partition_by_side(members, side, first_half)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def init_sides(n: int, seed: int) -> Int8s:
     """Two of n rows, drawn at random, on the two sides; the others on none (-1)."""
     state = initial_state(seed)
@@ -100,7 +100,7 @@ def init_sides(n: int, seed: int) -> Int8s:
     return side
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def partition_by_side(members: Ints, side: Int8s, first_half: int) -> None:
     """Put the ``first_half`` members of side 0 before those of side 1, each in their old order."""
     previous = members.copy()
@@ -110,7 +110,7 @@ def partition_by_side(members: Ints, side: Int8s, first_half: int) -> None:
         offsets[side[i]] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def kmeans(
     data: Floats, indices: Ints, indptr: Ints, members: Ints, k: int, max_iter: int, seed: int, n_columns: int
 ) -> Longs:

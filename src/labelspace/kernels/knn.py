@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.kernels.compiled import kernel
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
@@ -54,7 +54,7 @@ def vote(
         sort_best_first(row_scores, row_labels, size)
 
 
-@kernel()
+@part()
 def add_votes(neighbors: Ints, weights: Floats, y_indices: Ints, y_indptr: Ints, votes: Floats) -> None:
     """Add the weight of each neighbor to the votes of its labels."""
     for i in range(len(neighbors)):
@@ -63,10 +63,10 @@ def add_votes(neighbors: Ints, weights: Floats, y_indices: Ints, y_indptr: Ints,
                 votes[y_indices[j]] += weights[i]
 
 
-@kernel()
+@part()
 def push_votes(neighbors: Ints, y_indices: Ints, y_indptr: Ints, votes: Floats, scores: Floats, ids: Ints) -> int:
     """Push the labels of the neighbors onto an empty heap, and turn their votes to 0; return the size of the heap."""
-    size = 0
+    size = integer(0)
     for i in range(len(neighbors)):
         if neighbors[i] >= 0:
             for j in range(y_indptr[neighbors[i]], y_indptr[neighbors[i] + 1]):
@@ -74,7 +74,7 @@ def push_votes(neighbors: Ints, y_indices: Ints, y_indptr: Ints, votes: Floats, 
     return size
 
 
-@kernel()
+@part()
 def push_label(votes: Floats, label: int, scores: Floats, ids: Ints, size: int) -> int:
     """Push a label with its votes onto the heap, once; return the new size."""
     if votes[label] > 0.0:

@@ -10,8 +10,8 @@ Features of weight 0 whose gradient is well within [-1, 1] are left out until th
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Bools, Doubles, Floats, Ints
 
 DAMPING = 1e-12  # added to each second derivative: a feature without curvature still has a step
@@ -20,7 +20,7 @@ MAX_HALVINGS = 20  # of the step along d
 SUFFICIENT = 0.01  # share of the predicted decrease that is asked for
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def to_columns(values: Floats, columns: Ints, ends: Ints, n_columns: int) -> tuple[Floats, Ints, Ints]:
     """A CSR matrix as CSC: values, rows, and where each column begins."""
     starts = np.zeros(n_columns + 1, np.int32)
@@ -38,7 +38,7 @@ def to_columns(values: Floats, columns: Ints, ends: Ints, n_columns: int) -> tup
     return by_column, rows, starts
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def soft_step(g: float, h: float, w: float) -> float:
     """The z that minimizes g z + h z^2 / 2 + |w + z|."""
     if g + 1.0 <= h * w:
@@ -48,7 +48,7 @@ def soft_step(g: float, h: float, w: float) -> float:
     return -w
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def violation(g: float, w: float) -> float:
     """How far a gradient is from what it must be where w is best: -sign(w), or within [-1, 1] for 0."""
     if w > 0.0:
@@ -58,7 +58,7 @@ def violation(g: float, w: float) -> float:
     return max(abs(g) - 1.0, 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def loss_terms(positive: Bools, costs: Doubles, margins: Doubles, slope: Doubles, curvature: Doubles) -> float:
     """First and second derivatives of each loss by its margin; returns the sum of the losses."""
     total = 0.0
@@ -72,7 +72,7 @@ def loss_terms(positive: Bools, costs: Doubles, margins: Doubles, slope: Doubles
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def newton_direction(
     data: Floats, rows: Ints, starts: Ints, curvature: Doubles, g: Doubles, h: Doubles, active: Ints, n_active: int,
     tolerance: float, w: Doubles, d: Doubles, xd: Doubles,
@@ -95,7 +95,7 @@ def newton_direction(
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def line_search(
     positive: Bools, costs: Doubles, active: Ints, n_active: int, g: Doubles, w: Doubles, d: Doubles, xd: Doubles,
     margins: Doubles, loss: float, slope: Doubles, curvature: Doubles,
@@ -122,7 +122,7 @@ def line_search(
     return loss_terms(positive, costs, margins, slope, curvature)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def solve_l1_logistic(
     data: Floats, rows: Ints, starts: Ints, positive: Bools, costs: Doubles, tolerance: float, max_iter: int,
     w: Doubles, margins: Doubles,

@@ -1,15 +1,15 @@
 """What the other candidates of a document say of one: columns for the second pass of a stacked ensemble."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 N_COLUMNS = 12
 
 
-@njit(cache=True, nogil=True)
+@part()
 def documents_of_both(one: int, other: int, partners: Ints, shared: Floats, starts: Longs) -> float:
     """The documents that two labels share: label i has the sorted partners[starts[i] : starts[i + 1]], all above i."""
     low, high = min(one, other), max(one, other)
@@ -23,7 +23,7 @@ def documents_of_both(one: int, other: int, partners: Ints, shared: Floats, star
     return np.float64(shared[left]) if left < starts[low + 1] and partners[left] == high else 0.0
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fill_context(
     labels: Ints, probabilities: Floats, columns: Floats, ends: Longs, start: int, stop: int, counts: Floats,
     n_documents: float, partners: Ints, shared: Floats, starts: Longs, best: Ints, table: Floats,

@@ -1,12 +1,12 @@
 """Sparse linear regression by coordinate descent: each weight in turn gets its best value, most are 0."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Floats, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def descend_lasso(
     data: Floats, indices: Ints, indptr: Ints, squares: Floats, l1: Floats, l2: float, max_iter: int, tol: float,
     weights: Floats, residual: Floats,

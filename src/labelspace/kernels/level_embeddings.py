@@ -8,9 +8,9 @@ product is replaced by one that is derived from the hyperbolic distance of their
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from labelspace.kernels.beam_search import log_activation
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
@@ -23,7 +23,7 @@ ADAGRAD_EPSILON = np.float32(1e-10)  # added to Adagrad's denominator
 MAX_NORM = np.float32(4.0)  # of a tangent vector, so that cosh fits into float32
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def node_visits(rows: Ints, starts: Longs, reached: Ints, last_child: Ints) -> tuple[Ints, Ints, Longs, Longs]:
     """All visits of inner nodes by documents: node, row, first entry of ``reached`` after the node, end of the row.
 
@@ -46,7 +46,7 @@ def node_visits(rows: Ints, starts: Longs, reached: Ints, last_child: Ints) -> t
     return nodes, visit_rows, child_starts, row_ends
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # a norm of 0 gives no number, not an error
+@kernel(error_model="numpy")  # a norm of 0 gives no number, not an error
 def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float, float, float]:
     """(r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, |x| = r and |y| = e.
 
@@ -61,7 +61,7 @@ def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float
     return (r * r + e * e - distance * distance) / 2, slope * a * b, r - slope * r_slope, e - slope * e_slope
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def norm(vector: Floats) -> float:
     """The norm of a vector, above 0."""
     total = np.float32(0.0)
@@ -70,7 +70,7 @@ def norm(vector: Floats) -> float:
     return float(np.sqrt(total) + EPSILON)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def add_child_gradient(
     document: Floats, vector: Floats, bias: float, is_positive: bool, weight: float, r: float, e: float,
     ball: bool, gradient: Floats, document_gradient: Floats,
@@ -100,7 +100,7 @@ def add_child_gradient(
     return error, error * np.float32(r_slope), error * np.float32(e_slope)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def adagrad_step(
     vector: Floats, gradient: Floats, target: Floats, deviation: Floats, target_weight: float, decay: float,
     squared_sum: float, learning_rate: float,
@@ -125,7 +125,7 @@ def adagrad_step(
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def update_children(
     parents: Ints, parent_ends: Longs, order: Longs, visit_rows: Ints, child_starts: Longs, row_ends: Longs,
     reached: Ints, documents: Floats, lengths: Floats, weights: Floats, first_child: Ints, last_child: Ints,
@@ -174,7 +174,7 @@ def update_children(
             bias[child] -= np.float32(learning_rate) * bias_gradient / (np.sqrt(bias_squares[child]) + ADAGRAD_EPSILON)
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def relu_matmul(hidden: Floats, weights: Floats, out: Floats) -> None:
     """relu(hidden) @ weights for hidden (n, units) and weights (units, width)."""
     out[:] = 0.0
@@ -188,7 +188,7 @@ def relu_matmul(hidden: Floats, weights: Floats, out: Floats) -> None:
                     out_row[m] += value * unit_weights[m]
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@kernel(fastmath=True)
 def level_beam_search(
     documents: Floats, lengths: Floats, vectors: Flat, scales: Floats, node_lengths: Floats, bias: Floats,
     first_child: Ints, last_child: Ints, label: Ints, level: Ints, offset: Longs, width: Ints, doc_offset: Ints,

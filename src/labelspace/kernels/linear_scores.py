@@ -2,14 +2,14 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Floats, Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def linear_topk(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Int8s, w_indices: Ints,
     w_indptr: Longs, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,

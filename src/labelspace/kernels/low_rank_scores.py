@@ -1,14 +1,14 @@
 """Scores of a linear model of low rank plus a sparse one: every label once, and only the top k are stored."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def low_rank_sparse_topk(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, queries: Floats, vectors: Floats, ids: Ints,
     s_data: Floats, s_indices: Ints, s_indptr: Ints, n_labels: int, out_labels: Ints, out_scores: Floats,

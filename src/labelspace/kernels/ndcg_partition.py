@@ -1,15 +1,15 @@
 """Two groups of documents such that one ranking of labels per group suits its documents: FastXML's node partition."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.types import Bools, Doubles, Floats, Ints
 
 LEAST_GAIN = 1e-6  # of the mean nDCG by a round
 MAX_ROUNDS = 100
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def partition_by_ndcg(
     gains: Floats, labels: Ints, ends: Ints, n_labels: int, row_weights: Doubles, discounts: Doubles, positive: Bools
 ) -> int:

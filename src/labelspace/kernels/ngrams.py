@@ -9,7 +9,7 @@ word, the order of keys is the alphabetical order of the n-grams.
 
 import numpy as np
 
-from labelspace.kernels.compiled import kernel
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.tokenize import Hashes, Ids, Offsets, mix_bits
 
 _HASH = np.uint64(0x9E3779B97F4A7C15)
@@ -88,7 +88,7 @@ def extend_ngrams(
     return out_prefix[:n], out_word[:n], out_df[:n], out_counts[:n]
 
 
-@kernel(inline="always")
+@part()
 def _slot(key: int, mask: int) -> int:
     return int((np.uint64(key) * _HASH) >> np.uint64(20)) & mask
 
@@ -115,7 +115,7 @@ def is_key_table(table: Offsets, n_values: int) -> bool:
     return in_range and size > 0 and size & (size - 1) == 0 and len(values) < size
 
 
-@kernel(inline="always")
+@part()
 def lookup_key(table: Offsets, key: int) -> int:
     """The value of a key in a table of ``build_key_table``, or -1."""
     mask = table.shape[0] - 1

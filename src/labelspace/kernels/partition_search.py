@@ -6,15 +6,15 @@ a scale each. The partitions of learner i are learner_starts[i] to learner_start
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import topk_int_products
 from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
 from labelspace.kernels.topk import sort_best_first
 from labelspace.types import Floats, Ints
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def choose_partitions(
     data: Floats, features: Ints, weights: Floats, weight_partitions: Ints, weight_starts: Ints, learner_starts: Ints,
     scores: Floats, learner_of: Ints, chosen: Ints,
@@ -37,7 +37,7 @@ def choose_partitions(
         learner_of[best] = i
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def embed_in_partitions(
     data: Floats, features: Ints, vectors: Int8s, vector_scales: Floats, vector_partitions: Ints, vector_starts: Ints,
     learner_of: Ints, out: Floats,
@@ -53,7 +53,7 @@ def embed_in_partitions(
                     row[m] += value * vector[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def quantize_query(vector: Floats, out: Int16s) -> np.float32:
     """A vector scaled to norm 1, in integers, and their scale, which is 0 for a vector of zeros."""
     total, largest = np.float32(0.0), np.float32(0.0)
@@ -69,7 +69,7 @@ def quantize_query(vector: Floats, out: Int16s) -> np.float32:
     return np.float32(step / np.sqrt(total))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_in_partitions(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, weights: Floats, weight_partitions: Ints,
     weight_starts: Ints, learner_starts: Ints, vectors: Int8s, vector_scales: Floats, vector_partitions: Ints,

@@ -5,15 +5,15 @@ al., 2013, on a logistic loss).
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.random_numbers import next_state
 from labelspace.types import Floats, Ints
 
 FTRL_BETA = np.float32(1.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_partition(data: Floats, features: Ints, weights: Floats, scores: Floats) -> int:
     """The partition of one document, by ``weights`` (n_features, K); fills its ``scores`` (K). Of equals the first."""
     scores[:] = 0.0
@@ -28,7 +28,7 @@ def nearest_partition(data: Floats, features: Ints, weights: Floats, scores: Flo
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def ftrl_step(
     data: Floats, features: Ints, target: float, c: int, learning_rate: float, l1: float, weights: Floats, sums: Floats,
     roots: Floats,
@@ -51,7 +51,7 @@ def ftrl_step(
         weights[f, c] = -shrunk * rate / (FTRL_BETA + root)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def train_partitions(
     data: Floats, indices: Ints, indptr: Ints, neighbors: Ints, neighbor_indptr: Ints, order: Ints,
     learning_rate: float, l1: float, state: np.uint64, weights: Floats, sums: Floats, roots: Floats,
@@ -74,7 +74,7 @@ def train_partitions(
     return state
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def assign_partitions(data: Floats, indices: Ints, indptr: Ints, weights: Floats, out: Ints) -> None:
     """The partition of every document."""
     scores = np.empty(weights.shape[1], np.float32)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.inner_products import int_product
 from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
@@ -60,7 +60,7 @@ def to_gaps(rows: Ints, values: Int8s, sizes: Longs) -> tuple[npt.NDArray[np.uin
     return gaps, numbers, np.append(0, np.cumsum(parts))[ends].astype(np.int32 if len(gaps) < 2**31 else np.int64)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def add_postings(weight: np.int32, values: Int8s, rows: Ints, start: int, stop: int, sums: Ints) -> None:
     """Add weight times its number to the sum of each row of some postings.
 
@@ -71,7 +71,7 @@ def add_postings(weight: np.int32, values: Int8s, rows: Ints, start: int, stop: 
         sums[row] = np.int32(sums[row] + np.int32(weight * np.int32(values[pos])))
 
 
-@njit(cache=True, nogil=True)
+@part()
 def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start: int, stop: int, sums: Ints) -> None:
     """``add_postings`` where rows are given by gaps."""
     row = np.uint64(0)
@@ -80,7 +80,7 @@ def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start
         sums[row] = np.int32(sums[row] + np.int32(weight * np.int32(values[pos])))
 
 
-@njit(cache=True, nogil=True)
+@part()
 def add_products(
     data: Floats, features: Ints, index: Postings, sums: Ints, common_query: Int16s
 ) -> tuple[float, float, float]:
@@ -113,7 +113,7 @@ def add_products(
     return unit, common_unit, norm
 
 
-@njit(cache=True, nogil=True)
+@part()
 def largest_of_blocks(sums: Ints, n: int, block: int, out: Ints) -> None:
     """The largest of each block of the first n sums."""
     for b in range(len(out)):
@@ -124,7 +124,7 @@ def largest_of_blocks(sums: Ints, n: int, block: int, out: Ints) -> None:
         out[b] = largest
 
 
-@njit(cache=True, nogil=True)
+@part()
 def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, out: Ints) -> None:
     """The largest of sums + norm * norms in each block: no inner product there is larger."""
     for b in range(len(out)):
@@ -135,7 +135,7 @@ def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, ou
         out[b] = largest
 
 
-@njit(cache=True, nogil=True)
+@part()
 def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
     """About the k-th largest of some numbers, not more, but at least 1; 1 where there are fewer than k.
 
@@ -153,7 +153,7 @@ def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
     return max(int(smallest) - HEAD_ROUNDING, 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def nearest_quantized_rows(
     data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index: Postings, sums: Ints, neighbors: Ints,
     similarities: Floats,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.kernels.compiled import kernel
+from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Ints
 
 
@@ -12,7 +12,7 @@ def initial_state(seed: int) -> np.uint64:
     return np.uint64(seed) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
 
 
-@kernel(inline="always")
+@part()
 def next_state(state: np.uint64) -> np.uint64:
     """The next state, which is also the number drawn."""
     state ^= state << np.uint64(13)

@@ -1,13 +1,13 @@
 """Random walks from label to label, through documents that have both."""
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.random_numbers import initial_state, next_state
 from labelspace.types import Ints, Longs
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sample_walks(
     doc_labels: Ints, doc_starts: Ints, label_docs: Ints, label_starts: Ints, ends: Longs, first_labels: Ints,
     seed: int, out: Ints,

@@ -7,8 +7,8 @@ In the dual, document i has a number a_ik >= 0 for each label k; those of its la
 """
 
 import numpy as np
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.growing_rows import add_to_row, room_needed, soft_threshold
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs
@@ -16,7 +16,7 @@ from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 HALVINGS = 60
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> float:
     """The sum of max(b_k - at, 0) over one side."""
     total = 0.0
@@ -26,7 +26,7 @@ def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> flo
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def threshold_of_sum(b: Doubles, positive: Bools, n: int, side: bool, largest: float, total: float) -> float:
     """The number t with sum_above(t) = total, for one side with this largest b."""
     low, high = largest - total, largest
@@ -39,7 +39,7 @@ def threshold_of_sum(b: Doubles, positive: Bools, n: int, side: bool, largest: f
     return high
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None:
     """Replace b by the nearest numbers of at least 0 whose sums over positives and negatives are equal and at most C.
 
@@ -71,7 +71,7 @@ def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None
         b[k] = max(b[k] - (above if positive[k] else below), 0.0)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_truth(y_indices: Ints, y_indptr: Ints, active: Ints) -> None:
     """The labels of each document as its first active ones."""
     for i in range(len(active)):
@@ -79,7 +79,7 @@ def add_truth(y_indices: Ints, y_indptr: Ints, active: Ints) -> None:
             active[i, m - y_indptr[i]] = y_indices[m]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_most_violating(
     scores: Floats, allowed: Bools, truth: Ints, slot: Ints, active: Ints, alpha: Floats, size: int,
     best_scores: Floats, best: Ints,
@@ -110,7 +110,7 @@ def add_most_violating(
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def score_labels(
     data: Floats, features: Ints, l1: Floats, labels: Ints, values: Floats, starts: Longs, sizes: Ints, scores: Floats
 ) -> None:
@@ -123,7 +123,7 @@ def score_labels(
             scores[labels[m]] += x * soft_threshold(values[m], shrink)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def correct_active(
     scores: Floats, norm: float, C: float, n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles,
     positive: Bools, changed: Ints, steps: Floats,
@@ -147,7 +147,7 @@ def correct_active(
     return n_changed
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles) -> int:
     """Take ``b`` as the a_ik; labels with 0 cease to be active, but for the document's own. Returns the active ones."""
     kept = 0
@@ -158,7 +158,7 @@ def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Dou
     return kept
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def separation_pass(
     data: Floats, indices: Ints, indptr: Ints, norms: Floats, y_indices: Ints, y_indptr: Ints, allowed: Bools,
     order: Ints, begin: int, C: float, n_steps: int, n_selected: int, active: Ints, alpha: Floats, n_active: Ints,

@@ -7,7 +7,7 @@ scales of 1 in training.
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Doubles, Floats, Ints
 
@@ -214,7 +214,7 @@ def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
                 out[label] += value * unit_weights[label]
 
 
-@part()
+@kernel()
 def output_topk_row(
     activity: Floats, weights: Table, scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
     ids: Ints,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from labelspace.kernels.beam_search import lower_bound
-from labelspace.kernels.compiled import integer, kernel, part
+from labelspace.kernels.compiled import integer, kernel
 from labelspace.kernels.radix_sort import radix_sort
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
@@ -12,7 +12,7 @@ COLUMNS_PER_MEMBER = 4  # columns: score, rank, score relative to the member's b
 SHARED_COLUMNS = 3  # columns: log count of the label, sum of the scores, members that list it
 
 
-@part()
+@kernel()
 def collect_candidates(rankings: Ints, row: int, depth: int, buffers: Longs, out: Ints) -> int:
     """The labels that a member ranks among its first ``depth`` for a row, sorted and unique; returns their number.
 

@@ -48,7 +48,7 @@ def count_rows(columns: Ids, counts: Ids, ends: Offsets, n_columns: int) -> tupl
 def tfidf_values(columns: Ids, counts: Ids, ends: Offsets, idf: Floats, sublinear: bool) -> Floats:
     """The value of each column: its count, or 1 + ln(count), times its idf, each document scaled to unit length."""
     values = np.empty(columns.size, np.float32)
-    logs = np.zeros(64)  # most counts are small, and a logarithm is slow
+    logs = np.empty(64, np.float64)  # most counts are small, and a logarithm is slow
     for i in range(logs.size):
         logs[i] = math.log(i + 1)
     start = 0

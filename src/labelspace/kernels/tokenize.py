@@ -21,13 +21,13 @@ Spans = tuple[Offsets, Offsets, Hashes, Offsets]
 Table = tuple[Hashes, Hashes, Bytes, Offsets, int]
 """Slots, hash of each word, bytes of all words, offsets of the words in them (one more than words), number of words."""
 
-_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # FNV-1a
+FNV_SEED, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of FNV-1a
 _MIX, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)  # of MurmurHash3's finaliser
 _HIGH, _LOW, _EMPTY = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.uint64(0)
 _SPACE = np.uint8(32)
 
 
-@kernel(inline="always")
+@part()
 def mix_bits(h: np.uint64) -> np.uint64:
     """Mix the bits of a 64-bit hash, because the low bits of FNV-1a alone are weak."""
     h ^= h >> _SHIFT
@@ -35,16 +35,16 @@ def mix_bits(h: np.uint64) -> np.uint64:
     return h ^ (h >> _SHIFT)
 
 
-@kernel(inline="always")
+@part()
 def hash_bytes(text: Bytes, start: int, stop: int) -> np.uint64:
     """The hash of a span, as in ``scan_words``."""
-    h = _SEED
+    h = FNV_SEED
     for i in range(start, stop):
-        h = (h ^ np.uint64(text[i])) * _PRIME
+        h = (h ^ np.uint64(text[i])) * FNV_PRIME
     return mix_bits(h)
 
 
-@kernel(inline="always")
+@part()
 def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
     """Decode a character, and return its size in bytes; Python wrote this UTF-8, so it needs no checks."""
     b = int(text[pos])
@@ -69,19 +69,19 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int)
     ends = np.empty(text_ends.size, np.int64)
     n, pos = 0, 0
     for doc in range(text_ends.size):
-        start, chars, h = pos, 0, _SEED
+        start, chars, h = pos, 0, FNV_SEED
         while pos < text_ends[doc]:
             code, size = _code_point(text, pos)
             if is_word[code]:
                 for i in range(pos, pos + size):
-                    h = (h ^ np.uint64(text[i])) * _PRIME
+                    h = (h ^ np.uint64(text[i])) * FNV_PRIME
                 pos, chars = pos + size, chars + 1
                 continue
             if chars >= min_length:
                 starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)
                 n += 1
             pos += size
-            start, chars, h = pos, 0, _SEED
+            start, chars, h = pos, 0, FNV_SEED
         if chars >= min_length:
             starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)
             n += 1
@@ -89,7 +89,7 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int)
     return starts[:n], stops[:n], hashes[:n], ends
 
 
-@kernel(inline="always")
+@part()
 def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
     pos = start
     while pos < stop:
@@ -100,7 +100,7 @@ def _is_number(text: Bytes, start: int, stop: int, is_digit: Flags) -> bool:
     return True
 
 
-@kernel(inline="always")
+@part()
 def _joins_numbers(b: int) -> bool:
     return 44 <= b <= 47 or b == 58  # , - . / or :
 
@@ -137,7 +137,7 @@ def first_words(
     return out_starts[:n], out_stops[:n], out_hashes[:n], out_ends
 
 
-@kernel(inline="always")
+@part()
 def _is_char_start(b: int) -> bool:
     return b & 0xC0 != 0x80
 
@@ -161,13 +161,10 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
     If ``by_word``, n-grams stay within a word and the spaces around it; a document is then ``" like this "``. A word
     too short for any n-gram counts once, as one n-gram.
     """
-    capacity = 0
-    for doc in range(text_ends.size):
-        pos, stop = (0 if doc == 0 else text_ends[doc - 1]), text_ends[doc]
-        while pos < stop - by_word:
-            end, chars = _segment_end(text, pos, stop, by_word)
-            capacity += max(chars, 1) * (max_n - min_n + 1)
-            pos = end - by_word
+    n_chars = text_ends.size  # at most, with a space twice where it ends a word and starts the next
+    for i in range(text.size):
+        n_chars += _is_char_start(text[i]) + (by_word and text[i] == _SPACE)
+    capacity = n_chars * (max_n - min_n + 1)
     starts, stops, hashes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint64)
     ends = np.empty(text_ends.size, np.int64)
     n = 0
@@ -183,9 +180,9 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
                 if not _is_char_start(text[start]):
                     continue
                 remaining -= 1
-                length, h = 0, _SEED
+                length, h = 0, FNV_SEED
                 for i in range(start, end):
-                    h = (h ^ np.uint64(text[i])) * _PRIME
+                    h = (h ^ np.uint64(text[i])) * FNV_PRIME
                     if i + 1 == end or _is_char_start(text[i + 1]):
                         length += 1
                         if length >= shortest:
@@ -198,7 +195,7 @@ def scan_chars(text: Bytes, text_ends: Offsets, min_n: int, max_n: int, by_word:
     return starts[:n], stops[:n], hashes[:n], ends
 
 
-@kernel(inline="always")
+@part()
 def _same_bytes(a: Bytes, start: int, stop: int, b: Bytes, b_start: int, b_stop: int) -> bool:
     if stop - start != b_stop - b_start:
         return False

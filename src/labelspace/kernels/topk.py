@@ -1,6 +1,7 @@
 """The top k of a stream of (score, id) in a bounded heap: nothing else is sorted or stored.
 
 Better means a higher score, or the same score and a smaller id, so results do not depend on the order of arrival.
+Sizes and ids of any integer type are compiled once: what kernels call is a ``part`` that makes them one type.
 """
 
 from typing import TypeAlias
@@ -16,7 +17,7 @@ Scores: TypeAlias = Floats | Doubles
 Ids: TypeAlias = Ints | Longs
 
 
-@kernel(inline="always")
+@part()
 def worse(score_a: Score, id_a: int, score_b: Score, id_b: int) -> bool:
     """Whether a ranks behind b."""
     return bool(score_a < score_b or (score_a == score_b and id_a > id_b))
@@ -40,11 +41,8 @@ def sift_down(scores: Scores, ids: Ids, pos: int, size: int) -> None:
 
 
 @kernel()
-def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
-    """Push one entry and return the new size. A full heap drops its worst.
-
-    Kernels start with a size of ``integer(0)``: for a literal 0 numba would compile this, and callers, once more.
-    """
+def push_entry(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
+    """``push`` for numbers of one type."""
     if size < len(scores):
         pos = size
         while pos > 0:
@@ -57,22 +55,34 @@ def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
         return size + 1
     if worse(scores[0], ids[0], score, item):
         scores[0], ids[0] = score, item
-        sift_down(scores, ids, 0, size)
+        sift_down(scores, ids, integer(0), size)
     return size
 
 
+@part()
+def push(scores: Scores, ids: Ids, size: int, score: Score, item: int) -> int:
+    """Push one entry and return the new size. A full heap drops its worst."""
+    return push_entry(scores, ids, integer(size), score, integer(item))
+
+
 @kernel()
-def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
-    """Turn the heap into a list, best first; entries beyond ``size`` become -inf and -1."""
+def sort_heap(scores: Scores, ids: Ids, size: int) -> None:
+    """``sort_best_first`` for a size of one type."""
     for last in range(size - 1, 0, -1):
         scores[0], scores[last] = scores[last], scores[0]
         ids[0], ids[last] = ids[last], ids[0]
-        sift_down(scores, ids, 0, last)
+        sift_down(scores, ids, integer(0), last)
     for pos in range(size, len(scores)):
         scores[pos], ids[pos] = -np.inf, -1
 
 
 @part()
+def sort_best_first(scores: Scores, ids: Ids, size: int) -> None:
+    """Turn the heap into a list, best first; entries beyond ``size`` become -inf and -1."""
+    sort_heap(scores, ids, integer(size))
+
+
+@kernel()
 def topk_allowed(values: Floats, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
     """The top k of a score for every label, best first, among the allowed labels."""
     size = integer(0)

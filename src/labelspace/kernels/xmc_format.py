@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel
 from labelspace.kernels.xmc_parse import Bytes, scale_by_power_of_10
 from labelspace.types import Floats, Longs
 
@@ -21,7 +21,7 @@ _PLAIN_DIGITS = 9  # an integer of more digits is written with an exponent
 _PLAIN_ZEROS = 4  # so is a fraction with more zeros after the point
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _shortest_decimal(value: np.float32) -> tuple[int, int]:
     """A positive float32 as mantissa and power of ten, without trailing zeros."""
     top = int(math.floor(math.log10(value)))
@@ -37,13 +37,13 @@ def _shortest_decimal(value: np.float32) -> tuple[int, int]:
     return mantissa, exponent
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _scale_float(value: np.float32, exponent: int) -> float:
     power = scale_by_power_of_10(1, abs(exponent))
     return np.float64(value) * power if exponent >= 0 else np.float64(value) / power
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _write_int(out: Bytes, start: int, number: int) -> int:
     """Write a number of at least 0; returns where it ends."""
     length, remaining = 1, number // 10
@@ -56,7 +56,7 @@ def _write_int(out: Bytes, start: int, number: int) -> int:
     return start + length
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _write_float(out: Bytes, start: int, value: np.float32) -> int:
     """Write a float32 other than 0; returns where it ends."""
     if value < 0:
@@ -89,7 +89,7 @@ def _write_float(out: Bytes, start: int, value: np.float32) -> int:
     return _write_int(out, end, abs(exponent))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def format_rows(
     x_counts: Longs, x_ids: Longs, x_values: Floats, y_counts: Longs, y_ids: Longs, out: npt.NDArray[np.uint8]
 ) -> int:

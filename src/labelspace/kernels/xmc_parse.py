@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from labelspace.kernels.compiled import kernel, part
 from labelspace.types import Floats, Ints
 
 Bytes = npt.NDArray[np.uint8]
@@ -26,17 +26,17 @@ _LAST_POWER = 308
 _POWERS: npt.NDArray[np.float64] = np.array([float(f"1e{i}") for i in range(_LAST_POWER + 1)])
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _is_blank(byte: int) -> bool:
     return byte == _SPACE or byte == _TAB
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _at_line_end(text: Bytes, pos: int) -> bool:
     return bool(text[pos] == _NEWLINE or (text[pos] == _RETURN and text[pos + 1] == _NEWLINE))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _parse_int(text: Bytes, pos: int) -> tuple[int, int]:
     """The digits from ``pos`` on as a number, and where they end (``pos`` itself if there are none)."""
     number = 0
@@ -47,7 +47,7 @@ def _parse_int(text: Bytes, pos: int) -> tuple[int, int]:
     return number, pos
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scale_by_power_of_10(mantissa: int, exponent: int) -> float:
     """Mantissa times ten to the exponent, within two float64 roundings."""
     value = float(mantissa)
@@ -61,7 +61,7 @@ def scale_by_power_of_10(mantissa: int, exponent: int) -> float:
     return value
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _parse_float(text: Bytes, pos: int) -> tuple[float, int]:
     """The decimal number from ``pos`` on and where it ends; NaN if there is none."""
     sign = 1.0
@@ -103,7 +103,7 @@ def _parse_float(text: Bytes, pos: int) -> tuple[float, int]:
     return sign * scale_by_power_of_10(mantissa, exponent), pos
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _merge_features(ids: Ints, values: Floats, start: int, stop: int) -> int:
     """Sort one row by index and sum repeats, in place; returns the row's new end, or -1 if a sum is not finite."""
     order = np.argsort(ids[start:stop], kind="mergesort")  # stable: repeats are summed in the order of the file
@@ -123,7 +123,7 @@ def _merge_features(ids: Ints, values: Floats, start: int, stop: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@part()
 def _merge_labels(ids: Ints, start: int, stop: int) -> int:
     """Sort one row's labels and drop repeats, in place; returns the row's new end."""
     row = ids[start:stop][np.argsort(ids[start:stop], kind="mergesort")]  # not np.sort: one sort less to compile
@@ -135,7 +135,7 @@ def _merge_labels(ids: Ints, start: int, stop: int) -> int:
     return end
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def parse_rows(
     text: Bytes, n_rows: int, n_features: int, n_labels: int, x_counts: npt.NDArray[Any], x_ids: Ints,
     x_values: Floats, y_counts: npt.NDArray[Any], y_ids: Ints,

@@ -39,7 +39,7 @@ from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.parameter_constraints import one_of, real
 from labelspace.state_constraints import array, part
 from labelspace.training.losses import sigmoid
-from labelspace.types import Csr, Floats, LabelSpace, Longs, TopK
+from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
@@ -131,10 +131,9 @@ class Lexical(Model):
             thread = threading.get_ident()
             if thread not in tallies:
                 tallies[thread] = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((n, N_LEVELS, 3), np.int64)
-            stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
             matching.count_matches(
-                matching.lookup_stems(stems, phrases), forms, ends, truth, truth_ends[start : stop + 1], phrases,
-                matching.empty_scratch(phrases, Y.shape[1]), rounded, *tallies[thread],
+                *self._matches(phrases, texts[start:stop], Y.shape[1]), truth, truth_ends[start : stop + 1],
+                np.zeros(Y.shape[1], np.bool_), rounded, *tallies[thread],
             )  # fmt: skip
 
         map_blocks(count, list(map(len, texts)))
@@ -142,19 +141,21 @@ class Lexical(Model):
         return by_bucket, by_label
 
     def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        phrases = self.phrases_
         out = TopK.empty(len(texts), k)
 
         def find(start: int, stop: int) -> None:
-            stems, forms, ends = read_stems(texts[start:stop], self.stemming == "english")
-            matching.topk_matches(
-                matching.lookup_stems(stems, phrases), forms, ends, phrases,
-                matching.empty_scratch(phrases, self.n_labels_), self.log_odds_, self.shift_, out.labels[start:stop],
-                out.scores[start:stop],
-            )  # fmt: skip
+            found = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
+            matching.topk_matches(*found, self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop])
 
         map_blocks(find, list(map(len, texts)))
         return out
+
+    def _matches(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[Ints, Longs]:
+        """Rows of label, bucket and level, and the rows up to the end of each text."""
+        stems, forms, ends = read_stems(texts, self.stemming == "english")
+        words, scratch = matching.lookup_stems(stems, phrases.stems), matching.empty_scratch(phrases, n_labels)
+        found: tuple[Ints, Longs] = matching.find_matches(words, forms, ends, phrases, scratch)
+        return found
 
 
 def bucket_probabilities(by_bucket: npt.NDArray[np.generic]) -> Weights:

@@ -78,19 +78,29 @@ def index_phrases(labels: LabelSpace, stemmed: bool) -> Phrases:
     node, begins, lengths = node[kept], begins[kept], (ends - begins)[kept]
     phrase_ends = np.append(0, np.cumsum(lengths))
     at = np.arange(phrase_ends[-1]) - np.repeat(phrase_ends[:-1] - begins, lengths)
-    node_ends = np.append(0, np.cumsum(np.bincount(node, minlength=edges.size + 1)))
+    form_hashes, first, form = np.unique(forms[at], return_index=True, return_inverse=True)
+    children = np.bincount((edges - 1) // max(known.size, 1), minlength=edges.size + 1)
     return Phrases(
         build_key_table(known, np.arange(known.size, dtype=np.int32)),
-        build_key_table(edges, np.arange(1, edges.size + 1, dtype=np.int32)),
-        node_ends,
+        _offsets(children),
+        ((edges - 1) % max(known.size, 1)).astype(np.int32),
+        _offsets(np.bincount(node, minlength=edges.size + 1)),
         np.argsort(node, kind="stable").astype(np.int32),
         np.array(label, np.int32)[kept],
-        np.array(kind, np.int32)[kept],
-        phrase_ends,
-        words[at].astype(np.int32),
-        forms[at],
+        np.array(kind, np.uint8)[kept],
+        _offsets(lengths),
+        form.astype(np.int32),
+        form_hashes,
+        words[at][first].astype(np.int32),
         *_postings(words[at], phrase_ends, known.size),
     )
+
+
+def _offsets(counts: Longs) -> Ints:
+    """Where each of some spans begins, in 32 bits where that is enough."""
+    ends = np.append(0, np.cumsum(counts))
+    starts: Ints = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+    return starts
 
 
 def _trie(words: Longs, begins: Longs, ends: Longs, n_words: int) -> tuple[Longs, Longs]:
@@ -117,7 +127,7 @@ def _kept(node: Longs, label: Longs, kind: Longs, n_nodes: int) -> Longs:
     return order[sharing[node[order]] <= MAX_LABELS_PER_PHRASE]
 
 
-def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Ints, Ints]:
+def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Weight of each phrase; ends and phrases of the words' postings; weight of each word."""
     n_phrases, lengths = ends.size - 1, np.diff(ends)
     phrase = np.repeat(np.arange(n_phrases), lengths)
@@ -129,5 +139,5 @@ def _postings(words: Longs, ends: Longs, n_words: int) -> tuple[Ints, Longs, Int
     weights = (WEIGHT_UNIT * (1 + np.log(n_phrases / np.maximum(df, 1)))).astype(np.int32)
     totals = np.bincount(phrase, weights=weights[words], minlength=n_phrases).astype(np.int32)
     posts = posts[(df[words[posts]] <= MAX_PHRASES_PER_WORD) & (lengths[phrase[posts]] > 1)]
-    post_ends = np.append(0, np.cumsum(np.bincount(words[posts], minlength=n_words)))
+    post_ends = _offsets(np.bincount(words[posts], minlength=n_words))
     return totals, post_ends, phrase[posts].astype(np.int32), weights
