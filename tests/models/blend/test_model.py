@@ -130,7 +130,8 @@ def test_members_can_be_named():
     with pytest.raises(ParameterError, match="there is no method 'label_three'"):
         parse_members("label_three")
     with pytest.raises(
-        ParameterError, match="must be one of words, bigrams, chars, hashing, embeddings, but is 'sounds'"
+        ParameterError,
+        match="must be one of words, bigrams, chars, stems, stem_bigrams, hashing, embeddings, but is 'sounds'",
     ):
         parse_members("neighbors:sounds")
     with pytest.raises(ParameterError, match="must be a single method"):
