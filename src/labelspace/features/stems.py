@@ -26,7 +26,7 @@ LANGUAGES = (
     "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
 )  # fmt: skip
 MAX_KEPT = 2**16  # stems of words that training texts do not have
-MAX_BYTES = 64  # of a word: a longer one stays as it is, since some languages take long for it
+MAX_BYTES = 64  # of a word: a longer one is not of a language, and stays as it is
 
 
 @lru_cache(MAX_KEPT)
