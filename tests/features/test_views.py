@@ -60,7 +60,7 @@ def test_views_are_found_by_name_and_make_their_features():
     assert type(SEQUENCES.create()) is Sequences
     assert type(TEXT.create()) is RawText
     assert [view.name for view in VIEWS.values() if view.is_matrix] == [
-        "words", "bigrams", "chars", "hashing", "embeddings",
+        "words", "bigrams", "chars", "stems", "stem_bigrams", "hashing", "embeddings",
     ]  # fmt: skip
 
 

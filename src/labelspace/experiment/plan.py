@@ -19,7 +19,15 @@ from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
 from labelspace.experiment.timing import latency, warm_up
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, held_out_folds
-from labelspace.models.blend.members import MAX_PDSPARSE_CELLS, MAX_SLEEC_DOCUMENTS, Member, base_views, wide_view
+from labelspace.models.blend.members import (
+    MAX_NETWORK_LABELS,
+    MAX_PDSPARSE_CELLS,
+    MAX_SLEEC_DOCUMENTS,
+    NETWORKS,
+    Member,
+    base_views,
+    wide_view,
+)
 from labelspace.models.blend.model import Blend
 from labelspace.tagger import Tagger
 from labelspace.training.budget import Budget
@@ -33,7 +41,6 @@ GAINS_ON_FEATURES = {"sleec": 0.8, "neighbors": 0.6, "glas": 0.25, "network": 0.
 GAINS_OF_RARE_LABELS = {"lexical": 1.7}  # points of PSP@5, where they differ
 GAIN_OF_WIDE_VIEW = 0.4
 GAIN_OF_FOLDS = {1: 0.0, 2: 0.3, 3: 0.4, 5: 0.5}
-MAX_NETWORK_LABELS = 20_000  # beyond, measuring network and glas alone takes a minute
 STACKING_SECONDS = 1e-4  # CPU, per document held out and member
 TOGETHER = 1.3  # latency of members one after another is more than the sum: they share the cache
 OVERHEAD_MS = 0.12  # of one document
@@ -105,7 +112,7 @@ class Planner:
         n, n_labels = self.documents.Y.shape
         members = [Member("neighbors", "words")]
         if n_labels <= MAX_NETWORK_LABELS:
-            members += [Member("network", "words"), Member("glas", "words")]
+            members += [Member(name, "words") for name in NETWORKS]
         if self.documents.X is not None and n <= MAX_SLEEC_DOCUMENTS:
             members.append(Member("sleec", "words"))
         if self.documents.X is None and self.documents.labels.are_named:

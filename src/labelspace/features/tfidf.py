@@ -12,12 +12,13 @@ from labelspace.estimator import learned, param
 from labelspace.features.base import Features
 from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
+from labelspace.features.stems import LANGUAGES, NO_STEMMING, Forms, link_forms, stem_words
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.parameter_constraints import boolean, integer, one_of
-from labelspace.state_constraints import are_sorted_spans, array, must, offsets
+from labelspace.state_constraints import are_sorted_spans, array, must, offsets, part
 from labelspace.types import Csr, Floats, Longs
 
 MAX_CHARACTERS = 64  # of an n-gram
@@ -48,11 +49,16 @@ class Tfidf(Features):
     sublinear: bool = param(True, boolean(), "Use 1 + ln count in place of the count.")
     min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
     max_features: int | None = param(None, integer(1), "Keep at most this many n-grams, the most frequent.")
+    stemming: str = param(
+        NO_STEMMING, one_of(NO_STEMMING, *LANGUAGES), "Language of the Snowball stems of words, for analyzer word."
+    )
 
     word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams, in alphabetical order
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
     keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
     idf_: Floats = learned(array("float32", "n_features"))
+    # With stemming, where the words above are stems.
+    forms_: Forms | None = learned(part(Forms, optional=True, n_words="n_words"), default=None)
 
     def check_state(self) -> None:
         """The keys are those of n-grams of the words."""
@@ -62,6 +68,7 @@ class Tfidf(Features):
         least, most = base ** (self._max_words - 1), base**self._max_words
         must(self.keys_.size > 0 and least <= self.keys_[0] <= self.keys_[-1] < most, "keys of n-grams of its words")
         must(self._max_words > 1 or self.keys_.size == base - 1, "one key per word")
+        must((self.forms_ is not None) == self._stems, "forms of words, if they are stemmed")
 
     @property
     def n_features(self) -> int:
@@ -106,7 +113,12 @@ class Tfidf(Features):
         if self.min_n > self.max_n:
             raise ParameterError(f"min_n of tfidf must be at most max_n={self.max_n}, but is {self.min_n}; lower it")
         max_words, min_df = self._max_words, int(self.min_df)
-        vocabulary, stream, df, occurrences = learn_vocabulary(texts, self._analyzer, max_words > 1, min_df)
+        forms, stream, df, occurrences = learn_vocabulary(
+            texts, self._analyzer, max_words > 1, 1 if self._stems else min_df
+        )
+        vocabulary = forms
+        if self._stems:
+            vocabulary, stream, df, occurrences = stem_words(forms, stream, self.stemming, min_df)
         if not len(vocabulary):
             raise DataError(
                 f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
@@ -121,6 +133,7 @@ class Tfidf(Features):
             ngrams = ngrams._replace(digits=np.append(0, new_ids + 1).astype(np.int32)[ngrams.digits])
         self.forget()  # here: a fit that fails leaves the state before
         self.word_bytes_, self.word_offsets_ = vocabulary.word_bytes, vocabulary.offsets
+        self.forms_ = link_forms(forms, vocabulary, self.stemming) if self._stems else None
         self.keys_ = ngrams.keys(len(vocabulary))
         self.idf_ = inverse_document_frequency(ngrams.df, len(texts))
         return stream
@@ -133,7 +146,9 @@ class Tfidf(Features):
 
     def _tokenize(self, texts: Sequence[str]) -> TokenStream:
         spans = self._analyzer.spans(texts)
-        return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
+        if self.forms_ is None:
+            return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
+        return TokenStream(self.forms_.stem_ids(spans, self._vocabulary, self.stemming), NO_COUNTS, spans.ends)
 
     @property
     def _analyzer(self) -> Analyzer:
@@ -143,6 +158,10 @@ class Tfidf(Features):
     def _max_words(self) -> int:
         """Words in the longest n-gram; an n-gram of characters counts as one word."""
         return int(self.ngrams) if self.analyzer == "word" else 1
+
+    @property
+    def _stems(self) -> bool:
+        return self.analyzer == "word" and self.stemming != NO_STEMMING
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

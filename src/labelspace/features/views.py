@@ -63,11 +63,13 @@ class View:
 WORDS = View("words", "tfidf", {"ngrams": 1})
 BIGRAMS = View("bigrams", "tfidf", {"ngrams": 2})
 CHARS = View("chars", "tfidf", {"analyzer": "char", "min_n": 4, "max_n": 4})
+STEMS = View("stems", "tfidf", {"ngrams": 1, "stemming": "english"})
+STEM_BIGRAMS = View("stem_bigrams", "tfidf", {"ngrams": 2, "stemming": "english"})
 HASHING = View("hashing", "hashing")
 EMBEDDINGS = View("embeddings", "embeddings")
 SEQUENCES = View("sequences", "sequences")
 TEXT = View("text", RAW)
-VIEWS = {view.name: view for view in (WORDS, BIGRAMS, CHARS, HASHING, EMBEDDINGS, SEQUENCES, TEXT)}
+VIEWS = {view.name: view for view in (WORDS, BIGRAMS, CHARS, STEMS, STEM_BIGRAMS, HASHING, EMBEDDINGS, SEQUENCES, TEXT)}
 
 
 def override(views: Iterable[View], features: str | None, params: Mapping[str, Any], method: str) -> list[View]:

@@ -30,6 +30,11 @@ class Vocabulary:
     def _slots(self) -> Hashes:
         return build_word_slots(self.word_bytes, self.offsets)
 
+    @cached_property
+    def number(self) -> dict[bytes, int]:
+        """The id of each word."""
+        return {word: at for at, word in enumerate(self.utf8_words())}
+
     def ids(self, spans: Spans) -> Ints:
         """The id of each span, -1 for an unknown word."""
         text, starts, stops, hashes, _ = spans

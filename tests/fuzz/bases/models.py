@@ -50,6 +50,7 @@ def _models() -> Iterator[tuple[str, Fitted]]:
     yield "neighbors-table", _table
     yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
     yield "one_vs_rest-hashing", _fitted("one_vs_rest", {}, features="hashing", feature_params={"bits": 8})
+    yield "neighbors-stems", _fitted("neighbors", {}, feature_params={"stemming": "english", "min_df": 1})
 
 
 def documents() -> Dataset:

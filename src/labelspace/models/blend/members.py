@@ -1,5 +1,6 @@
 """The members of the ensemble: methods, each with the view of the documents that it is given."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,9 @@ WIDE_VIEWS = (WORDS_AND_CHARS, BIGRAMS.name)  # for linear classifiers, which ma
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
-MAX_NETWORK_CELLS = {NORMAL: 5e7, BEST: 2e8}  # documents x labels up to which network and glas are trained
+NETWORKS = ("network", "glas")
+MAX_NETWORK_CELLS, MAX_NETWORK_LABELS = 2e8, 10_000  # documents x labels, and labels, up to which these are trained
+MANY_LABELS = 5  # per document, from which they gain more on ready-made features than linear classifiers of each label
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 EFFORTS = (FAST, NORMAL, BEST)
@@ -93,28 +96,31 @@ MEMBERS = Constraint(
 
 def choose_members(shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL) -> list[Member]:
     """The members that suit texts with so many labels; ``wide`` is the view for linear classifiers."""
-    cells = shape[0] * shape[1]
-    members = [Member("neighbors", WORDS.name)]
-    if effort == FAST:
+    linear = "pdsparse" if effort != FAST and math.prod(shape) <= MAX_PDSPARSE_CELLS else "label_tree"
+    members = [Member("neighbors", WORDS.name), Member(linear, WORDS.name if effort == FAST else wide)]
+    if effort == BEST:
         members.append(Member("label_tree", WORDS.name))
-    else:
-        members.append(Member("pdsparse" if cells <= MAX_PDSPARSE_CELLS else "label_tree", wide))
-        if effort == BEST:
-            members.append(Member("label_tree", WORDS.name))
-        if cells <= MAX_NETWORK_CELLS[effort]:
-            members += [Member("network", WORDS.name), Member("glas", WORDS.name)]
+        members += [Member(name, WORDS.name) for name in NETWORKS if _has_networks(shape)]
     return [*members, Member("lexical", TEXT.name)] if with_text else members
 
 
-def choose_members_on_features(shape: tuple[int, int], effort: str = NORMAL) -> list[Member]:
+def choose_members_on_features(
+    shape: tuple[int, int], labels_per_document: float, effort: str = NORMAL
+) -> list[Member]:
     """The members that suit ready-made features, often few, with so many labels."""
     names = ["neighbors", "label_tree"]
-    if effort != FAST and shape[0] * shape[1] <= MAX_NETWORK_CELLS[effort]:
-        names += ["network", "glas"]
-    if shape[0] <= MAX_SLEEC_DOCUMENTS:
-        names += [] if effort == FAST else ["sleec"]
-        names += ["fastxml", "poincare"] if effort == BEST else []
+    if effort != FAST:
+        has_networks = _has_networks(shape) and (labels_per_document >= MANY_LABELS or effort == BEST)
+        names += NETWORKS if has_networks else ()
+        names += [] if has_networks and effort == NORMAL or math.prod(shape) > MAX_PDSPARSE_CELLS else ["pdsparse"]
+        names += ["sleec"] if shape[0] <= MAX_SLEEC_DOCUMENTS else []
+    if effort == BEST and shape[0] <= MAX_SLEEC_DOCUMENTS:
+        names += ["fastxml", "poincare"]
     return [Member(name, WORDS.name) for name in names]
+
+
+def _has_networks(shape: tuple[int, int]) -> bool:
+    return math.prod(shape) <= MAX_NETWORK_CELLS and shape[1] <= MAX_NETWORK_LABELS
 
 
 def wide_view(texts: Sequence[str]) -> str:

@@ -138,17 +138,17 @@ class Blend(Model):
             return parse_members(self.members)
         return choose_members(shape, wide, with_text, self.effort)
 
-    def _members_for(self, views: Views, shape: tuple[int, int], context: FitContext) -> list[Member]:
+    def _members_for(self, views: Views, Y: Csr, context: FitContext) -> list[Member]:
         if GIVEN in views.tables:
             if self.members is not None:
                 return on_features(parse_members(self.members))
-            return choose_members_on_features(shape, self.effort)
+            return choose_members_on_features(Y.shape, Y.nnz / Y.shape[0], self.effort)
         wide = next((name for name in WIDE_VIEWS if views.tables.keys() >= set(joined.parts(name))), WORDS.name)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
-        return self._members(shape, wide, with_text)
+        return self._members(Y.shape, wide, with_text)
 
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
-        members = self._members_for(views, Y.shape, context)
+        members = self._members_for(views, Y, context)
         self.member_views_ = [member.view for member in members]
         self.pairs_ = count_pairs(Y)
         folds = [] if context.validation is not None else self._folds(Y)

@@ -1,0 +1,95 @@
+"""Snowball stems: words of one stem count as one.
+
+1. Every word of the training texts, a form, is stemmed once; the stems are the vocabulary.
+2. The forms are stored with their stems, so that a known word is looked up and not stemmed again.
+3. A word that the training texts do not have is stemmed when it is met.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Annotated, NamedTuple
+
+import numpy as np
+
+from labelspace.features.tokenizer import Spans
+from labelspace.features.vocabulary import TokenStream, Vocabulary
+from labelspace.kernels.ngrams import count_frequencies
+from labelspace.kernels.tfidf import count_rows
+from labelspace.kernels.tokenize import Bytes
+from labelspace.state_constraints import array, ids, offsets
+from labelspace.types import Ints, Longs
+
+NO_STEMMING = "none"
+LANGUAGES = (
+    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
+    "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
+    "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+)  # fmt: skip
+MAX_KEPT = 2**16  # stems of words that training texts do not have
+MAX_BYTES = 64  # of a word: a longer one is not of a language, and stays as it is
+
+
+@lru_cache(MAX_KEPT)
+def stem(word: bytes, language: str) -> bytes:
+    """The stem of a word in lower case.
+
+    >>> stem(b"baking", "english"), stem(b"baked", "english")
+    (b'bake', b'bake')
+    """
+    if len(word) > MAX_BYTES:
+        return word
+    from snowballstemmer import stemmer
+
+    # A stemmer has a word as its state, so threads must not share one; it takes no time to make.
+    stemmed: str = stemmer(language).stemWord(word.decode("utf-8", "surrogatepass"))
+    return stemmed.encode("utf-8", "surrogatepass") or word
+
+
+class StemmedWords(NamedTuple):
+    """The words of training texts by their stems."""
+
+    vocabulary: Vocabulary  # stems
+    stream: TokenStream
+    df: Longs  # documents of each stem
+    occurrences: Longs
+
+
+def stem_words(forms: Vocabulary, stream: TokenStream, language: str, min_df: int) -> StemmedWords:
+    """Step 1: number the stems that occur in ``min_df`` texts or more; all others get the id -1."""
+    stems = [stem(form, language) for form in forms.utf8_words()]
+    words = Vocabulary.from_words(sorted(set(stems)))
+    stream = stream.renumber(np.array([words.number[word] for word in stems], np.int32))
+    if stream.counts.size:
+        stream = TokenStream(*count_rows(*stream, len(words)))
+    df, occurrences = count_frequencies(*stream, len(words))
+    kept = df >= min_df
+    vocabulary, new_ids = words.select_sorted(kept)
+    return StemmedWords(vocabulary, stream.renumber(new_ids), df[kept], occurrences[kept])
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The words of the training texts, and the stem of each: its id in the vocabulary, -1 where it is not there."""
+
+    word_bytes: Annotated[Bytes, array("uint8", "n_form_bytes")]  # UTF-8 of all forms, one after the other
+    offsets: Annotated[Longs, offsets("n_forms", into="n_form_bytes")]
+    stems: Annotated[Ints, ids("n_forms", below="n_words", at_least=-1)]
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.word_bytes, self.offsets)
+
+    def stem_ids(self, spans: Spans, vocabulary: Vocabulary, language: str) -> Ints:
+        """The id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
+        forms = self._vocabulary.ids(spans)
+        found: Ints = np.append(self.stems, np.int32(-1))[forms]
+        for at in np.flatnonzero(forms < 0).tolist():
+            word = spans.text[spans.starts[at] : spans.stops[at]].tobytes()
+            found[at] = vocabulary.number.get(stem(word, language), -1)
+        return found
+
+
+def link_forms(forms: Vocabulary, vocabulary: Vocabulary, language: str) -> Forms:
+    """The forms with the ids of their stems in the vocabulary."""
+    found = [vocabulary.number.get(stem(form, language), -1) for form in forms.utf8_words()]
+    return Forms(forms.word_bytes, forms.offsets, np.array(found, np.int32))
