@@ -1,7 +1,7 @@
 """Blend: a stacked ensemble of several methods; better than each, and the default.
 
-1. Choose the members that suit the data, each with the view of the documents that it reads: words, bigrams, character
-   n-grams where texts are short, raw text.
+1. Choose the members that suit the data, each with the view of the documents that it reads: words, bigrams, words
+   beside character n-grams where texts are short, raw text; and the regularization of linear ones on a sample.
 2. Predict documents that the members have not seen: those given for validation; else every training document out of
    fold; else, where documents are many, a sample held out once.
 3. A document's candidates are the labels that any member ranks among its first ``n_candidates``. For each candidate
@@ -29,6 +29,7 @@ from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.folds import choose_folds, held_out_folds
 from labelspace.models.blend.gradient_boosting import Forest
@@ -55,6 +56,7 @@ from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_tab
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
+from labelspace.models.blend.tuning import tuned_params
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
@@ -154,7 +156,8 @@ class Blend(Model):
         folds = [] if context.validation is not None else self._folds(Y)
         finished = FinishedSteps(context.checkpoint, self._fingerprint(members, views, Y, context))
         steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
-        training = MemberTraining(members, self.random_state, context.labels, steps, finished, context.budget)
+        tuned = tuned_params(members, views, Y, self.random_state)
+        training = MemberTraining(members, self.random_state, context.labels, steps, finished, tuned, context.budget)
         with finished.in_use():
             predicted: list[HeldOut] = []
             for number, held in enumerate(folds, 1):
@@ -258,6 +261,10 @@ class Blend(Model):
         weights = inverse_propensities(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
         relative: Floats = (weights / weights.max()).astype(np.float32)
         return relative
+
+    def report(self) -> dict[str, Any]:
+        """What was chosen on held-out documents."""
+        return {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in tuning.CANDIDATES}
 
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores without the weights of labels; where there are none, they are probabilities already."""

@@ -1,7 +1,7 @@
 """Training of the members, in folds and on all documents; a step that a checkpoint has is not done again."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,9 +45,9 @@ class MemberTraining:
 
     def __init__(
         self, members: Sequence[Member], random_state: int, labels: LabelSpace | None, steps: Steps,
-        finished: FinishedSteps, budget: Budget | None = None,
+        finished: FinishedSteps, tuned: Mapping[Member, Mapping[str, Any]], budget: Budget | None = None,
     ) -> None:  # fmt: skip
-        self.members, self.random_state, self.labels = members, random_state, labels
+        self.members, self.random_state, self.labels, self.tuned = members, random_state, labels, tuned
         self.steps, self.finished, self.budget = steps, finished, budget
         self._spent_before = 0.0 if budget is None else budget.spent
 
@@ -106,7 +106,7 @@ class MemberTraining:
         return trained
 
     def _create(self, member: Member) -> Model:
-        return create(member.method, **member_params(member, self.random_state))
+        return create(member.method, **{**member_params(member, self.random_state), **self.tuned.get(member, {})})
 
     def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
         model = self._create(member)

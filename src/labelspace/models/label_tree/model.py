@@ -42,9 +42,9 @@ from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequ
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.label_tree import tuning
 from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
+from labelspace.training import tuning
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Dataset, Floats, Ints, Longs, TopK
 

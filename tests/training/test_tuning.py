@@ -6,7 +6,7 @@ import labelspace
 from labelspace import Tagger
 from labelspace.data.synthetic import planted
 from labelspace.models.label_tree import LabelTree, tuning
-from labelspace.models.label_tree.tuning import Choice, choose, draw_sample
+from labelspace.training.tuning import Choice, choose, draw_sample
 from labelspace.types import TopK, no_progress
 
 N = 240
