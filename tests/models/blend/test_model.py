@@ -184,7 +184,7 @@ def test_effort_is_the_number_of_members_and_folds():
     on_features = [m.method for m in members.choose_members_on_features((9, 9), 2.0, "best")]
     assert on_features[-2:] == ["fastxml", "poincare"]
     assert [m.method for m in members.choose_members_on_features((9, 9), 2.0, "fast")] == ["neighbors", "label_tree"]
-    assert [choose_folds(9000, effort) for effort in ("fast", "normal", "best")] == [1, 3, 5]
+    assert [choose_folds(9000, effort) for effort in ("fast", "normal", "best")] == [1, 2, 5]
     assert choose_folds(30_000, "best") == 1
     assert Blend.from_preset("fast").effort == "fast"
 

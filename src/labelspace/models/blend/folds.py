@@ -7,20 +7,17 @@ from labelspace.types import Longs
 
 MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
 MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
-FOLDS = {FAST: 1, BEST: 5}
-MOST_FOLDS, FEWEST_FOLDS, FOLD_DOCUMENTS = 5, 2, 25_000  # folds times documents: with few documents, folds gain most
+FOLDS = {FAST: 1, NORMAL: 2, BEST: 5}
 SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
 
 
 def choose_folds(n: int, effort: str = NORMAL) -> int:
     """The number of folds for n documents; 1 holds out a sample once.
 
-    >>> choose_folds(4_000), choose_folds(8_000), choose_folds(12_000), choose_folds(30_000)
-    (5, 3, 2, 1)
+    >>> choose_folds(4_000), choose_folds(4_000, "best"), choose_folds(30_000)
+    (2, 5, 1)
     """
-    if n > MAX_OUT_OF_FOLD:
-        return 1
-    return FOLDS.get(effort) or int(np.clip(round(FOLD_DOCUMENTS / max(n, 1)), FEWEST_FOLDS, MOST_FOLDS))
+    return FOLDS[effort] if n <= MAX_OUT_OF_FOLD else 1
 
 
 def held_out_folds(n: int, n_folds: int, random_state: int) -> list[Longs]:
