@@ -5,7 +5,8 @@ import scipy.sparse as sp
 import labelspace
 from labelspace import Tagger
 from labelspace.data.synthetic import planted
-from labelspace.models.label_tree import LabelTree, tuning
+from labelspace.models.label_tree import LabelTree
+from labelspace.training import tuning
 from labelspace.training.tuning import Choice, choose, draw_sample
 from labelspace.types import TopK, no_progress
 

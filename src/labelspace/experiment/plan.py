@@ -18,7 +18,7 @@ from labelspace.experiment.cost_limits import Limits, shown_duration
 from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
 from labelspace.experiment.timing import latency, warm_up
-from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, held_out_folds
+from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, MAX_STACKED, held_out_folds
 from labelspace.models.blend.members import (
     MAX_NETWORK_LABELS,
     MAX_PDSPARSE_CELLS,
@@ -144,7 +144,7 @@ class Planner:
     def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int) -> float:
         n = len(self.documents)
         held = [] if self.n_validation else [len(rows) for rows in held_out_folds(n, n_folds, 0)]
-        n_held = self.n_validation or sum(held)
+        n_held = self.n_validation or min(sum(held), MAX_STACKED)
         trainings = 1 + sum(1 - size / n for size in held)
         members = list(members)
         return (

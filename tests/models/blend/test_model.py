@@ -48,7 +48,7 @@ def test_members_are_chosen_by_what_there_is(data):
     unnamed = Tagger("blend", boosting_rounds=5, n_folds=1).fit_dataset(numbered).model
     assert [m.name for m in unnamed.members_] == ["neighbors", "pdsparse"]
     of_features = Blend(boosting_rounds=5, n_folds=1).fit(train.X, train.Y, labels=train.labels)
-    assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "pdsparse", "sleec"]
+    assert [m.name for m in of_features.members_] == ["neighbors", "label_tree", "sleec"]
 
 
 def test_members_that_cost_much_are_left_out_where_labels_are_many(monkeypatch):
@@ -56,9 +56,9 @@ def test_members_that_cost_much_are_left_out_where_labels_are_many(monkeypatch):
         return [m.method for m in members.choose_members_on_features((9, 9), per_document, effort)]
 
     assert methods("normal") == ["neighbors", "label_tree", "network", "glas", "sleec"]
-    assert methods("normal", 2.0) == ["neighbors", "label_tree", "pdsparse", "sleec"]
+    assert methods("normal", 2.0) == ["neighbors", "label_tree", "sleec"]
     monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
-    assert methods("normal") == ["neighbors", "label_tree", "pdsparse", "sleec"]
+    assert methods("normal") == ["neighbors", "label_tree", "sleec"]
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "pdsparse"]
     monkeypatch.setattr(members, "MAX_PDSPARSE_CELLS", 0)
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "label_tree"]

@@ -26,7 +26,7 @@ MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than t
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
 NETWORKS = ["network", "glas"]
 MAX_NETWORK_CELLS, MAX_NETWORK_LABELS = 2e8, 10_000  # documents x labels, and labels, up to which these are trained
-MANY_LABELS = 5  # per document, from which they gain more on ready-made features than linear classifiers of each label
+MANY_LABELS = 5  # per document, from which they gain on ready-made features
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 EFFORTS = (FAST, NORMAL, BEST)
@@ -112,10 +112,10 @@ def choose_members_on_features(
     if effort != FAST:
         has_networks = _has_networks(shape) and (labels_per_document >= MANY_LABELS or effort == BEST)
         names += NETWORKS if has_networks else []
-        names += [] if has_networks and effort == NORMAL or math.prod(shape) > MAX_PDSPARSE_CELLS else ["pdsparse"]
         names += ["sleec"] if shape[0] <= MAX_SLEEC_DOCUMENTS else []
-    if effort == BEST and shape[0] <= MAX_SLEEC_DOCUMENTS:
-        names += ["fastxml", "poincare"]
+    if effort == BEST:
+        names += ["pdsparse"] if math.prod(shape) <= MAX_PDSPARSE_CELLS else []
+        names += ["fastxml", "poincare"] if shape[0] <= MAX_SLEEC_DOCUMENTS else []
     return [Member(name, WORDS.name) for name in names]
 
 

@@ -31,7 +31,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
-from labelspace.models.blend.folds import choose_folds, held_out_folds
+from labelspace.models.blend.folds import choose_folds, held_out_folds, stacked_rows
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
@@ -162,7 +162,8 @@ class Blend(Model):
             predicted: list[HeldOut] = []
             for number, held in enumerate(folds, 1):
                 if not predicted or not training.must_skip_fold(number, len(folds)):
-                    predicted.append(self._out_of_fold(training, number, held, views, Y))
+                    stacked = stacked_rows(held, len(folds), self.random_state)
+                    predicted.append(self._out_of_fold(training, number, held, stacked, views, Y))
             predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
             if context.validation is not None:
                 held, truth = context.validation
@@ -202,12 +203,14 @@ class Blend(Model):
         folds = held_out_folds(Y.shape[0], n_folds, self.random_state)
         return [held for held in folds if Y[held].nnz < Y.nnz]
 
-    def _out_of_fold(self, training: MemberTraining, number: int, held: Longs, views: Views, Y: Csr) -> HeldOut:
-        """Step 2: what members trained on the other documents predict for those held out."""
+    def _out_of_fold(
+        self, training: MemberTraining, number: int, held: Longs, stacked: Longs, views: Views, Y: Csr
+    ) -> HeldOut:
+        """Step 2: what members trained on the documents not held out predict for some of those that are."""
         train = np.setdiff1d(np.arange(Y.shape[0]), held)
         k = self._n_predicted(Y.shape[1])
-        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(held), k)
-        return HeldOut(topk, Y[held], count_pairs(Y[train]))
+        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(stacked), k)
+        return HeldOut(topk, Y[stacked], count_pairs(Y[train]))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
         """The labels that every member predicts: at least twice as many as become candidates."""
