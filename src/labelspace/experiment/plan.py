@@ -53,7 +53,7 @@ class Plan:
     """A blend, what it would cost, and what was left out for which reason."""
 
     members: tuple[Member, ...]
-    n_folds: int
+    n_folds: int | None  # None where members are trained once, without validation documents or a sample
     gain: float
     seconds: float
     mb: float
@@ -62,10 +62,12 @@ class Plan:
 
     def params(self) -> dict[str, Any]:
         """The parameters of this blend."""
-        return {"members": ",".join(map(str, self.members)), "n_folds": self.n_folds}
+        folds = {} if self.n_folds is None else {"n_folds": self.n_folds}
+        return {"members": ",".join(map(str, self.members)), **folds}
 
     def __str__(self) -> str:
-        folds = f"{self.n_folds} folds" if self.n_folds > 1 else "one sample held out"
+        folds = "trained once" if self.n_folds is None else f"{self.n_folds} folds"
+        folds = "one sample held out" if self.n_folds == 1 else folds
         return (
             f"{', '.join(map(str, self.members))}; {folds}; about {shown_duration(self.seconds)} of CPU time, "
             f"{self.mb:.3g} MB, {self.latency_ms:.2g} ms per document"
@@ -86,7 +88,7 @@ class Planner:
 
     def choose(self) -> Plan:
         """The best blend within the limits; an error, before anything dear is measured, where there is none."""
-        smallest = self._plan((Member("label_tree", "words"),), 1)
+        smallest = self._plan((Member("label_tree", "words"),), self._folds()[0])
         if smallest is None or self._exceeded(smallest) is not None:
             raise ParameterError(self._refusal(smallest))
         plans = [plan for plan in self._plans() if plan is not None and self._exceeded(plan) is None]
@@ -119,33 +121,37 @@ class Planner:
             members.append(Member("lexical", "text"))
         return members
 
+    def _folds(self) -> list[int | None]:
+        if self.n_validation or len(self.documents) > MAX_OUT_OF_FOLD:
+            return [None]
+        return sorted(GAIN_OF_FOLDS)
+
     def _plans(self) -> Iterator[Plan | None]:
         others = self._others()
-        folds = [1] if self.n_validation or len(self.documents) > MAX_OUT_OF_FOLD else sorted(GAIN_OF_FOLDS)
         for linear in self._linear():
             for chosen in product((False, True), repeat=len(others)):
                 members = [member for member, is_in in zip(others, chosen, strict=True) if is_in]
-                for n_folds in folds:
+                for n_folds in self._folds():
                     yield self._plan((linear, *members), n_folds)
 
-    def _plan(self, members: tuple[Member, ...], n_folds: int) -> Plan | None:
+    def _plan(self, members: tuple[Member, ...], n_folds: int | None) -> Plan | None:
         """What a blend costs; None where a member is too dear to measure."""
         views = _known(map(self.costs.view, base_views(members)))
         known = None if views is None else _known(map(self.costs.member, members))
         if views is None or known is None:
             return None
-        gain = sum(map(self.gain, members)) + (0.0 if self.n_validation else GAIN_OF_FOLDS[n_folds])
+        gain = sum(map(self.gain, members)) + (0.0 if n_folds is None else GAIN_OF_FOLDS[n_folds])
         return Plan(
             members, n_folds, gain, self.budget.spent + self._seconds(known, views, n_folds),
             self.label_mb + sum(cost.mb for cost in (*known, *views)),
             OVERHEAD_MS + TOGETHER * sum(cost.latency_ms for cost in (*known, *views)),
         )  # fmt: skip
 
-    def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int) -> float:
+    def _seconds(self, members: Iterable[Cost], views: Iterable[Cost], n_folds: int | None) -> float:
         n = len(self.documents)
-        held = [] if self.n_validation else [len(rows) for rows in held_out_folds(n, n_folds, 0)]
+        held = [] if self.n_validation else [len(rows) for rows in held_out_folds(n, n_folds or 1, 0)]
         n_held = self.n_validation or min(sum(held), MAX_STACKED)
-        trainings = 1 + sum(1 - size / n for size in held)
+        trainings = 1.0 if n_folds is None else 1 + sum(1 - size / n for size in held)
         members = list(members)
         return (
             sum(view.seconds + self.n_validation * view.predict_seconds for view in views)

@@ -13,6 +13,7 @@ from labelspace.models.blend import members
 from labelspace.models.blend.folds import choose_folds
 from labelspace.models.blend.members import parse_members
 from labelspace.models.blend.model import Blend
+from labelspace.models.neighbors import Neighbors
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace
 from tests.checks import planted_split, precision_at_1
@@ -55,7 +56,7 @@ def test_members_that_cost_much_are_left_out_where_labels_are_many(monkeypatch):
     def methods(effort, per_document=9.0):
         return [m.method for m in members.choose_members_on_features((9, 9), per_document, effort)]
 
-    assert methods("normal") == ["neighbors", "label_tree", "network", "glas", "sleec"]
+    assert methods("normal") == ["neighbors", "network", "glas", "sleec"]
     assert methods("normal", 2.0) == ["neighbors", "label_tree", "sleec"]
     monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
     assert methods("normal") == ["neighbors", "label_tree", "sleec"]
@@ -64,6 +65,27 @@ def test_members_that_cost_much_are_left_out_where_labels_are_many(monkeypatch):
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "label_tree"]
     monkeypatch.setattr(members, "MAX_SLEEC_DOCUMENTS", 0)
     assert methods("normal") == methods("best") == ["neighbors", "label_tree"]
+
+
+def test_very_many_documents_are_trained_on_once_without_a_sample(noisy, monkeypatch):
+    train, _ = noisy
+    trained = []
+    fit = Neighbors._fit
+
+    def counting(self, X, Y, context):
+        trained.append(Y.shape[0])
+        fit(self, X, Y, context)
+
+    monkeypatch.setattr(Neighbors, "_fit", counting)
+    Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
+    assert sorted(trained) == [450, 450, 900]
+    trained.clear()
+    monkeypatch.setattr("labelspace.models.blend.model.MAX_OUT_OF_FOLD", 800)
+    Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
+    assert trained == [810]
+    trained.clear()
+    Blend(members="neighbors", boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
+    assert trained == [810, 900]
 
 
 def test_long_texts_are_read_as_bigrams(data):

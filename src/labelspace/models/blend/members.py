@@ -15,6 +15,7 @@ FAST, NORMAL, BEST = "fast", "normal", "best"
 MEMBER_PARAMS: dict[str, dict[str, Any]] = {
     "label_tree": {"tol": 0.3, "tune": False},
     "pdsparse": {"per_label": True, "tol": 0.3},
+    "network": {"hidden_dim": 128},
     "fastxml": {"n_estimators": 20},
     "poincare": {"n_estimators": 3},
 }
@@ -26,7 +27,7 @@ MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than t
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
 NETWORKS = ["network", "glas"]
 MAX_NETWORK_CELLS, MAX_NETWORK_LABELS = 2e8, 10_000  # documents x labels, and labels, up to which these are trained
-MANY_LABELS = 5  # per document, from which they gain on ready-made features
+MANY_LABELS = 5  # per document, from which they are better members on ready-made features than ``label_tree``
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 EFFORTS = (FAST, NORMAL, BEST)
@@ -108,14 +109,17 @@ def choose_members_on_features(
     shape: tuple[int, int], labels_per_document: float, effort: str = NORMAL
 ) -> list[Member]:
     """The members that suit ready-made features, often few, with so many labels."""
-    names = ["neighbors", "label_tree"]
-    if effort != FAST:
-        has_networks = _has_networks(shape) and (labels_per_document >= MANY_LABELS or effort == BEST)
-        names += NETWORKS if has_networks else []
-        names += ["sleec"] if shape[0] <= MAX_SLEEC_DOCUMENTS else []
-    if effort == BEST:
+    networks = NETWORKS if _has_networks(shape) else []
+    if effort == FAST:
+        names = ["neighbors", "label_tree"]
+    elif effort == BEST:
+        names = ["neighbors", "label_tree", *networks]
         names += ["pdsparse"] if math.prod(shape) <= MAX_PDSPARSE_CELLS else []
-        names += ["fastxml", "poincare"] if shape[0] <= MAX_SLEEC_DOCUMENTS else []
+    else:
+        many = labels_per_document >= MANY_LABELS
+        names = ["neighbors", *(networks if networks and many else ["label_tree"])]
+    if effort != FAST and shape[0] <= MAX_SLEEC_DOCUMENTS:
+        names += ["sleec", "fastxml", "poincare"] if effort == BEST else ["sleec"]
     return [Member(name, WORDS.name) for name in names]
 
 

@@ -2,14 +2,14 @@
 
 1. Choose the members that suit the data, each with the view of the documents that it reads: words, bigrams, words
    beside character n-grams where texts are short, raw text; and the regularization of linear ones on a sample.
-2. Predict documents that the members have not seen: those given for validation; else every training document out of
-   fold; else, where documents are many, a sample held out once.
+2. Predict documents that the members have not seen: those given for validation; else training documents out of fold;
+   else, where documents are many, a sample held out once.
 3. A document's candidates are the labels that any member ranks among its first ``n_candidates``. For each candidate
    note every member's score, rank, score relative to its best, and that best; the label's count in training, the sum
    of the scores, and how many members list the label: a row of the stacking table.
 4. Learn from these rows whether a label is right: gradient-boosted trees with a logistic loss.
 5. Learn it again for each document's 16 most probable labels, from how these go together: a second pass of trees.
-6. Train the members on all training documents (with validation documents: that was step 2 already).
+6. Train the members on all training documents (with validation documents, or a sample: that was step 2 already).
 7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right.
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
@@ -31,7 +31,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
-from labelspace.models.blend.folds import choose_folds, held_out_folds, stacked_rows
+from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
@@ -57,7 +57,7 @@ from labelspace.models.blend.stacking_model import Candidates, fit_passes, secon
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
 from labelspace.models.blend.tuning import tuned_params
-from labelspace.models.fit_context import FitContext
+from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
 from labelspace.propensity import inverse_propensities
@@ -152,9 +152,11 @@ class Blend(Model):
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
         members = self._members_for(views, Y, context)
         self.member_views_ = [member.view for member in members]
+        fingerprint = self._fingerprint(members, views, Y, context)
+        views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
-        folds = [] if context.validation is not None else self._folds(Y)
-        finished = FinishedSteps(context.checkpoint, self._fingerprint(members, views, Y, context))
+        folds = [] if held_out is not None else self._folds(Y)
+        finished = FinishedSteps(context.checkpoint, fingerprint)
         steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)
         training = MemberTraining(members, self.random_state, context.labels, steps, finished, tuned, context.budget)
@@ -165,12 +167,24 @@ class Blend(Model):
                     stacked = stacked_rows(held, len(folds), self.random_state)
                     predicted.append(self._out_of_fold(training, number, held, stacked, views, Y))
             predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
-            if context.validation is not None:
-                held, truth = context.validation
-                predicted = [HeldOut(self._member_topk(held), truth, self.pairs_)]
+            if held_out is not None:
+                documents, truth = held_out
+                predicted = [HeldOut(self._member_topk(documents), truth, self.pairs_)]
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
         self.held_out = predicted if context.budget is not None else []
+
+    def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
+        """Documents for the members, and others for the stacking model: those given, or a sample of very many."""
+        if validation is not None or not self._holds_out_once(Y.shape[0]):
+            return views, Y, validation
+        held = held_out_folds(Y.shape[0], 1, self.random_state)[0]
+        rest = np.setdiff1d(np.arange(Y.shape[0]), held)
+        return views.rows(rest), Y[rest], (views.rows(held), Y[held])
+
+    def _holds_out_once(self, n: int) -> bool:
+        """Whether members are trained once, without a sample, since training them again would cost as much again."""
+        return n > MAX_OUT_OF_FOLD and self.n_folds is None and self.effort != BEST
 
     def _keep(self, members: Mapping[int, Model], predicted: Sequence[HeldOut]) -> list[HeldOut]:
         """Keep these members, by their place, their views, and what they predicted."""
