@@ -124,7 +124,7 @@ class Planner:
     def _folds(self) -> list[int | None]:
         if self.n_validation or len(self.documents) > MAX_OUT_OF_FOLD:
             return [None]
-        return sorted(GAIN_OF_FOLDS)
+        return [*sorted(GAIN_OF_FOLDS)]
 
     def _plans(self) -> Iterator[Plan | None]:
         others = self._others()

@@ -36,9 +36,15 @@ class Choice(NamedTuple):
 
 
 def choose(
-    tables: Mapping[str, Csr], Y: Csr, Cs: Sequence[float], rank: Rank, random_state: int, progress: Progress
+    tables: Mapping[str, Csr],
+    Y: Csr,
+    Cs: Sequence[float],
+    rank: Rank,
+    random_state: int,
+    progress: Progress,
+    fewest_labels: int = 1,
 ) -> Choice | None:
-    """The best view and C; None where there are too few documents to tell.
+    """The best view and C; None where there are too few documents, or fewer labels in the sample than asked, to tell.
 
     ``tables`` has the documents by view; candidates that may gain from more documents are last.
     """
@@ -46,6 +52,8 @@ def choose(
         return None
     features = max(table.nnz for table in tables.values()) / Y.shape[0]  # of a document
     rows, labels = draw_sample(Y, features, random_state)
+    if len(labels) < fewest_labels:
+        return None
     Y = Y[rows][:, labels]
     split = hold_out_rows(Y, HELD_OUT, len(rows), random_state)
     if split is None:

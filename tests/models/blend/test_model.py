@@ -78,14 +78,14 @@ def test_very_many_documents_are_trained_on_once_without_a_sample(noisy, monkeyp
 
     monkeypatch.setattr(Neighbors, "_fit", counting)
     Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
-    assert sorted(trained) == [450, 450, 900]
+    assert sorted(trained) == [300, 300, 600]
     trained.clear()
-    monkeypatch.setattr("labelspace.models.blend.model.MAX_OUT_OF_FOLD", 800)
+    monkeypatch.setattr("labelspace.models.blend.model.MAX_OUT_OF_FOLD", 500)
     Blend(members="neighbors", boosting_rounds=2).fit(train.X, train.Y)
-    assert trained == [810]
+    assert trained == [540]
     trained.clear()
     Blend(members="neighbors", boosting_rounds=2, n_folds=1).fit(train.X, train.Y)
-    assert trained == [810, 900]
+    assert trained == [540, 600]
 
 
 def test_long_texts_are_read_as_bigrams(data):

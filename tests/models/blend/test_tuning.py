@@ -15,7 +15,7 @@ VIEWS = Views({GIVEN: data.X})
 def test_linear_members_get_the_c_that_ranks_held_out_documents_best(monkeypatch):
     asked = []
 
-    def chooses(tables, Y, Cs, rank, random_state, progress):
+    def chooses(tables, Y, Cs, rank, random_state, progress, fewest_labels):
         asked.append((list(tables), Cs))
         top = rank(data.X[:300], data.Y[:300], data.X[300:], Cs[0], 3)
         assert isinstance(top, TopK)
