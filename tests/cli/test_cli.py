@@ -106,6 +106,22 @@ def test_settings_reach_the_features_of_every_member_of_a_blend(run, texts):
     assert run("predict", "b", "w1 w2")[0] == 0
 
 
+def test_limits_are_planned_within_or_refused(run, texts):
+    code, _, err = run("train", texts, "--max-latency-ms", "0.000001", "--out", "m")
+    assert code == 2
+    assert "nothing fits --max-latency-ms 1e-06" in err.splitlines()[-1]
+    assert not Path("m").exists()
+    code, _, err = run("train", texts, "--budget", "1m", "--method", "neighbors", "--out", "m")
+    assert (code, err.splitlines()[-1]) == (
+        2, "error: limits choose the members of blend, but the method is neighbors; leave it out, or the limits"
+    )  # fmt: skip
+    code, out, _ = run("train", texts, "--budget", "10m", "--optimize", "PSP@5", "--out", "m", "--json")
+    plan = json.loads(out)["plan"]
+    assert code == 0
+    assert plan["members"].startswith("pdsparse:words+chars")
+    assert plan.keys() == {"members", "n_folds", "cpu_seconds", "model_mb", "latency_ms", "left_out"}
+
+
 def test_evaluate_json_is_one_object_with_the_declared_keys(run, texts, model):
     code, out, err = run("evaluate", model, texts, "--json")
     assert code == 0

@@ -1,7 +1,8 @@
 import pytest
 
-from labelspace.cli.options import compared_recipes, make_recipe, parse_ks, parse_settings
+from labelspace.cli.options import chosen_preset, compared_recipes, make_limits, make_recipe, parse_ks, parse_settings
 from labelspace.errors import ParameterError
+from labelspace.experiment import Limits
 
 
 def test_settings_are_json_or_words():
@@ -31,3 +32,16 @@ def test_cutoff_ranks_are_integers():
     for wrong in ("", "0", "1,x", "2.5"):
         with pytest.raises(ParameterError, match="--k must be"):
             parse_ks(wrong)
+
+
+def test_fast_and_best_are_presets():
+    assert chosen_preset(None, fast=False, best=False) is None
+    assert chosen_preset("paper", fast=False, best=False) == "paper"
+    assert chosen_preset(None, fast=True, best=False) == chosen_preset("fast", fast=True, best=False) == "fast"
+    with pytest.raises(ParameterError, match="name one preset, but name fast and best; give one"):
+        chosen_preset(None, fast=True, best=True)
+
+
+def test_limits_are_those_that_are_given():
+    assert make_limits("2m", None, 0.5) == Limits(120.0, None, 0.5)
+    assert not make_limits(None, None, None)
