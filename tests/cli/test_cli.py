@@ -554,7 +554,7 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
 def test_blend_resumes_tells_little_and_as_json_nothing(run, tmp_path, monkeypatch):
     data = planted(n=120, d=100, l=10, texts=True, seed=1)
     write_dataset(Dataset(data.Y, data.labels, texts=data.texts), tmp_path / "train.jsonl")
-    settings = ["--set", "members=neighbors,label_tree", "--set", "boosting_rounds=3"]
+    settings = ["--set", "members=neighbors,label_tree", "--set", "boosting_rounds=3", "--set", "n_folds=5"]
     train = ["train", tmp_path / "train.jsonl", *settings, "--checkpoint", "kept", "--out"]
     show = StepProgress.overall
 

