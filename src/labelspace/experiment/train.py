@@ -116,9 +116,10 @@ def train_within(
         tell(plan)
         tagger = replace(recipe, params={**recipe.params, **plan.params()}).tagger()
         tagger.fit_dataset(documents, validation, progress, budget=budget)
-        late = [*budget.left_out, *planner.keep_to_limits(tagger)]
+        late = dict.fromkeys(budget.left_out, "the training takes longer than it was expected to")
+        late |= planner.keep_to_limits(tagger)
         if late:
-            tell(replace(plan, left_out=dict.fromkeys(late, "")))
+            tell(replace(plan, left_out=late))
     return tagger
 
 
