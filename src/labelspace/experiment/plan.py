@@ -75,7 +75,7 @@ class Plan:
 
 
 class Planner:
-    """Plans for some training documents, of which ``n_validation`` others are there to learn stacking from."""
+    """Plans for some training documents; ``n_validation`` others are there for the stacking model."""
 
     def __init__(self, documents: Dataset, limits: Limits, optimize: str, n_validation: int, budget: Budget) -> None:
         limits.check()

@@ -124,6 +124,7 @@ class Blend(Model):
             must(member.n_labels_ == self.n_labels_, "members of the same labels")
             must(member.widths_ == {member.view.name: width}, f"a member of {width} columns for {view}")
             must((view != TEXT.name) == member.view.is_matrix, f"a member that reads {view}")
+            must(member.view.is_matrix or view == member.view.name, f"a member that reads {view}")
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views of all members (step 1)."""
