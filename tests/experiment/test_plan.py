@@ -4,10 +4,11 @@ import pytest
 
 from labelspace.data.source import open_source
 from labelspace.errors import ParameterError
-from labelspace.experiment import Limits, Recipe, train
+from labelspace.experiment import Limits, Recipe, megabytes, train
 from labelspace.experiment.cost_limits import parse_duration
 from labelspace.experiment.cost_model import Cost, CostModel
 from labelspace.experiment.plan import Planner
+from labelspace.models.blend import Blend
 from labelspace.models.blend.members import Member
 from labelspace.training.budget import Budget
 from labelspace.types import Dataset
@@ -155,8 +156,6 @@ def test_a_training_within_limits_ends_within_them(folder, data, tmp_path, monke
 
 @pytest.mark.slow
 def test_folds_and_members_that_a_budget_does_not_suffice_for_are_left_out(data, monkeypatch):
-    from labelspace.models.blend import Blend
-
     train_set = data[0]
     budget = Budget(1e-9)
     model = Blend(members="label_tree,neighbors", n_folds=3, boosting_rounds=5)
@@ -168,7 +167,5 @@ def test_folds_and_members_that_a_budget_does_not_suffice_for_are_left_out(data,
 
 
 def _saved(tagger, folder):
-    from labelspace.experiment import megabytes
-
     tagger.save(folder)
     return megabytes(folder)

@@ -33,6 +33,32 @@ OutputColumns = Annotated[
         help="Columns to predict, e.g. brand,L0_category,L1_category; levels of a category also as 'department>aisle'.",
     ),
 ]
+Fast = Annotated[bool, typer.Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")]
+Best = Annotated[bool, typer.Option("--best", help="Short for --preset best: more members and folds.")]
+TimeBudget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="2m",
+        help="CPU time that training may take, as 90s, 2m or 1h30m; plans the best blend within it.",
+    ),
+]
+MaxModelMb = Annotated[
+    float | None,
+    typer.Option("--max-model-mb", metavar="MB", help="Megabytes that the model may have on disk; plans for it."),
+]
+MaxLatencyMs = Annotated[
+    float | None,
+    typer.Option(
+        "--max-latency-ms", metavar="MS", help="Milliseconds that one document may take, in the median; plans for it."
+    ),
+]
+Optimize = Annotated[
+    str | None,
+    typer.Option(
+        "--optimize", metavar="METRIC", help="Rank labels for this metric, such as PSP@5 for rare labels. Only blend."
+    ),
+]
 Consistent = Annotated[
     bool, typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it.")
 ]

@@ -5,7 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, OutputColumns, Seed, Set, source_name
+from labelspace.cli.arguments import (
+    Best,
+    DataPath,
+    Fast,
+    Features,
+    InputColumns,
+    Json,
+    MaxLatencyMs,
+    MaxModelMb,
+    Optimize,
+    OutputColumns,
+    Seed,
+    Set,
+    TimeBudget,
+    source_name,
+)
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.notes import (
     model_at,
@@ -35,26 +50,12 @@ def train(
         str | None,
         typer.Option("--preset", help="Parameters by name, such as paper: the method as published; --set overrides."),
     ] = None,
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")
-    ] = False,
-    best: Annotated[bool, typer.Option("--best", help="Short for --preset best: more members and folds.")] = False,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="2m", help="CPU time that training may take, as 90s, 2m or 1h30m; plans the best blend within it."
-        ),
-    ] = None,
-    max_model_mb: Annotated[
-        float | None, typer.Option(metavar="MB", help="Megabytes that the model may have on disk.")
-    ] = None,
-    max_latency_ms: Annotated[
-        float | None, typer.Option(metavar="MS", help="Milliseconds that one document may take, in the median.")
-    ] = None,
-    optimize: Annotated[
-        str | None,
-        typer.Option(metavar="METRIC", help="Rank labels for this metric, such as PSP@5 for rare labels. Only blend."),
-    ] = None,
+    fast: Fast = False,
+    best: Best = False,
+    budget: TimeBudget = None,
+    max_model_mb: MaxModelMb = None,
+    max_latency_ms: MaxLatencyMs = None,
+    optimize: Optimize = None,
     features: Features = None,
     inputs: InputColumns = None,
     outputs: OutputColumns = None,

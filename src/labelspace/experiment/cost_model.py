@@ -61,6 +61,7 @@ class CostModel:
         self.n = len(documents)
         self.sizes = sorted({min(size, self.n) for size in PROBE_SIZES})
         self._measured: dict[Member | str, Cost | None] = {}
+        self._views: dict[tuple[str, int], Views] = {}  # of samples, by name and size
 
     @cached_property
     def _order(self) -> list[int]:
@@ -123,7 +124,13 @@ class CostModel:
         sample = self._sample(size)
         if sample.X is not None:
             return Views({GIVEN: sample.X})
-        return ViewTransformer(map(self._view, base_views([member]))).fit_transform(sample.texts or [])
+        names = base_views([member])
+        for name in names:
+            if (name, size) not in self._views:
+                self._views[name, size] = ViewTransformer([self._view(name)]).fit_transform(sample.texts or [])
+        made = {name: self._views[name, size] for name in names}
+        widths = {name: views.widths[name] for name, views in made.items()}
+        return Views({name: views[name] for name, views in made.items()}, widths, checked=True)
 
     def _probe_member(self, member: Member, size: int) -> Cost:
         views, Y = self._views_of(member, size), self._sample(size).Y

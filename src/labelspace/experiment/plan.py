@@ -9,7 +9,7 @@
 import math
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -96,7 +96,7 @@ class Planner:
         self.budget.expected = {
             str(member): cost.seconds for member in best.members if (cost := self.costs.member(member)) is not None
         }
-        return Plan(**{**vars(best), "left_out": self._left_out(best)})
+        return replace(best, left_out=self._left_out(best))
 
     def gain(self, member: Member) -> float:
         """What a member gains, in points."""

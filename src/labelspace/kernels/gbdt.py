@@ -68,6 +68,21 @@ def best_split(histogram: Longs, scale: float, min_child_weight: float, l2: floa
 
 
 @kernel()
+def leaf_value(
+    gradient: Floats, hessian: Floats, rows: Ints, l2: float, learning_rate: float, margin: Floats
+) -> np.float32:
+    """The value of a leaf with these rows; it is added to their ``margin``."""
+    g, h = 0.0, 0.0
+    for row in rows:
+        g += gradient[row]
+        h += hessian[row]
+    value = np.float32(-learning_rate * g / (h + l2))
+    for row in rows:
+        margin[row] += value
+    return value
+
+
+@kernel()
 def grow_tree(
     binned: Bytes, gradient: Floats, hessian: Floats, max_leaves: int, min_child_weight: float, l2: float,
     learning_rate: float, margin: Floats,
@@ -128,11 +143,6 @@ def grow_tree(
         size += 2
     for node in range(size):
         if column[node] < 0:
-            g, h = 0.0, 0.0
-            for i in range(starts[node], stops[node]):
-                g += gradient[rows[i]]
-                h += hessian[rows[i]]
-            value[node] = -learning_rate * g / (h + l2)
-            for i in range(starts[node], stops[node]):
-                margin[rows[i]] += value[node]
+            members = rows[starts[node] : stops[node]]
+            value[node] = leaf_value(gradient, hessian, members, l2, learning_rate, margin)
     return column[:size].copy(), bins[:size].copy(), left[:size].copy(), value[:size].copy()

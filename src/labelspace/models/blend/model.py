@@ -108,7 +108,7 @@ class Blend(Model):
     forest_: Forest = learned(part(Forest, n_columns="n_columns"))
     second_forest_: Forest = learned(part(Forest, n_columns="n_context_columns"))
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
-    held_out: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
+    out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
 
     def sizes(self) -> dict[str, int]:
         """Members, and the columns of the stacking table."""
@@ -173,7 +173,7 @@ class Blend(Model):
                 predicted = [HeldOut(self._member_topk(documents), truth, self.pairs_)]
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
-        self.held_out = predicted if context.budget is not None else []
+        self.out_of_fold = predicted if context.budget is not None else []
 
     def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
         """Documents for the members, and others for the stacking model: those given, or a sample of very many."""
@@ -198,8 +198,8 @@ class Blend(Model):
     def leave_out(self, place: int) -> None:
         """Drop a member, and learn the stacking model of the others; for a model just fitted with a budget."""
         kept = {at: member for at, member in enumerate(self.members_) if at != place}
-        self.held_out = self._keep(kept, self.held_out)
-        self._fit_stacking(self.held_out, no_progress)
+        self.out_of_fold = self._keep(kept, self.out_of_fold)
+        self._fit_stacking(self.out_of_fold, no_progress)
 
     def _fit_stacking(self, predicted: Sequence[HeldOut], progress: Progress) -> None:
         """Steps 3 to 5: the stacking model of what members predicted for documents that they had not seen."""

@@ -82,15 +82,10 @@ class MemberTraining:
     def final_members(self, views: Views, Y: Csr) -> dict[int, Model]:
         """The members, trained on all documents, by their place; but for those that a budget does not suffice for."""
         trained: dict[int, Model] = {}
-        begin, expected = (0.0 if self.budget is None else self.budget.spent), 0.0
+        begin = 0.0 if self.budget is None else self.budget.spent
         for number, member in enumerate(self.members, 1):
-            if self.budget is not None and trained:
-                next_one = self.budget.expected.get(str(member), 0.0)
-                slower = (self.budget.spent - begin) / expected if expected else 1.0
-                if slower * next_one > self.budget.left:
-                    self.steps.drop_next()
-                    self.budget.left_out.append(str(member))
-                    continue
+            if trained and self._must_skip(member, [self.members[at] for at in trained], begin):
+                continue
             key, untrained = f"member-{number}", self._create(member)
             widths = {untrained.view.name: view_width(views, member.view)}
             model = self.finished.read_member(key, untrained, widths, Y.shape[1])
@@ -102,8 +97,19 @@ class MemberTraining:
                 model.attach_labels(None if self.labels is None else self.labels.counted(Y))
                 self.steps.skip()
             trained[number - 1] = model
-            expected += 0.0 if self.budget is None else self.budget.expected.get(str(member), 0.0)
         return trained
+
+    def _must_skip(self, member: Member, trained: Sequence[Member], begin: float) -> bool:
+        """Whether a member would exceed the budget, by how far the others took what was expected; it is left out."""
+        if self.budget is None:
+            return False
+        expected = sum(self.budget.expected.get(str(other), 0.0) for other in trained)
+        slower = (self.budget.spent - begin) / expected if expected else 1.0
+        if slower * self.budget.expected.get(str(member), 0.0) <= self.budget.left:
+            return False
+        self.steps.drop_next()
+        self.budget.left_out.append(str(member))
+        return True
 
     def _create(self, member: Member) -> Model:
         return create(member.method, **{**member_params(member, self.random_state), **self.tuned.get(member, {})})
