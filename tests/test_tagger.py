@@ -330,3 +330,9 @@ def test_features_of_another_width_are_refused_by_a_tagger_of_texts(method):
     for width in (1, 10_000):
         with pytest.raises(DataError, match=f"must have the .* features the model was trained on, but has {width}"):
             tagger.predict_topk(sp.csr_matrix(np.ones((1, width), np.float32)), 1)
+
+
+def test_an_unknown_option_is_refused():
+    tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
+    with pytest.raises(ParameterError, match="min_probability.* but is 'min_probabilty'"):
+        tagger.tag("fish", min_probabilty=0.5)

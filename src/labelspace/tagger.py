@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,15 @@ CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are inc
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 STREAM_TAGS = 2**20  # tags of a stream in memory at a time
+
+
+class TagOptions(TypedDict, total=False):
+    """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
+
+    min_probability: float | None
+    """Leave out labels that are right with a lower probability."""
+    consistent: bool
+    """Include every label's ancestors in the hierarchy, ranked above it."""
 
 
 class Tagger:
@@ -177,26 +186,21 @@ class Tagger:
         self.labels_ = self.model.labels_ or self.labels_
 
     def predict_topk(
-        self,
-        inputs: Inputs | Sequence[Text],
-        k: int = 5,
-        *,
-        calibrated: bool = False,
-        consistent: bool = False,
-        min_probability: float | None = None,
+        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> TopK:
         """The k best label ids of each document; texts, or rows of features where the model was trained on those.
 
-        ``min_probability`` leaves out labels that are right with a lower probability. ``consistent=True`` includes
-        every label's ancestors in the hierarchy, ranked above it.
+        ``options`` are those of ``TagOptions``.
         """
         self._check_fitted()
         check_k(k)
+        check_options(options)
+        min_probability = options.get("min_probability")
         if min_probability is not None:
             self._check_probability(min_probability)
             calibrated = True
         views = self._inputs(inputs)
-        if not consistent:
+        if not options.get("consistent"):
             top = self.model.predict_topk(views, k, calibrated=calibrated)
         else:
             hierarchy = self._hierarchy()
@@ -211,10 +215,10 @@ class Tagger:
             )
         require(self.model, Calibrated)
 
-    def tag(self, text: Text, k: int = 5, min_probability: float | None = None, consistent: bool = False) -> Tags:
-        """The k best labels of one text as (name, score), best first; none of a lower probability than asked.
+    def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
+        """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
 
-        ``consistent=True`` includes every label's ancestors in the hierarchy, ranked above it. A tagger that learned
+        A tagger that learned
         from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
         >>> texts = ["bake rye bread", "rye bread dough", "grill the fish", "smoke a fish"]
@@ -224,21 +228,14 @@ class Tagger:
         """
         if not isinstance(text, (str, Mapping)):
             raise DataError(f"text must be one text, but is of type {type(text).__name__}; use tag_batch for several")
-        return self.tag_batch([text], k, min_probability, consistent)[0]
+        return self.tag_batch([text], k, **options)[0]
 
-    def tag_batch(
-        self, texts: Inputs | Sequence[Text], k: int = 5, min_probability: float | None = None, consistent: bool = False
-    ) -> list[Tags]:
+    def tag_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Tags]:
         """The k best labels of each text."""
-        return self.named(self.predict_topk(texts, k, min_probability=min_probability, consistent=consistent))
+        return self.named(self.predict_topk(texts, k, **options))
 
     def tag_stream(
-        self,
-        records: Iterable[Record],
-        k: int = 5,
-        min_probability: float | None = None,
-        consistent: bool = False,
-        source: str = "records",
+        self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
     ) -> Iterator[tuple[Record, Tags]]:
         """Tag a stream of records of any size, a batch in memory at a time; ``source`` names it in messages.
 
@@ -255,7 +252,7 @@ class Tagger:
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
             else:
                 inputs = [_field(record, record.text, "text", source) for record in batch]
-            yield from zip(batch, self.tag_batch(inputs, k, min_probability, consistent), strict=True)
+            yield from zip(batch, self.tag_batch(inputs, k, **options), strict=True)
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
@@ -378,6 +375,13 @@ class Tagger:
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
+
+
+def check_options(options: TagOptions) -> None:
+    """Refuse options that there are not."""
+    for name in options.keys() - TagOptions.__annotations__.keys():
+        listed = ", ".join(TagOptions.__annotations__)
+        raise ParameterError(f"an option of tagging must be one of {listed}, but is {name!r}; use one of these")
 
 
 def load(folder: str | Path, verify: bool | None = None) -> Tagger:

@@ -13,7 +13,7 @@ from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
-    from labelspace.tagger import Tagger, Tags
+    from labelspace.tagger import Tagger, TagOptions, Tags
 
 EMPTY = "is empty"
 UNKNOWN = "has no word that the model knows"
@@ -48,13 +48,14 @@ def predict(
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
     tagger = Tagger.load(model)
     k = min(k, len(tagger.labels_))  # the rest would be padding
+    options: TagOptions = {"min_probability": min_probability, "consistent": consistent}
     if file is not None:
-        predict_stream(tagger, file, k, min_probability, consistent, quiet=as_json)
+        predict_stream(tagger, file, k, options, quiet=as_json)
         return
     texts = texts or []
-    top = tagger.predict_topk(texts, k, min_probability=min_probability, consistent=consistent)
+    top = tagger.predict_topk(texts, k, **options)
     named = tagger.named(top)
-    unread = Unread(tagger, k, min_probability, consistent)
+    unread = Unread(tagger, k, options)
     problems = [unread(text, tags) for text, tags in zip(texts, named, strict=True)]
     if as_json:
         rows = zip(texts, named, problems, strict=True)
@@ -72,15 +73,13 @@ def predict(
         console().print(tags_table(text, labels, scores, tagger.labels_, **reason))
 
 
-def predict_stream(
-    tagger: Tagger, file: str, k: int, min_probability: float | None, consistent: bool, quiet: bool = False
-) -> None:
+def predict_stream(tagger: Tagger, file: str, k: int, options: TagOptions, quiet: bool = False) -> None:
     """Print one JSON line per document, in order, with one batch in memory at a time; say how many had no content."""
     from labelspace.data.source import iter_records
 
-    unread, problems, n = Unread(tagger, k, min_probability, consistent), Counter[str](), 0
+    unread, problems, n = Unread(tagger, k, options), Counter[str](), 0
     records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
-    for record, tags in tagger.tag_stream(records, k, min_probability, consistent, file):
+    for record, tags in tagger.tag_stream(records, k, file, **options):
         problem = unread((record.features if tagger.ready_made else record.text) or "", tags)
         print_json({"id": record.id, **answer(tags, problem)})
         problems.update([problem] if problem is not None else [])
@@ -92,11 +91,11 @@ def predict_stream(
 class Unread:
     """Says of a document in which the model reads nothing why that is: its labels are those of an empty one."""
 
-    def __init__(self, tagger: Tagger, k: int, min_probability: float | None, consistent: bool) -> None:
+    def __init__(self, tagger: Tagger, k: int, options: TagOptions) -> None:
         from scipy.sparse import csr_matrix
 
         empty: Any = csr_matrix((1, tagger.model.n_features_)) if tagger.ready_made else [""]
-        tags = tagger.tag_batch(empty, k, min_probability, consistent)[0]
+        tags = tagger.tag_batch(empty, k, **options)[0]
         self._tagger, self._empty = tagger, [label for label, _ in tags]
 
     def __call__(self, content: str, tags: Tags) -> str | None:
