@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
@@ -19,14 +20,17 @@ from labelspace.data.table import row_texts
 from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
+from labelspace.explain import Explanation
+from labelspace.explain.explainer import Explainer
+from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
 from labelspace.models.base import Model
-from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
-from labelspace.models.checks import Inputs, check_inputs, check_k
+from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, UsesLabelText, ZeroShot, require
+from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
 from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
@@ -39,7 +43,9 @@ Validation = Dataset | Callable[[], Dataset | None]
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
+TRAINING_DOCUMENTS = "training_documents"  # the part with their ids
 STREAM_TAGS = 2**20  # tags of a stream in memory at a time
+MAX_COMPARED = 20_000  # names that a misspelled one is compared with
 
 
 class TagOptions(TypedDict, total=False):
@@ -69,6 +75,7 @@ class Tagger:
     labels_: LabelSpace
     columns_: Columns | None = None  # of the table that it learned from
     documents_: DocumentSketch | None = None  # of the training documents; None where there were none
+    training_documents_: TrainingDocuments | None = None  # for explanations that name some of them
 
     def __init__(
         self,
@@ -107,11 +114,13 @@ class Tagger:
         checkpoint: str | Path | None = None,
         cache: FeatureCache | None = None,
         budget: Budget | None = None,
+        keep_texts: bool = False,
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
         ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume. A method that
-        can leave something out to keep to a ``budget`` does so.
+        can leave something out to keep to a ``budget`` does so. ``keep_texts`` keeps the training texts with the model,
+        for explanations that show the documents that voted.
         """
         progress = progress or no_progress
         features: ViewTransformer | None = None
@@ -132,6 +141,14 @@ class Tagger:
             features.keep(self.model.widths_)
         self.labels_ = train.labels.counted(train.Y)
         self.documents_ = DocumentSketch.of(self.inputs_of(train))
+        self.training_documents_ = None
+        if self.model.names_documents:
+            self.training_documents_ = TrainingDocuments.of(train, self.model.trained_rows, keep_texts)
+        elif keep_texts:
+            raise ParameterError(
+                f"texts are kept for a method that names training documents, but {self.model.name} does not; "
+                "leave keep_texts out, or train blend or neighbors"
+            )
         return self
 
     def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:
@@ -254,6 +271,45 @@ class Tagger:
                 inputs = [_field(record, record.text, "text", source) for record in batch]
             yield from zip(batch, self.tag_batch(inputs, k, **options), strict=True)
 
+    def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
+        """Why a text has these labels, by default the k best ones; or a row of features, as the model was trained on.
+
+        Raises an error that names the methods that can, where the method cannot.
+
+        >>> texts = ["bake the bread", "knead bread dough", "grill the fish", "smoke a fish"]
+        >>> tagger = Tagger("neighbors").fit(texts, [["baking"], ["baking", "dough"], ["fish"], ["fish"]])
+        >>> why = tagger.explain("how to bake bread", k=1)[0]
+        >>> why.label, [word.text for word in why.marked()]
+        ('baking', ['bread'])
+        """
+        self._check_fitted()
+        model = require(self.model, Explains)
+        is_text = isinstance(text, (str, Mapping))
+        raw = check_texts(row_texts([text], self.columns_))[0] if is_text else None
+        views = check_inputs(self._inputs([text] if is_text else text))
+        check_widths(views, self.model.widths_)
+        if views.n != 1:
+            raise DataError(f"explain takes one document, but was given {views.n}; call it for each")
+        if labels is None:
+            check_k(k)
+            top = self.model.predict_topk(views, min(k, len(self.labels_))).labels[0]
+            ids = top[top >= 0]
+        else:
+            ids = np.array([self._label_id(name) for name in labels], np.int32)
+        explainer = Explainer(
+            self.labels_, isinstance(self.model, Calibrated), self.features_, self.training_documents_, raw
+        )
+        evidence = model.explain(self.model.read(views), ids)
+        return [explainer.explanation(label, own) for label, own in zip(ids.tolist(), evidence, strict=True)]
+
+    def _label_id(self, name: str) -> int:
+        label = self.labels_.index.get(name)
+        if label is None:
+            near = get_close_matches(name, self.labels_.names[:MAX_COMPARED], 3)
+            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see labels_.names"
+            raise DataError(f"a label must be one of the model's, but {name!r} is not; {hint}")
+        return label
+
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
         names = self.labels_.names
@@ -316,6 +372,8 @@ class Tagger:
             parts["features"] = self.features_
         if self.documents_ is not None:
             parts[DOCUMENTS] = self.documents_
+        if self.training_documents_ is not None:
+            parts[TRAINING_DOCUMENTS] = self.training_documents_
         store.save(folder, about, parts, self.labels_, force)
 
     @classmethod
@@ -341,6 +399,10 @@ class Tagger:
             tagger.features_ = _raw_text()
         if DOCUMENTS in manifest:
             tagger.documents_ = store.load_part(folder, manifest, DOCUMENTS, DocumentSketch, verify)
+        if TRAINING_DOCUMENTS in manifest:
+            tagger.training_documents_ = store.load_part(
+                folder, manifest, TRAINING_DOCUMENTS, TrainingDocuments, verify
+            )
         return tagger
 
     def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelspace.kernels.ngrams import lookup_keys
 from labelspace.kernels.phrase_matching import (
     FULL_GRADES,
     MIN_SHARE,
@@ -21,7 +22,6 @@ from labelspace.kernels.phrase_matching import (
     empty_scratch,
     find_matches,
     form_stop,
-    lookup_stems,
     stem_stop,
     topk_matches,
 )
@@ -153,13 +153,13 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
     phrases = index_phrases(labels, True)
     stems, forms, ends = read_stems(texts, True)
     every = " ".join(text for text, _, _ in phrases_of(labels))
-    words = dict(zip(forms_of(every)[1], lookup_stems(read_stems([every], True)[0], phrases.stems), strict=True))
+    words = dict(zip(forms_of(every)[1], lookup_keys(phrases.stems, read_stems([every], True)[0]), strict=True))
     scratch, is_true = empty_scratch(phrases, len(labels)), np.zeros(len(labels), bool)
     for row, text in enumerate(texts):
         tokens = slice(ends[row - 1] if row else 0, ends[row])
         full, partial = plain_buckets(text, labels, phrases.weights, words)
         one_end = np.array([ends[row] - tokens.start])
-        found = find_matches(lookup_stems(stems[tokens], phrases.stems), forms[tokens], one_end, phrases, scratch)
+        found = find_matches(lookup_keys(phrases.stems, stems[tokens]), forms[tokens], one_end, phrases, scratch)
         for label in range(len(labels)):
             by_bucket, by_label = np.zeros((N_BUCKETS, 2), np.int64), np.zeros((len(labels), N_LEVELS, 3), np.int64)
             count_matches(
@@ -192,7 +192,7 @@ def test_the_best_come_first_and_the_rest_is_padding():
     top, scores = np.full((2, 3), 7, np.int32), np.zeros((2, 3), np.float32)
     scratch = empty_scratch(phrases, 3)
     log_odds = np.zeros(N_BUCKETS, np.float32)
-    found = find_matches(lookup_stems(stems, phrases.stems), forms, ends, phrases, scratch)
+    found = find_matches(lookup_keys(phrases.stems, stems), forms, ends, phrases, scratch)
     topk_matches(*found, log_odds, shift, top, scores)
     assert top.tolist() == [[1, 0, -1], [-1, -1, -1]]
     np.testing.assert_allclose(scores[0, :2], [1 / (1 + np.exp(-1)), 0.5], rtol=1e-6)

@@ -1,10 +1,18 @@
 """The contract of features."""
 
 from collections.abc import Iterable
-from typing import Self
+from typing import NamedTuple, Self
 
 from labelspace.estimator import Estimator
-from labelspace.types import Csr
+from labelspace.types import Csr, Ints, Longs
+
+
+class Occurrences(NamedTuple):
+    """Where columns come from in a text: characters ``starts[i]`` to ``stops[i]`` count for ``columns[i]``."""
+
+    columns: Ints
+    starts: Longs
+    stops: Longs
 
 
 class Features(Estimator):
@@ -24,6 +32,10 @@ class Features(Estimator):
     def fit_transform(self, texts: Iterable[str], y: object = None) -> Csr:
         """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
         raise NotImplementedError
+
+    def occurrences(self, text: str) -> Occurrences | None:
+        """Where the columns of a text come from, in its own characters; None where that cannot be said."""
+        return None
 
     @property
     def n_features(self) -> int:

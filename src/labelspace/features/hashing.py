@@ -7,7 +7,7 @@ import numpy as np
 
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.estimator import learned, param
-from labelspace.features.base import Features
+from labelspace.features.base import Features, Occurrences
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels.ngrams import hashed_columns
@@ -70,6 +70,18 @@ class Hashing(Features):
             return self._count(listed[start:stop]).tfidf(self.idf_, bool(self.sublinear))
 
         return stack_rows(map_blocks(rows, list(map(len, listed))), self.n_features)
+
+    def occurrences(self, text: str) -> Occurrences:
+        """Where the columns of a text come from, in its own characters."""
+        self.check_fitted()
+        analyzer, longest = Analyzer(), int(self.ngrams)
+        spans, at = analyzer.spans([text]), analyzer.characters(text)
+        columns, _ = hashed_columns(spans.hashes, spans.ends, longest, int(self.bits))
+        n = spans.starts.size
+        lengths = np.minimum(longest, n - np.arange(n))  # n-grams that start at each word
+        first = np.repeat(np.arange(n), lengths)
+        last = first + np.arange(columns.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Occurrences(columns, at[spans.starts[first]], at[spans.stops[last] - 1] + 1)
 
     def _learn(self, blocks: list[TermCounts], n: int) -> None:
         if not self.idf:

@@ -6,7 +6,7 @@ import numpy as np
 
 from labelspace.errors import DataError
 from labelspace.features.vocabulary import TokenStream
-from labelspace.kernels.ngrams import build_key_table, extend_ngrams, ngram_columns, ngram_ids
+from labelspace.kernels.ngrams import build_key_table, extend_ngrams, lookup_keys, ngram_columns, ngram_ids
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Ints, Longs
 
@@ -95,3 +95,17 @@ class NgramIndex:
     def columns(self, words: Ints, ends: Longs) -> tuple[Ints, Longs]:
         """The columns of all n-grams in these words, and their number up to the end of each document."""
         return ngram_columns(words, ends, self.longest, self._word_columns, self._table)
+
+    def columns_of_length(self, words: Ints, length: int) -> Ints:
+        """The column of the n-gram of this many words that starts at each word of one document; -1 for none."""
+        if length == 1:
+            single: Ints = np.append(self._word_columns, np.int32(-1))[words]
+            return single
+        base, n = self._word_columns.size + 1, max(words.size - length + 1, 0)
+        keys, known = np.zeros(n, np.int64), np.ones(n, bool)
+        for i in range(length):
+            keys = keys * base + words[i : i + n] + 1
+            known &= words[i : i + n] >= 0
+        columns = np.full(words.size, -1, np.int32)
+        columns[np.flatnonzero(known)] = lookup_keys(self._table, keys[known] * base ** (self.longest - length))
+        return columns

@@ -9,7 +9,7 @@ import numpy as np
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.features.base import Features
+from labelspace.features.base import Features, Occurrences
 from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.stems import LANGUAGES, NO_STEMMING, Forms, link_forms, stem_words
@@ -94,6 +94,28 @@ class Tfidf(Features):
         listed = check_texts(texts)
         blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), list(map(len, listed)))
         return stack_rows(blocks, self.n_features)
+
+    def occurrences(self, text: str) -> Occurrences:
+        """Where the columns of a text come from, in its own characters.
+
+        >>> found = Tfidf(ngrams=2, min_df=1).fit(["red apple"]).occurrences("A Red apple!")
+        >>> found.columns.tolist(), found.starts.tolist(), found.stops.tolist()
+        ([1, 0, 2], [2, 6, 2], [5, 11, 11])
+        """
+        self.check_fitted()
+        spans, words = self._analyzer.spans([text]), self._tokenize([text]).words
+        at = self._analyzer.characters(text)
+        starts, stops = at[spans.starts], at[spans.stops - 1] + 1
+        if self._max_words == 1:
+            known = words >= 0
+            return Occurrences(words[known], starts[known], stops[known])
+        columns = [self._ngram_index.columns_of_length(words, length) for length in range(1, self._max_words + 1)]
+        found = [np.flatnonzero(of_length >= 0) for of_length in columns]
+        return Occurrences(
+            np.concatenate([of_length[where] for of_length, where in zip(columns, found, strict=True)]),
+            np.concatenate([starts[where] for where in found]),
+            np.concatenate([stops[where + more] for more, where in enumerate(found)]),
+        )
 
     def feature_names(self) -> list[str]:
         """The n-gram of each column."""

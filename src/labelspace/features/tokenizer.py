@@ -10,12 +10,14 @@ import numpy as np
 
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
+from labelspace.types import Longs
 
 MAX_KEPT = 2**16  # characters of a text whose words are kept for the next view of it
 BLOCK = 2**20  # characters per block, about: its words and their hash table then stay in a processor's cache
 
 T = TypeVar("T")
 _WHITESPACE = re.compile(r"\s\s+")
+_WORD = re.compile(r"\S+")
 
 
 class Spans(NamedTuple):
@@ -45,14 +47,33 @@ class Analyzer:
 
     def find(self, texts: Sequence[str]) -> Spans:
         """Find the words or character n-grams of some texts."""
-        if self.kind == "char":
-            texts = [_WHITESPACE.sub(" ", text) for text in texts]
-        elif self.kind == "char_wb":
-            texts = [" ".join(["", *text.split(), ""]) for text in texts]
-        text, text_ends, is_word = _encode(texts)
+        text, text_ends, is_word = _encode(texts if self.kind == "word" else [self._spaced(text) for text in texts])
         if self.kind == "word":
             return Spans(text, *scan_words(text, text_ends, is_word, self.min_word_length))
         return Spans(text, *scan_chars(text, text_ends, self.min_n, self.max_n, self.kind == "char_wb"))
+
+    def _spaced(self, text: str) -> str:
+        """The text with single spaces; around it too, where n-grams stay within words."""
+        return _WHITESPACE.sub(" ", text) if self.kind == "char" else " ".join(["", *text.split(), ""])
+
+    def characters(self, text: str) -> Longs:
+        """The character of a text that each byte of what ``find`` reads of it stems from, and the text's length.
+
+        >>> Analyzer().characters("né").tolist(), Analyzer("char").characters("a  b").tolist()
+        ([0, 1, 1, 2], [0, 1, 3, 4])
+        """
+        at = np.arange(len(text), dtype=np.int64)
+        if self.kind == "char":
+            runs = [at[run.start() + 1 : run.end()] for run in _WHITESPACE.finditer(text)]
+            at = np.delete(at, np.concatenate([at[:0], *runs]))
+        elif self.kind == "char_wb":  # a space belongs to the end of the word before it
+            words = [np.arange(word.start(), word.end() + 1) for word in _WORD.finditer(text)]
+            at = np.concatenate([np.zeros(1, np.int64), *words])
+            at[0] = at[min(1, len(at) - 1)]
+        if not text.isascii():
+            read = text if self.kind == "word" else self._spaced(text)
+            at = np.repeat(at, [len(char.lower().encode("utf-8", "surrogatepass")) for char in read])
+        return np.append(np.minimum(at, max(len(text) - 1, 0)), len(text))
 
 
 @lru_cache(maxsize=2)

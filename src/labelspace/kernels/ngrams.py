@@ -128,6 +128,15 @@ def lookup_key(table: Offsets, key: int) -> int:
 
 
 @kernel()
+def lookup_keys(table: Offsets, keys: Offsets) -> Ids:
+    """The value of each key, -1 if the table has none."""
+    found = np.empty(keys.size, np.int32)
+    for i in range(keys.size):
+        found[i] = lookup_key(table, keys[i])
+    return found
+
+
+@kernel()
 def ngram_ids(words: Ids, ends: Offsets, length: int, n_words: int, table: Offsets) -> Ids:
     """The id of the n-gram of exactly ``length`` words that starts at each token, -1 if the table has none.
 

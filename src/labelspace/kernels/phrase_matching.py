@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import integer, kernel, part
-from labelspace.kernels.ngrams import is_key_table, lookup_key
+from labelspace.kernels.ngrams import is_key_table
 from labelspace.kernels.tokenize import FNV_PRIME, FNV_SEED, Bytes, Flags, Ids, Offsets, mix_bits
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.state_constraints import are_sorted_spans, array, ids, must, offsets
@@ -292,15 +292,6 @@ def _bucket(evidence: Ids, row: int) -> tuple[int, int]:
         level = 3 if share >= 500 else 4
     bucket = bucket * 4 + (count > 1) + (count > 2) + (count > 5)
     return bucket * 4 + (position >= 4) + (position >= 12) + (position >= 32), level
-
-
-@kernel()
-def lookup_stems(stems: Offsets, table: Offsets) -> Ids:
-    """The word id of each stem, by its hash, from the table of stems."""
-    words = np.empty(stems.size, np.int32)
-    for t in range(stems.size):
-        words[t] = lookup_key(table, stems[t])
-    return words
 
 
 @kernel()

@@ -200,3 +200,29 @@ def nearest_quantized_rows(
         sort_best_first(values, near, size)
         for row in range(np.uint64(n)):
             sums[row] = 0
+
+
+@kernel()
+def shared_products(data: Floats, indices: Ints, index: Postings, rows: Ints, out: Floats) -> None:
+    """What each feature of one document adds to its inner products with some indexed rows, in order.
+
+    ``out`` (n_rows, n_features of the document).
+    """
+    for j in range(len(indices)):
+        feature = indices[j]
+        weight, column = data[j] * index.scales[feature], index.common_column[feature]
+        for i in range(len(rows)):
+            out[i, j] = weight * index.common[rows[i], column] if column >= 0 else np.float32(0.0)
+        i = 0
+        for pos in range(index.starts[feature], index.starts[feature + 1]):
+            while i < len(rows) and rows[i] < index.rows[pos]:
+                i += 1
+            if i < len(rows) and rows[i] == index.rows[pos]:
+                out[i, j] += weight * index.values[pos]
+        i, row = 0, 0
+        for pos in range(index.gap_starts[feature], index.gap_starts[feature + 1]):
+            row += index.gaps[pos]
+            while i < len(rows) and rows[i] < row:
+                i += 1
+            if i < len(rows) and rows[i] == row:
+                out[i, j] += weight * index.gap_values[pos]

@@ -20,7 +20,7 @@ from labelspace.models.fit_context import FitContext, Held
 from labelspace.parameter_constraints import integer, mapping
 from labelspace.state_constraints import StateError, plain
 from labelspace.training.budget import Budget
-from labelspace.types import Csr, Dataset, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
 PREDICTED_LABELS = 2**20  # labels of all documents that a method ranks at once: methods need memory for each
@@ -37,6 +37,9 @@ class Model(Estimator):
     choose_when: ClassVar[str]  # in one line
     view: ClassVar[View] = WORDS  # what the method reads of a text
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # parameters by the name of a preset, such as ``paper``
+
+    names_documents: bool = False  # whether evidence names training documents
+    trained_rows: Longs | None = None  # after ``fit``: the documents that it names, where these are not all
 
     widths_: dict[str, int] = learned(plain(mapping(integer(0))))  # columns of each view; 0 for texts
     n_labels_: int = learned(plain(integer(1)))

@@ -5,7 +5,8 @@ from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes
 from labelspace.labels.tree import TreeNodes
-from labelspace.types import Floats, LabelSpace, TopK
+from labelspace.models.evidence import Evidence
+from labelspace.types import Floats, Ints, LabelSpace, TopK
 
 
 @runtime_checkable
@@ -32,6 +33,14 @@ class AddsLabels(Protocol):
 
     def remove_label(self, name: str) -> None:
         """Never suggest a label again."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """Says why a label has its score, in parts that add up to it."""
+
+    def explain(self, X: Any, labels: Ints) -> list[Evidence]:  # noqa: ANN401 - as ``read`` gives it
+        """The evidence for each of these labels in one document."""
 
 
 @runtime_checkable
@@ -86,6 +95,7 @@ NEEDS = {
         "adding or removing labels without training needs a method that embeds labels by examples",
         "does not",
     ),
+    Explains: ("reasons need a method that can explain its scores", "cannot"),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),
     HasLabelPoints: ("a map needs a point in the Poincaré ball for each label", "has none"),
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),

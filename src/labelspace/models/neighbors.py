@@ -13,6 +13,7 @@ nothing is hashed or pruned: the features that most documents share are read onl
 the best (``kernels.quantized_knn``).
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
@@ -23,17 +24,18 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.knn import vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
-from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, to_gaps
+from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, real
 from labelspace.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
-from labelspace.types import Csr, Floats, Ints, Progress, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
 FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
@@ -43,6 +45,7 @@ SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # tried
 POWERS = (1.0, 2.0, 4.0, 8.0)
 CHOICE_K = 5  # ranks that count in the choice
+SHOWN_WORDS = 5  # shared with a voter, that an explanation names
 
 
 class Neighbors(Model):
@@ -59,6 +62,7 @@ class Neighbors(Model):
 
     name = "neighbors"
     title = "k nearest neighbors (cosine)"
+    names_documents = True
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
     n_neighbors: int | None = param(None, integer(1), "Nearest training documents that vote; none chooses on a sample.")
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
@@ -141,6 +145,33 @@ class Neighbors(Model):
         near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)  # step 3
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
 
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: the documents that voted, and what these share with this one."""
+        Q = normalize_rows(X)
+        near, similarity = (rows[0] for rows in self._nearest(Q, self.n_neighbors_))
+        voters = np.sort(near[near >= 0])
+        products = np.empty((len(voters), Q.nnz), np.float32)
+        shared_products(Q.data, Q.indices, self._index, voters, products)
+        order = np.argsort(near[near >= 0])
+        at = np.empty(len(order), np.int64)
+        at[order] = np.arange(len(order))
+        votes = Votes(near[near >= 0], similarity[near >= 0].astype(np.float64), products[at], self.power_)
+        counts, n = self._label_counts, len(self.common_norms_)
+        return [
+            votes.evidence(self._carry(votes.documents, label), counts[label] / n, Q.indices, self.view.name)
+            for label in labels.tolist()
+        ]
+
+    @cached_property
+    def _label_counts(self) -> Longs:
+        """The training documents of each label."""
+        return np.bincount(self.labels_of_, minlength=self.n_labels_)
+
+    def _carry(self, documents: Ints, label: int) -> Bools:
+        """Which of some training documents have the label."""
+        spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
+        return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
+
     @cached_property
     def _index(self) -> Postings:
         """What the kernel takes."""
@@ -177,3 +208,42 @@ class Neighbors(Model):
 
         run_blocks(count, len(near), ROW_BLOCK)
         return out
+
+
+@dataclass
+class Votes:
+    """The votes for one document, best first."""
+
+    documents: Ints  # (m,)
+    similarities: Doubles
+    products: Floats  # (m, nnz) what each feature of the document adds to a similarity
+    power: float
+
+    def evidence(self, carry: Bools, share: float, columns: Ints, view: str) -> Evidence:
+        """Why a label has its score, which some of the documents ``carry`` and a ``share`` of all.
+
+        Its log-odds are log V - log W, where V are the votes for it and W all others. The baseline is the label's share
+        of all documents. A document's share is that of its vote in V. Of the similarity behind a vote, each feature has
+        its part: a of V, b of W on average. The feature's share is that of V, times what is explained, and p (a - b),
+        by which the log-odds would change in proportion with it; these cancel out over all features.
+        """
+        baseline = logit(share)
+        weights = (self.similarities / self.similarities[:1]) ** self.power
+        total, own = float(weights.sum()), float(weights[carry].sum())
+        log_odds = logit(own / total) if total else logit(0.0)
+        if not own:
+            return Evidence(log_odds, baseline, voters_view=view)
+        parts = self.products / np.maximum(self.products.sum(axis=1, keepdims=True), 1e-30)
+        a = weights[carry] @ parts[carry] / own
+        shares = (log_odds - baseline) * a
+        if own < total:
+            b = weights[~carry] @ parts[~carry] / (total - own)
+            shares = shares + self.power * (a - b)
+        voters = [
+            Voter(
+                int(self.documents[i]), float(self.similarities[i]), float((log_odds - baseline) * weights[i] / own),
+                columns[np.argsort(-self.products[i], kind="stable")[: min(SHOWN_WORDS, int((parts[i] > 0).sum()))]],
+            )
+            for i in np.flatnonzero(carry).tolist()
+        ]  # fmt: skip
+        return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters, voters_view=view)

@@ -26,10 +26,12 @@ from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.linear_evidence import linear_evidence
 from labelspace.state_constraints import array, part
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
-from labelspace.types import Csr, TopK
+from labelspace.types import Csr, Ints, TopK
 
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
@@ -95,6 +97,11 @@ class OneVsRest(Model):
     def weights_(self) -> Csr:
         """The classifiers as a matrix (n_features, n_labels), made when asked for."""
         return self.classifiers_.to_matrix()
+
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores."""
+        X = normalize_rows(X) if self.normalize else X
+        return linear_evidence(self.classifiers_, self.seen_, X, labels, self.view.name)
 
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X

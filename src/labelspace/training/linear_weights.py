@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.weight_lookup import scan_weights
 from labelspace.state_constraints import IDS, array, ids, offsets
 from labelspace.training.losses import sigmoid
-from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 256  # documents per task
 NO_WEIGHTS: tuple[Ints, Floats] = (np.zeros(0, np.int32), np.zeros(0, np.float32))  # the features and weights
@@ -66,6 +67,12 @@ class LinearWeights:
         weights = self.values * np.repeat(self.scales, np.diff(self.starts))
         shape = (len(self.scales), len(self.bias))
         return sp.csr_matrix((weights, self.labels.astype(np.int32), self.starts), shape=shape)
+
+    def of_labels(self, features: Ints, labels: Ints) -> Doubles:
+        """The weights of some labels for some features. Shape (n_labels, n_features)."""
+        out = np.empty((len(labels), len(features)))
+        scan_weights(features, labels, self.values, self.labels, self.starts, self.scales, out)
+        return out
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""

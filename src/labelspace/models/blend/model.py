@@ -31,6 +31,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
+from labelspace.models.blend.explanations import BlendEvidence
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
@@ -57,12 +58,13 @@ from labelspace.models.blend.stacking_model import Candidates, fit_passes, secon
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
 from labelspace.models.blend.tuning import tuned_params
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
-from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.version import __version__
 
 METRIC = Constraint(
@@ -170,17 +172,19 @@ class Blend(Model):
             predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
             if held_out is not None:
                 documents, truth = held_out
-                predicted = [HeldOut(self._member_topk(documents), truth, self.pairs_)]
+                predicted = [HeldOut(self.member_topk(documents), truth, self.pairs_)]
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
         self.out_of_fold = predicted if context.budget is not None else []
 
     def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
         """Documents for the members, and others for the stacking model: those given, or a sample of very many."""
+        self.trained_rows = None
         if validation is not None or not self._holds_out_once(Y.shape[0]):
             return views, Y, validation
         held = held_out_folds(Y.shape[0], 1, self.random_state)[0]
         rest = np.setdiff1d(np.arange(Y.shape[0]), held)
+        self.trained_rows = rest
         return views.rows(rest), Y[rest], (views.rows(held), Y[held])
 
     def _holds_out_once(self, n: int) -> bool:
@@ -231,7 +235,7 @@ class Blend(Model):
         """The labels that every member predicts: at least twice as many as become candidates."""
         return min(max(2 * self.n_candidates, k), n_labels)
 
-    def _member_topk(self, views: Views, k: int = 0) -> MemberTopK:
+    def member_topk(self, views: Views, k: int = 0) -> MemberTopK:
         """What every member predicts."""
         k = self._n_predicted(self.n_labels_, k)
         named = zip(self.members_, self.member_views_, strict=True)
@@ -262,7 +266,7 @@ class Blend(Model):
     def _rank(self, views: Views, out: TopK) -> None:
         """Write the best labels of some documents to ``out`` (step 7)."""
         depth = max(self.n_candidates, out.k)
-        table = stacking_table(self._member_topk(views, depth), depth, self.pairs_.log_counts)
+        table = stacking_table(self.member_topk(views, depth), depth, self.pairs_.log_counts)
         if len(self.forest_.roots) == 0:
             scores = table.mean_scores(len(self.members_))
         else:
@@ -270,6 +274,15 @@ class Blend(Model):
             scores = second_pass(table, first, self.second_forest_, self.pairs_)
         weights = self._label_weights
         table.rank(scores if weights is None else scores * weights[table.labels], out)
+
+    @property
+    def names_documents(self) -> bool:  # type: ignore[override]
+        """Whether a member does."""
+        return any(member.names_documents for member in self.members_)
+
+    def explain(self, views: Views, labels: Ints) -> list[Evidence]:
+        """Why these labels have their probabilities."""
+        return BlendEvidence(self, views).of(labels)
 
     @cached_property
     def _label_weights(self) -> Floats | None:

@@ -23,7 +23,7 @@ level by default: it costs little there and no document takes a wrong branch.
 
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,7 +41,9 @@ from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embe
 from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.label_tree.path_evidence import PathEvidence
 from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training import tuning
@@ -289,6 +291,22 @@ class LabelTree(Model):
         own = slice(root, end)
         return TreeNodes(self.first_child_[own] - root, self.last_child_[own] - root, self.label_[own])
 
+    def explain(self, views: Views, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: integrated gradients along their paths."""
+        view = next(iter(self.widths_))
+        X = normalize_rows(views[view]) if self.normalize else views[view]
+        return [PathEvidence(self, X, label, view).evidence() for label in labels.tolist()]
+
+    @cached_property
+    def parents_(self) -> Ints:
+        """The parent of each node; -1 for a root."""
+        parents = np.full(len(self.label_), -1, np.int32)
+        width = self.last_child_ - self.first_child_
+        inner = np.flatnonzero(width > 0)
+        children = np.concatenate([np.arange(self.first_child_[i], self.last_child_[i]) for i in inner.tolist()])
+        parents[children] = np.repeat(inner, width[inner])
+        return parents
+
     def _stages(self, X: Csr, forest: list[PartitionTree]) -> Iterator[list[Task]]:
         """Nodes to train at one time; with hard negatives one level, since the levels above bring its negatives."""
         if not self.hard_negatives:
@@ -312,13 +330,13 @@ class LabelTree(Model):
                 def move(start: int, stop: int, beam: Ints = beam, score: Floats = score, x: Floats = scaled) -> None:
                     advance_beams(
                         x, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                        self.first_child_, self.last_child_, self.label_, self._link, beam, score,
+                        self.first_child_, self.last_child_, self.label_, self.power_of_gap, beam, score,
                     )  # fmt: skip
 
                 run_blocks(move, X.shape[0], ROW_BLOCK)
 
     @property
-    def _link(self) -> float:
+    def power_of_gap(self) -> float:
         """What the kernels take for ``power``: 0 is the logistic step."""
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
@@ -332,7 +350,7 @@ class LabelTree(Model):
         def search(start: int, stop: int) -> None:
             beam_search(
                 values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                self.first_child_, self.last_child_, self.label_, self.roots_, beam_size, self._link, -np.inf,
+                self.first_child_, self.last_child_, self.label_, self.roots_, beam_size, self.power_of_gap, -np.inf,
                 out.labels, out.scores,
             )  # fmt: skip  # step 6
 

@@ -32,9 +32,12 @@ from labelspace.estimator import learned, param
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels import phrase_matching as matching
+from labelspace.kernels.ngrams import lookup_keys
 from labelspace.kernels.phrase_matching import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
+from labelspace.models.lexical.phrase_evidence import PhraseEvidence
 from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.parameter_constraints import one_of, real
 from labelspace.state_constraints import array, part
@@ -150,10 +153,33 @@ class Lexical(Model):
         map_blocks(find, list(map(len, texts)))
         return out
 
+    def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: the phrases of the text that name them."""
+        found, _ = self._matches(self.phrases_, texts, self.n_labels_)
+        matched = {label: (bucket, level) for label, bucket, level in found.tolist()}
+        located = PhraseEvidence(self.phrases_, texts[0], self.stemming == "english")
+        evidence = []
+        for label in labels.tolist():
+            baseline = self._baseline(label)
+            if label not in matched:
+                evidence.append(Evidence(logit(0.0), baseline))
+                continue
+            bucket, level = matched[label]
+            log_odds = float(self.log_odds_[bucket]) + float(self.shift_[label, level])
+            evidence.append(located.evidence(label, log_odds, baseline))
+        return evidence
+
+    def _baseline(self, label: int) -> float:
+        """The log-odds of the label's frequency; without training documents all labels are alike."""
+        known = self.labels_
+        if known is None or known.counts is None or not known.n_documents:
+            return logit(1 / self.n_labels_)
+        return logit(int(known.counts[label]) / known.n_documents)
+
     def _matches(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[Ints, Longs]:
         """Rows of label, bucket and level, and the rows up to the end of each text."""
         stems, forms, ends = read_stems(texts, self.stemming == "english")
-        words, scratch = matching.lookup_stems(stems, phrases.stems), matching.empty_scratch(phrases, n_labels)
+        words, scratch = lookup_keys(phrases.stems, stems), matching.empty_scratch(phrases, n_labels)
         found: tuple[Ints, Longs] = matching.find_matches(words, forms, ends, phrases, scratch)
         return found
 

@@ -36,7 +36,9 @@ from labelspace.kernels.dual_cd import squared_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.linear_evidence import linear_evidence
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.parameter_constraints import boolean, integer, optional, real
 from labelspace.state_constraints import array, part
@@ -49,7 +51,7 @@ from labelspace.training.early_stopping import (
     should_stop,
 )
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
-from labelspace.types import Bools, Csr, TopK
+from labelspace.types import Bools, Csr, Ints, TopK
 
 LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
 BIAS = 1.0
@@ -117,6 +119,10 @@ class PDSparse(Model):
 
     def _predict(self, X: Csr, k: int) -> TopK:
         return self.classifiers_.rank(self._scaled(X), self.seen_, k)
+
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores."""
+        return linear_evidence(self.classifiers_, self.seen_, self._scaled(X), labels, self.view.name)
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize

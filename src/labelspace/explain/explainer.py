@@ -1,0 +1,118 @@
+"""From a model's evidence to explanations in the words of a text."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
+from labelspace.explain.training_documents import TrainingDocuments
+from labelspace.explain.words import TextWords
+from labelspace.features import joined
+from labelspace.features.base import Features, Occurrences
+from labelspace.features.views import ViewTransformer
+from labelspace.models.evidence import Evidence, Voter
+from labelspace.training.losses import sigmoid
+from labelspace.types import LabelSpace
+
+MAX_NEIGHBORS = 3  # that an explanation shows
+MIN_SHARE = 1e-12  # of a word, to be listed
+
+
+class Explainer:
+    """Explains labels of one document: a text, or a row of ready-made features."""
+
+    def __init__(
+        self,
+        labels: LabelSpace,
+        calibrated: bool,
+        features: ViewTransformer | None,
+        documents: TrainingDocuments | None,
+        text: str | None,
+    ) -> None:
+        self.labels, self.calibrated, self.features = labels, calibrated, features
+        self.documents, self.text = documents, text
+        self.words = TextWords.of(text or "")
+        self._occurrences: dict[str, Occurrences | None] = {}
+
+    def explanation(self, label: int, evidence: Evidence) -> Explanation:
+        """The explanation of one label."""
+        score = float(sigmoid(np.array([evidence.log_odds]))[0])
+        words = [] if self.text is None else self._words(evidence)
+        features = self._features(evidence) if self.text is None else []
+        explained = sum(share for *_, share in words) + sum(share for _, share in features)
+        return Explanation(
+            label=self.labels.names[label],
+            score=score,
+            probability=score if self.calibrated else None,
+            log_odds=evidence.log_odds,
+            baseline=evidence.baseline,
+            words=words,
+            features=features,
+            phrases=self._phrases(evidence),
+            neighbors=[self._neighbor(voter, evidence) for voter in _first(evidence.voters)],
+            path=[
+                PathNode([self.labels.names[i] for i in step.labels], step.n_labels, np.exp(step[2]), step.share)
+                for step in evidence.path
+            ],
+            members=list(evidence.members),
+            remainder=evidence.difference - explained,
+            n_words=len(self.words.starts),
+        )
+
+    def _words(self, evidence: Evidence) -> list[WordShare]:
+        found = ((self._find(view), shares) for view, shares in evidence.columns.items())
+        shares = self.words.shares(((at, own) for at, own in found if at is not None), evidence.phrases)
+        text, listed = self.text or "", np.flatnonzero(np.abs(shares) > MIN_SHARE)
+        spans = zip(
+            self.words.starts[listed].tolist(), self.words.stops[listed].tolist(), shares[listed].tolist(), strict=True
+        )
+        return [WordShare(text[start:stop], start, stop, share) for start, stop, share in spans]
+
+    def _find(self, view: str) -> Occurrences | None:
+        """Where the columns of a view come from in the text, found once for all labels."""
+        if view not in self._occurrences:
+            made = self._features_of(view)
+            self._occurrences[view] = None if made is None or self.text is None else made.occurrences(self.text)
+        return self._occurrences[view]
+
+    def _features_of(self, view: str) -> Features | None:
+        if self.features is None or view not in self.features.made_by_:
+            return None
+        return self.features.features_[self.features.made_by_[view]]
+
+    def _features(self, evidence: Evidence) -> list[FeatureShare]:
+        totals: dict[int, float] = {}
+        for part in evidence.columns.values():
+            for column, share in zip(part.columns.tolist(), part.shares.tolist(), strict=True):
+                totals[column] = totals.get(column, 0.0) + share
+        ranked = sorted(totals.items(), key=lambda entry: -abs(entry[1]))
+        return [FeatureShare(column, share) for column, share in ranked if abs(share) > MIN_SHARE]
+
+    def _phrases(self, evidence: Evidence) -> list[Phrase]:
+        text = self.text or ""
+        return [
+            Phrase(text[phrase.start : phrase.stop], phrase.start, phrase.stop, phrase.kind, phrase.share)
+            for phrase in evidence.phrases
+        ]
+
+    def _neighbor(self, voter: Voter, evidence: Evidence) -> Neighbor:
+        words = self._names(evidence.voters_view, voter)
+        named, text = (str(voter.row), None) if self.documents is None else self.documents[voter.row]
+        return Neighbor(named, voter.similarity, voter.share, words, text)
+
+    def _names(self, view: str | None, voter: Voter) -> list[str]:
+        """The words of the text behind the columns that a voter shares with it."""
+        found = None if view is None or len(joined.parts(view)) > 1 else self._find(view)
+        if found is None or self.text is None:
+            return []
+        names = []
+        for column in voter.shared.tolist():
+            at = np.flatnonzero(found.columns == column)
+            if len(at):
+                names.append(self.text[found.starts[at[0]] : found.stops[at[0]]].lower())
+        return names
+
+
+def _first(voters: Sequence[Voter]) -> list[Voter]:
+    """The voters that count most."""
+    return sorted(voters, key=lambda voter: -abs(voter.share))[:MAX_NEIGHBORS]

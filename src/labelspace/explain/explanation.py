@@ -1,0 +1,114 @@
+"""What a user gets: why a text has a label, in the words of the text."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from labelspace.models.evidence import MemberShare
+
+MARKED_SHARE = 1 / 8  # of the words, at most: people mark about that many when asked for reasons
+DIGITS = 6  # of numbers as plain values
+
+
+class WordShare(NamedTuple):
+    """A word of the text, characters ``start`` to ``end``, and its share; below 0 it speaks against the label."""
+
+    text: str
+    start: int
+    end: int
+    share: float
+
+
+class Phrase(NamedTuple):
+    """Words of the text that name the label: by its ``name``, a ``synonym``, or a ``part`` of one."""
+
+    text: str
+    start: int
+    end: int
+    kind: str
+    share: float
+
+
+class Neighbor(NamedTuple):
+    """A training document that voted for the label."""
+
+    id: str
+    similarity: float
+    share: float
+    words: list[str]  # that it shares with the text, those that count most first
+    text: str | None  # where the model keeps texts
+
+
+class PathNode(NamedTuple):
+    """A step down a tree of labels, to a node with these labels."""
+
+    labels: list[str]  # some of them
+    n_labels: int
+    probability: float
+    share: float
+
+
+class FeatureShare(NamedTuple):
+    """A column of ready-made features, and its share."""
+
+    column: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a text has a label.
+
+    The shares are in units of log-odds. Those of all words (of all features, where there are no texts) and the
+    ``remainder`` add up to ``log_odds - baseline``; so do those of the members of an ensemble. ``baseline`` are the
+    log-odds of the label where nothing is read: of an empty document, or of what the label's frequency says.
+    """
+
+    label: str
+    score: float
+    probability: float | None  # None where the method is not calibrated
+    log_odds: float
+    baseline: float
+    words: list[WordShare]  # in the order of the text; all of them that have a share
+    features: list[FeatureShare]  # of ready-made features, largest first
+    phrases: list[Phrase]
+    neighbors: list[Neighbor]
+    path: list[PathNode]
+    members: list[MemberShare]
+    remainder: float
+    n_words: int  # of the text
+
+    @property
+    def total(self) -> float:
+        """What the shares add up to."""
+        return self.log_odds - self.baseline
+
+    def marked(self) -> list[WordShare]:
+        """The words to show: those with the largest shares, at most an eighth of all, in the order of the text."""
+        n = max(1, int(MARKED_SHARE * self.n_words))
+        largest = sorted(self.words, key=lambda word: -abs(word.share))[:n]
+        return sorted(largest, key=lambda word: word.start)
+
+    def for_and_against(self, n: int = 5) -> tuple[list[WordShare], list[WordShare]]:
+        """The n words that speak most for the label, and the n that speak most against it; equal words once."""
+        merged: dict[str, WordShare] = {}
+        for word in self.words:
+            key = word.text.lower()
+            known = merged.get(key)
+            merged[key] = word if known is None else known._replace(share=known.share + word.share)
+        ranked = sorted(merged.values(), key=lambda word: -word.share)
+        speak_for = [word for word in ranked[:n] if word.share > 0]
+        return speak_for, [word for word in ranked[::-1][:n] if word.share < 0]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values, for JSON."""
+        values = asdict(self)
+        for name in ("words", "features", "phrases", "neighbors", "path", "members"):
+            values[name] = [_rounded(entry._asdict()) for entry in getattr(self, name)]
+        speak_for, against = self.for_and_against()
+        values["for"] = [word.text for word in speak_for]
+        values["against"] = [word.text for word in against]
+        return _rounded(values)
+
+
+def _rounded(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: round(value, DIGITS) if isinstance(value, float) else value for key, value in values.items()}

@@ -1,0 +1,75 @@
+"""From shares of columns to shares of words.
+
+1. A column's share is that of its occurrences in the text, equally.
+2. An occurrence (a word, two words, four characters) shares with its letters, all alike; spaces and signs get none.
+3. A word has what its letters have.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from labelspace.features.base import Occurrences
+from labelspace.models.evidence import ColumnShares, PhraseShare
+from labelspace.types import Doubles, Longs
+
+_WORD = re.compile(r"\w+")
+
+
+class TextWords(NamedTuple):
+    """The words of a text: the characters of each, and the letters up to each character."""
+
+    starts: Longs
+    stops: Longs
+    letters: Longs  # (characters + 1,)
+
+    @classmethod
+    def of(cls, text: str) -> "TextWords":
+        """Find them.
+
+        >>> TextWords.of("A bun.").starts.tolist()
+        [0, 2]
+        """
+        spans = np.array([word.span() for word in _WORD.finditer(text)], np.int64).reshape(-1, 2)
+        change = np.zeros(len(text) + 1, np.int64)
+        change[spans[:, 0]] += 1
+        change[spans[:, 1]] -= 1
+        letters = np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1])])
+        return cls(spans[:, 0], spans[:, 1], letters)
+
+    def shares(self, parts: Iterable[tuple[Occurrences, ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
+        """The share of each word (steps 1 to 3), of all views and phrases together."""
+        density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
+        for occurrences, columns in parts:
+            self._add(density, occurrences.starts, occurrences.stops, by_occurrence(occurrences, columns))
+        listed = list(phrases)
+        if listed:
+            spans = np.array([(phrase.start, phrase.stop) for phrase in listed], np.int64)
+            self._add(density, spans[:, 0], spans[:, 1], np.array([phrase.share for phrase in listed]))
+        up_to = np.concatenate([[0.0], np.cumsum(np.cumsum(density))])
+        return np.asarray(up_to[self.letters[self.stops]] - up_to[self.letters[self.starts]])
+
+    def _add(self, density: Doubles, starts: Longs, stops: Longs, shares: Doubles) -> None:
+        first, last = self.letters[starts], self.letters[stops]
+        some = last > first
+        per_letter = shares[some] / (last - first)[some]
+        np.add.at(density, first[some], per_letter)
+        np.add.at(density, last[some], -per_letter)
+
+
+def by_occurrence(occurrences: Occurrences, columns: ColumnShares) -> Doubles:
+    """The share of each occurrence (step 1).
+
+    >>> found = Occurrences(np.array([3, 1, 3]), np.zeros(3, np.int64), np.zeros(3, np.int64))
+    >>> by_occurrence(found, ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
+    [1.0, 5.0, 1.0]
+    """
+    known, place, counts = np.unique(occurrences.columns, return_inverse=True, return_counts=True)
+    if not len(known):
+        return np.zeros(0)
+    at = np.minimum(np.searchsorted(known, columns.columns), len(known) - 1)
+    there = known[at] == columns.columns
+    totals = np.bincount(at[there], columns.shares[there], minlength=len(known))
+    return np.asarray((totals / counts)[place])

@@ -1,0 +1,213 @@
+"""Why the ensemble gives a label its probability.
+
+1. The label's row in the stacking table, and a reference row in which no member says anything of it.
+2. First pass: the Shapley value of each member between the two rows, all columns of a member at once. What the columns
+   of all members together are worth (sum of the scores, members that list the label) is theirs by their scores.
+3. Second pass: the Shapley values of two groups of columns, those that follow from the label's own first pass, and what
+   the document's other labels say of it. The former is shared by the members as the first pass is.
+4. A member's own evidence (words, phrases, documents) is scaled to its share. Where the member's log-odds and the share
+   do not go together, the scale stays between 0 and ``MAX_SCALE``, and what is left counts as the remainder.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import factorial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from labelspace.features import joined
+from labelspace.features.views import TEXT, Views
+from labelspace.kernels.label_context import N_COLUMNS
+from labelspace.kernels.shapley import forest_shapley
+from labelspace.kernels.stacking import COLUMNS_PER_MEMBER, SHARED_COLUMNS
+from labelspace.models.blend.label_context import SHORTLIST, shortlist
+from labelspace.models.blend.stacking import MemberTopK, StackingTable, stacking_table
+from labelspace.models.blend.stacking_model import BELOW
+from labelspace.models.blend.training import view_for
+from labelspace.models.capabilities import Explains
+from labelspace.models.evidence import ColumnShares, Evidence, MemberShare, PhraseShare, Step, Voter, logit
+from labelspace.training.losses import sigmoid
+from labelspace.types import Doubles, Floats, Ints
+
+if TYPE_CHECKING:
+    from labelspace.models.base import Model
+    from labelspace.models.blend.gradient_boosting import Forest
+    from labelspace.models.blend.model import Blend
+
+OTHER_LABELS = "other labels"  # what a document's other labels say of one
+MAX_SCALE = 3.0  # of a member's evidence
+MIN_SCALE = 0.05
+SMALL = 1e-9
+OWN, OTHERS, SAME = 0, 1, 2  # the groups of the columns of the second pass; the last are of the label alone
+CONTEXT_GROUPS = np.array([OWN, OWN, OTHERS, OWN, OWN, *4 * [OTHERS], SAME, OWN, OWN], np.int32)
+FACTORIALS = np.array([float(factorial(n)) for n in range(40)])
+
+
+class MemberView(NamedTuple):
+    """A member and the view that it reads."""
+
+    model: Model
+    view: str
+
+    @property
+    def name(self) -> str:
+        """As in the parameter ``members``."""
+        return self.model.name if self.view == TEXT.name else f"{self.model.name}:{self.view}"
+
+
+def shapley_values(forest: Forest, x: Floats, reference: Floats, players: Ints) -> tuple[Doubles, float, float]:
+    """The Shapley value of each player, then the log-odds of the reference row and of x."""
+    n_players = int(players.max()) + 1
+    out = np.empty(n_players + 2)
+    forest_shapley(
+        x, reference, players, forest.roots, forest.column, forest.threshold, forest.left, forest.value, n_players,
+        FACTORIALS, out,
+    )  # fmt: skip
+    base = float(forest.base[0])
+    return out[:n_players], base + float(out[-2]), base + float(out[-1])
+
+
+class BlendEvidence:
+    """The evidence for labels of one document."""
+
+    def __init__(self, blend: Blend, views: Views) -> None:
+        self.blend, self.views = blend, views
+        self.members = [MemberView(*pair) for pair in zip(blend.members_, blend.member_views_, strict=True)]
+        self.predicted: MemberTopK = blend.member_topk(views)
+        self.table: StackingTable = stacking_table(self.predicted, blend.n_candidates, blend.pairs_.log_counts)
+        first = blend.forest_.probabilities(self.table.columns)
+        self.best = shortlist(self.table, first, blend.pairs_)
+        judged = blend.second_forest_.probabilities(self.best.table)
+        self.floor = float(judged.min(initial=1.0)) * BELOW  # of the labels that are not judged again
+
+    def of(self, labels: Ints) -> list[Evidence]:
+        """The evidence for each label."""
+        by_member = [self._of_member(member, labels) for member in self.members]
+        return [
+            self._of_label(label, [None if found is None else found[i] for found in by_member])
+            for i, label in enumerate(labels.tolist())
+        ]
+
+    def _of_member(self, member: MemberView, labels: Ints) -> list[Evidence] | None:
+        if not isinstance(member.model, Explains):
+            return None
+        return member.model.explain(member.model.read(view_for(member.model, self.views, member.view)), labels)
+
+    def _of_label(self, label: int, by_member: Sequence[Evidence | None]) -> Evidence:
+        row = self._row(label, by_member)
+        if len(self.blend.forest_.roots) == 0:
+            scores = row[: len(self.members) * COLUMNS_PER_MEMBER : COLUMNS_PER_MEMBER].astype(np.float64)
+            log_odds, baseline = logit(float(scores.mean())), logit(0.0)
+            shares = (log_odds - baseline) * scores / max(float(scores.sum()), SMALL)
+        else:
+            log_odds, baseline, shares = self._member_shares(label, row)
+        return self._assembled(label, row, log_odds, baseline, shares, by_member)
+
+    def _row(self, label: int, by_member: Sequence[Evidence | None]) -> Floats:
+        """The label's row of the stacking table; made of the members' scores where it is no candidate (step 1)."""
+        at = np.flatnonzero(self.table.labels == label)
+        if len(at):
+            row: Floats = self.table.columns[at[0]]
+            return row
+        row = self._reference(label)
+        for i, evidence in enumerate(by_member):
+            best = max(float(self.predicted.scores[i, 0, 0]), 0.0)
+            score = 0.0 if evidence is None else float(sigmoid(np.array([evidence.log_odds]))[0])
+            rank = self._rank(i, label)
+            first = COLUMNS_PER_MEMBER * i
+            row[first], row[first + 2], row[first + 3] = score, score / best if best else 0.0, best
+            if rank is not None:
+                row[first + 1] = rank
+                row[-1] += 1
+            row[-2] += score
+        return row
+
+    def _rank(self, member: int, label: int) -> int | None:
+        """The rank that a member gives a label, from 0; None where it does not list it."""
+        ranks = np.flatnonzero(self.predicted.labels[member, 0] == label)
+        return int(ranks[0]) if len(ranks) else None
+
+    def _reference(self, label: int) -> Floats:
+        """The row of a label of which no member says anything."""
+        n = len(self.members)
+        row = np.zeros(COLUMNS_PER_MEMBER * n + SHARED_COLUMNS, np.float32)
+        row[1 : COLUMNS_PER_MEMBER * n : COLUMNS_PER_MEMBER] = self.predicted.labels.shape[2]
+        row[COLUMNS_PER_MEMBER * n] = self.blend.pairs_.log_counts[label]
+        return row
+
+    def _member_shares(self, label: int, row: Floats) -> tuple[float, float, Doubles]:
+        """The log-odds of the label, those of the reference, and the share of each member (steps 2 and 3)."""
+        n, reference = len(self.members), self._reference(label)
+        players = np.repeat(np.arange(n + 1, dtype=np.int32), [*n * [COLUMNS_PER_MEMBER], SHARED_COLUMNS])
+        values, before, after = shapley_values(self.blend.forest_, row, reference, players)
+        scores = row[: n * COLUMNS_PER_MEMBER : COLUMNS_PER_MEMBER].astype(np.float64)
+        by_first = values[:n] + values[n] * scores / max(float(scores.sum()), SMALL)
+        context = self._context(label)
+        if context is None:  # not among the best of the first pass
+            log_odds = min(after, logit(float(self.floor)))
+            return log_odds, before, by_first
+        empty = np.zeros(N_COLUMNS, np.float32)
+        empty[0], empty[1], empty[9] = before, SHORTLIST, reference[-SHARED_COLUMNS]
+        (own, _, _), baseline, log_odds = shapley_values(self.blend.second_forest_, context, empty, CONTEXT_GROUPS)
+        scale = float(np.clip(own / (after - before), 0.0, MAX_SCALE)) if abs(after - before) > SMALL else 0.0
+        return log_odds, baseline, scale * by_first
+
+    def _context(self, label: int) -> Floats | None:
+        """The label's row of the second pass; None where it has none."""
+        listed = self.best.listed
+        at = np.flatnonzero(self.table.labels[listed] == label)
+        if not len(at):
+            return None
+        row: Floats = self.best.table[at[0]]
+        return row
+
+    def _assembled(
+        self, label: int, row: Floats, log_odds: float, baseline: float, shares: Doubles,
+        by_member: Sequence[Evidence | None],
+    ) -> Evidence:  # fmt: skip
+        """The members' evidence, each scaled to the member's share (step 4)."""
+        columns: defaultdict[str, list[ColumnShares]] = defaultdict(list)
+        phrases: list[PhraseShare] = []
+        voters: list[Voter] = []
+        path: list[Step] = []
+        members, voters_view = [], None
+        for i, (member, share, evidence) in enumerate(zip(self.members, shares.tolist(), by_member, strict=True)):
+            rank = self._rank(i, label)
+            score = float(row[COLUMNS_PER_MEMBER * i])
+            members.append(MemberShare(member.name, score, None if rank is None else rank + 1, share))
+            if evidence is None:
+                continue
+            scale = _scale(share, evidence.difference)
+            for part in evidence.columns.values():
+                for view, own in self._by_view(member, part):
+                    columns[view].append(ColumnShares(own.columns, scale * own.shares))
+            phrases += [phrase._replace(share=scale * phrase.share) for phrase in evidence.phrases]
+            voters += [voter._replace(share=scale * voter.share) for voter in evidence.voters]
+            voters_view = member.view if evidence.voters else voters_view
+            path += [step._replace(share=scale * step.share) for step in evidence.path]
+        members.append(MemberShare(OTHER_LABELS, None, None, log_odds - baseline - float(shares.sum())))
+        merged = {
+            view: ColumnShares(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
+            for view, own in columns.items()
+        }
+        return Evidence(log_odds, baseline, merged, phrases, voters, voters_view, path, members)
+
+    def _by_view(self, member: MemberView, part: ColumnShares) -> list[tuple[str, ColumnShares]]:
+        """The shares of a member's columns by the views that its own is joined of."""
+        found, first = [], 0
+        for view in joined.parts(member.view):
+            end = first + self.views.width(view)
+            own = (part.columns >= first) & (part.columns < end)
+            found.append((view, ColumnShares(part.columns[own] - np.int32(first), part.shares[own])))
+            first = end
+        return found
+
+
+def _scale(share: float, difference: float) -> float:
+    """What a member's evidence, which explains a difference, is multiplied with for the member's share."""
+    if abs(difference) < SMALL:
+        return MIN_SCALE
+    return float(np.clip(share / difference, MIN_SCALE, MAX_SCALE))

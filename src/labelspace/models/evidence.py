@@ -1,0 +1,125 @@
+"""Why a method gives a label its score: parts that add up to the score's log-odds, less those of a baseline.
+
+Each part is the share of something a reader can look up: a column of the features, a phrase of the text, a training
+document, a step down a tree of labels, a member of an ensemble. Shares of columns and phrases add up, with the
+``remainder``, to ``log_odds - baseline``; the others say the same again at a larger scale.
+
+A share of a function of one number, f(z) with z = b + sum of z_i, is z_i times the slope of f between b and z. For
+what is linear, and for one layer of ReLUs, these are integrated gradients along the line from the empty document.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.types import Doubles, Ints
+
+MIN_PROBABILITY = 1e-6  # a score nearer to 0 or 1 counts as this far from it: log-odds stay finite
+Numbers = npt.NDArray[np.floating]
+
+
+class ColumnShares(NamedTuple):
+    """Shares of some columns of a view; a column may be listed several times."""
+
+    columns: Ints
+    shares: Doubles
+
+
+class PhraseShare(NamedTuple):
+    """A phrase of the text that names the label: characters ``start`` to ``stop``."""
+
+    start: int
+    stop: int
+    kind: str  # name, synonym, part
+    share: float
+
+
+class Voter(NamedTuple):
+    """A training document that voted for the label."""
+
+    row: int  # of the training documents
+    similarity: float
+    share: float
+    shared: Ints  # columns of the view that it shares with the document, those that count most first
+
+
+class Step(NamedTuple):
+    """A step down a tree of labels."""
+
+    labels: Ints  # below the node, or some of them
+    n_labels: int
+    log_probability: float
+    share: float
+
+
+class MemberShare(NamedTuple):
+    """What a member of an ensemble says of the label."""
+
+    name: str
+    score: float | None  # None for what is no member
+    rank: int | None  # 1 is the best; None where the member does not list the label
+    share: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Why a method gives a label its score, in the method's own terms."""
+
+    log_odds: float
+    baseline: float
+    columns: Mapping[str, ColumnShares] = field(default_factory=dict)  # by view
+    phrases: Sequence[PhraseShare] = ()
+    voters: Sequence[Voter] = ()
+    voters_view: str | None = None  # the view of the voters' shared columns
+    path: Sequence[Step] = ()
+    members: Sequence[MemberShare] = ()
+
+    @property
+    def difference(self) -> float:
+        """What the shares explain."""
+        return self.log_odds - self.baseline
+
+    @property
+    def remainder(self) -> float:
+        """What no column and no phrase has a share of."""
+        by_column = sum(float(part.shares.sum()) for part in self.columns.values())
+        return self.difference - by_column - sum(phrase.share for phrase in self.phrases)
+
+
+def logit(p: float) -> float:
+    """The log-odds of a probability, finite for all.
+
+    >>> logit(0.5), round(logit(0.0), 2)
+    (0.0, -13.82)
+    """
+    p = min(max(p, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+    return float(np.log(p) - np.log1p(-p))
+
+
+def logit_of_log(log_p: float) -> float:
+    """The log-odds of a probability given by its logarithm.
+
+    >>> round(logit_of_log(np.log(0.25)), 4) == round(logit(0.25), 4)
+    True
+    """
+    log_p = min(max(log_p, float(np.log(MIN_PROBABILITY))), float(np.log1p(-MIN_PROBABILITY)))
+    return float(log_p - np.log(-np.expm1(log_p)))
+
+
+def slopes(after: Numbers, before: Numbers, z: Numbers, b: Numbers, at_b: Numbers | float) -> Doubles:
+    """The slopes of a function between b and z, of which it is ``before`` and ``after``; ``at_b`` where both are one.
+
+    >>> slopes(np.array([4.0, 1.0]), np.array([0.0, 1.0]), np.array([2.0, 1.0]), np.array([0.0, 1.0]), 5.0).tolist()
+    [2.0, 5.0]
+    """
+    step = np.asarray(z - b, np.float64)
+    small = np.abs(step) < 1e-9
+    return np.where(small, at_b, (after - before) / np.where(small, 1.0, step))
+
+
+def relu_slopes(z: Numbers, b: Numbers) -> Doubles:
+    """The slopes of max(0, .) between b and z."""
+    return slopes(np.maximum(z, 0), np.maximum(b, 0), z, b, (b > 0).astype(np.float64))
