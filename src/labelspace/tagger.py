@@ -102,9 +102,18 @@ class Tagger:
         for view in self.views(any_document):
             view.create().check_params()
 
-    def fit(self, texts: Iterable[str], labels: Iterable[Iterable[str]], progress: Progress | None = None) -> Self:
-        """Learn from texts and, for each, the names of its labels: lists, or columns such as ``df["title"]``."""
-        return self.fit_dataset(dataset_from_names(texts, labels), progress=progress)
+    def fit(
+        self,
+        texts: Iterable[str],
+        labels: Iterable[Iterable[str]],
+        progress: Progress | None = None,
+        keep_texts: bool = False,
+    ) -> Self:
+        """Learn from texts and, for each, the names of its labels: lists, or columns such as ``df["title"]``.
+
+        ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
+        """
+        return self.fit_dataset(dataset_from_names(texts, labels), progress=progress, keep_texts=keep_texts)
 
     def fit_dataset(
         self,
@@ -122,6 +131,11 @@ class Tagger:
         can leave something out to keep to a ``budget`` does so. ``keep_texts`` keeps the training texts with the model,
         for explanations that show the documents that voted.
         """
+        if keep_texts and not self.model.names_documents:
+            raise ParameterError(
+                f"texts are kept for a method that names training documents, but {self.model.name} does not; "
+                "leave keep_texts out, or train blend or neighbors"
+            )
         progress = progress or no_progress
         features: ViewTransformer | None = None
         inputs: Inputs = train.inputs
@@ -144,11 +158,6 @@ class Tagger:
         self.training_documents_ = None
         if self.model.names_documents:
             self.training_documents_ = TrainingDocuments.of(train, self.model.trained_rows, keep_texts)
-        elif keep_texts:
-            raise ParameterError(
-                f"texts are kept for a method that names training documents, but {self.model.name} does not; "
-                "leave keep_texts out, or train blend or neighbors"
-            )
         return self
 
     def _validation(self, validation: Validation | None) -> Callable[[], tuple[Inputs, Any] | None] | None:

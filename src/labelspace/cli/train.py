@@ -68,6 +68,12 @@ def train(
             help="Save checkpoints here; an interrupted training resumes when run again. Not for all methods.",
         ),
     ] = None,
+    keep_texts: Annotated[
+        bool,
+        typer.Option(
+            "--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -103,7 +109,7 @@ def train(
 
     with noting_resumption(checkpoint), progress(quiet=as_json) as report, experiment.timed() as taken:
         inspect = None if as_json else note_documents
-        tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell)
+        tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell, keep_texts)
     tagger.save(out, force)
     summary = training_summary(tagger, recipe, taken, out)
     if plans:

@@ -56,13 +56,14 @@ def train(
     inspect: Callable[[Dataset], None] | None = None,
     limits: Limits | None = None,
     tell: Callable[[Plan], None] = lambda plan: None,
+    keep_texts: bool = False,
 ) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
 
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
     that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents. With
     ``limits`` the blend is planned to keep to them; ``tell`` is called with the plan, before the training and after it
-    where more was left out.
+    where more was left out. ``keep_texts`` keeps the training texts with the model, for explanations.
     """
     recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
@@ -70,11 +71,13 @@ def train(
         require(tagger.model, Checkpoints)
     if limits:
         check_plannable(recipe, limits, checkpoint)
-        return train_within(limits, source, recipe, progress, inspect, tell)
+        return train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents = labeled(source, inspect)
-    return tagger.fit_dataset(documents, lambda: source.dev(documents.labels), progress, checkpoint)
+    return tagger.fit_dataset(
+        documents, lambda: source.dev(documents.labels), progress, checkpoint, keep_texts=keep_texts
+    )
 
 
 def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None) -> None:
@@ -104,6 +107,7 @@ def train_within(
     progress: Progress | None = None,
     inspect: Callable[[Dataset], None] | None = None,
     tell: Callable[[Plan], None] = lambda plan: None,
+    keep_texts: bool = False,
 ) -> Tagger:
     """Plan the best blend within limits, and fit it."""
     with cpu_clock() as clock:
@@ -115,7 +119,7 @@ def train_within(
         plan = planner.choose()
         tell(plan)
         tagger = replace(recipe, params={**recipe.params, **plan.params()}).tagger()
-        tagger.fit_dataset(documents, validation, progress, budget=budget)
+        tagger.fit_dataset(documents, validation, progress, budget=budget, keep_texts=keep_texts)
         late = dict.fromkeys(budget.left_out, "the training takes longer than it was expected to")
         late |= planner.keep_to_limits(tagger)
         if late:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 from labelspace.models.evidence import MemberShare
 
 MARKED_SHARE = 1 / 8  # of the words, at most: people mark about that many when asked for reasons
+MIN_MARKED = 0.05  # of the largest share: less is not worth a mark
+MIN_LISTED = 0.02  # likewise, for a list of words
 DIGITS = 6  # of numbers as plain values
 
 
@@ -86,7 +88,10 @@ class Explanation:
         """The words to show: those with the largest shares, at most an eighth of all, in the order of the text."""
         n = max(1, int(MARKED_SHARE * self.n_words))
         largest = sorted(self.words, key=lambda word: -abs(word.share))[:n]
-        return sorted(largest, key=lambda word: word.start)
+        return sorted(
+            (word for word in largest if abs(word.share) >= MIN_MARKED * abs(largest[0].share)),
+            key=lambda word: word.start,
+        )
 
     def for_and_against(self, n: int = 5) -> tuple[list[WordShare], list[WordShare]]:
         """The n words that speak most for the label, and the n that speak most against it; equal words once."""
@@ -95,9 +100,10 @@ class Explanation:
             key = word.text.lower()
             known = merged.get(key)
             merged[key] = word if known is None else known._replace(share=known.share + word.share)
+        least = MIN_LISTED * max((abs(word.share) for word in merged.values()), default=0.0)
         ranked = sorted(merged.values(), key=lambda word: -word.share)
-        speak_for = [word for word in ranked[:n] if word.share > 0]
-        return speak_for, [word for word in ranked[::-1][:n] if word.share < 0]
+        speak_for = [word for word in ranked[:n] if word.share > least]
+        return speak_for, [word for word in ranked[::-1][:n] if word.share < -least]
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""

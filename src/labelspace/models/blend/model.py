@@ -277,8 +277,12 @@ class Blend(Model):
 
     @property
     def names_documents(self) -> bool:  # type: ignore[override]
-        """Whether a member does."""
-        return any(member.names_documents for member in self.members_)
+        """Whether a member does, or before the training may do."""
+        if hasattr(self, "members_"):
+            return any(member.names_documents for member in self.members_)
+        return self.members is None or any(
+            method(member.method).names_documents for member in parse_members(self.members)
+        )
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
         """Why these labels have their probabilities."""

@@ -1,0 +1,57 @@
+"""The command explain."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from labelspace.cli.arguments import Json, ModelPath
+from labelspace.cli.console import console, print_json, print_line
+
+
+def explain(
+    model: ModelPath,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A text, or - for stdin.")],
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="NAME", help="The label to explain; repeatable. Default: the best ones."),
+    ] = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="Number of labels to explain.")] = 3,
+    page: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write an HTML page that works offline.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why a text has its labels: words, phrases, similar documents, members of the ensemble.
+
+    Words that speak for a label are green, those against it red; without
+    colors they are in [brackets], with a minus if they speak against it.
+    """
+    from labelspace.data.files import writing_text
+    from labelspace.errors import DataError
+    from labelspace.report.explanation import explanation_report
+    from labelspace.report.explanation_page import explanations_page
+    from labelspace.tagger import Tagger
+
+    tagger = Tagger.load(model)
+    if tagger.ready_made:
+        raise DataError(
+            "explain takes a text, but the model was trained on ready-made features; use Tagger.explain with a row"
+        )
+    text = sys.stdin.read() if text == "-" else text
+    explanations = tagger.explain(text, label, k)
+    if page is not None:
+        with writing_text(page) as file:
+            file.write(explanations_page(text, explanations, model.resolve().name))
+    if as_json:
+        print_json({"text": text, "explanations": [explanation.to_dict() for explanation in explanations]})
+        return
+    if page is not None:
+        print_line(f"{page}: why {len(explanations)} labels")
+        return
+    out = console()
+    for explanation in explanations:
+        out.print(explanation_report(text, explanation, out.color_system is not None and out.is_terminal))

@@ -1,0 +1,115 @@
+"""Explanations as one HTML page that works offline."""
+
+from collections.abc import Sequence
+from html import escape
+
+from labelspace.explain import Explanation, Neighbor, WordShare
+from labelspace.report.page import html_page
+
+STYLE = """<style>
+.text { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.05rem; border-left: 3px solid var(--line);
+  padding: .4rem 1rem; margin: 1rem 0; }
+.text mark { color: inherit; border-radius: 3px; padding: 0 .1em; }
+.why { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .35rem 1.2rem; align-items: start; }
+.why dt { color: var(--soft); } .why dd { margin: 0; }
+@media (max-width: 40rem) { .why { grid-template-columns: minmax(0, 1fr); gap: .1rem; } .why dt { margin-top: .5rem; }
+  .members td { padding: .1rem .3rem; } .members .said { display: none; } }
+.chip { display: inline-block; border: 1px solid var(--line); border-radius: 1rem; padding: 0 .6rem;
+  margin: 0 .3rem .3rem 0; }
+.bar { display: inline-block; height: .7rem; border-radius: 2px; vertical-align: middle; margin-right: .5rem; }
+.soft { color: var(--soft); } .label { font-size: 1.2rem; font-weight: 700; margin: 2.2rem 0 0; }
+.members td:first-child { padding-left: 0; } .members td { border: 0; text-align: left; padding: .1rem .6rem; }
+</style>"""
+FOR, AGAINST = "56, 153, 98", "200, 70, 60"  # red, green and blue of words for and against
+
+
+def explanations_page(text: str | None, explanations: Sequence[Explanation], model: str) -> str:
+    """The page of why a text has some labels."""
+    parts = [STYLE, f"<h1>{escape(f'Why these labels: {model}')}</h1>"]
+    parts.append(
+        "<p>Green words speak for a label and red ones against it, the more the deeper the color; at most an eighth of "
+        "the words are marked. Numbers are shares of the log-odds: they add up, with the remainder, to the difference "
+        "between this text and none.</p>"
+    )
+    parts += [_section(text, explanation) for explanation in explanations]
+    return html_page(f"labelspace: why these labels ({model})", parts)
+
+
+def _section(text: str | None, explanation: Explanation) -> str:
+    kind = "probability" if explanation.probability is not None else "score"
+    head = (
+        f"<h2 class='label'>{escape(explanation.label)}</h2><p>{kind} {explanation.score:.3f}: log-odds "
+        f"{explanation.log_odds:+.2f}, and {explanation.baseline:+.2f} without the text</p>"
+    )
+    marked = "" if text is None else f"<div class='text'>{_marked(text, explanation)}</div>"
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{body}</dd>" for name, body in _rows(explanation))
+    return f"<section>{head}{marked}<dl class='why'>{rows}</dl></section>"
+
+
+def _marked(text: str, explanation: Explanation) -> str:
+    words, out, at = explanation.marked(), "", 0
+    largest = max((abs(word.share) for word in words), default=1.0)
+    for word in words:
+        strength = 0.12 + 0.5 * abs(word.share) / largest
+        color = FOR if word.share > 0 else AGAINST
+        out += escape(text[at : word.start])
+        style = f"background: rgba({color}, {strength:.2f})"
+        out += f"<mark style='{style}' title='{word.share:+.3f}'>{escape(word.text)}</mark>"
+        at = word.end
+    return out + escape(text[at:])
+
+
+def _rows(explanation: Explanation) -> list[tuple[str, str]]:
+    speak_for, against = explanation.for_and_against(8)
+    rows = []
+    if speak_for:
+        rows.append(("for", _chips(speak_for)))
+    if against:
+        rows.append(("against", _chips(against)))
+    if explanation.features:
+        rows.append(("features", _chips([WordShare(str(f.column), 0, 0, f.share) for f in explanation.features[:12]])))
+    named = {(phrase.text.lower(), phrase.kind): None for phrase in explanation.phrases}
+    if named:
+        rows.append(("named by", ", ".join(f"“{escape(text)}” ({escape(kind)})" for text, kind in named)))
+    if explanation.members:
+        rows.append(("members", _members(explanation)))
+    if explanation.path:
+        steps = (
+            escape(", ".join(node.labels[:3]))
+            + (f" and {node.n_labels - 3:,} more" if node.n_labels > 3 else "")
+            + f" <span class='soft'>({node.probability:.2f})</span>"
+            for node in explanation.path
+        )
+        rows.append(("path", " › ".join(steps)))
+    if explanation.neighbors:
+        rows.append(("like", "".join(map(_neighbor, explanation.neighbors))))
+    rows.append(("remainder", f"{explanation.remainder:+.2f}, not of single words"))
+    return rows
+
+
+def _chips(words: Sequence[WordShare]) -> str:
+    return "".join(
+        f"<span class='chip'>{escape(word.text.lower())} <span class='soft'>{word.share:+.2f}</span></span>"
+        for word in words
+    )
+
+
+def _members(explanation: Explanation) -> str:
+    largest = max(max(abs(member.share) for member in explanation.members), 1e-9)
+    rows = ""
+    for member in sorted(explanation.members, key=lambda member: -abs(member.share)):
+        width, color = 7 * abs(member.share) / largest, FOR if member.share > 0 else AGAINST
+        said = "" if member.score is None else f"score {member.score:.2f}"
+        said += f", rank {member.rank}" if member.rank else ""
+        rows += (
+            f"<tr><td>{escape(member.name)}</td><td><span class='bar' style='width: {width:.1f}rem; "
+            f"background: rgb({color})'></span>{member.share:+.2f}</td><td class='soft said'>{said}</td></tr>"
+        )
+    return f"<table class='members'>{rows}</table>"
+
+
+def _neighbor(neighbor: Neighbor) -> str:
+    shared = f": {escape(', '.join(neighbor.words))}" if neighbor.words else ""
+    text = "" if neighbor.text is None else f"<div class='text'>{escape(neighbor.text[:600])}</div>"
+    said = f"<span class='soft'>(similarity {neighbor.similarity:.2f}{shared})</span>"
+    return f"<div>{escape(neighbor.id)} {said}{text}</div>"
