@@ -1,4 +1,4 @@
-"""Compile kernels ahead: train a few documents, save and load the model, and tag a document with it."""
+"""Compile kernels ahead: train a few documents, save and load the model, tag a document, and explain a label."""
 
 import tempfile
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.data.synthetic import planted
+from labelspace.models.capabilities import Explains
 from labelspace.models.registry import create, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress, no_progress
@@ -36,11 +37,14 @@ def reads_features(name: str, documents: Dataset) -> bool:
 def compile_kernels(
     name: str, documents: Dataset, params: Mapping[str, Any] | None = None, progress: Progress = no_progress
 ) -> None:
-    """Run what a method compiles: training, with as few steps as it allows, saving, loading and tagging."""
+    """Run what a method compiles: training, with as few steps as it allows, saving, loading, tagging, explaining."""
     few = {key: value for key, value in FEW.items() if key in method(name).defaults()}
     tagger = Tagger(create(name).set_params(**{**(params or {}), **few}))  # some may have no effect
     tagger.fit_dataset(documents, progress=progress)
     with tempfile.TemporaryDirectory() as folder:
         tagger.save(Path(folder, "model"))
         loaded = Tagger.load(Path(folder, "model"))
-        loaded.predict_topk(loaded.inputs_of(documents), k=3)
+        inputs = loaded.inputs_of(documents)
+        loaded.predict_topk(inputs, k=3)
+        if isinstance(loaded.model, Explains):
+            loaded.explain(inputs[0], k=1)

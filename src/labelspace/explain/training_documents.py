@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
 from labelspace.kernels.tokenize import Bytes
 from labelspace.state_constraints import array, must, offsets
@@ -58,6 +59,11 @@ class TrainingDocuments(Stateful):
 
     def __getitem__(self, at: int) -> tuple[str, str | None]:
         """The id of a document, and its text where it is kept."""
+        if not 0 <= at < len(self):
+            raise ModelError(
+                f"a saved model must have an id for each training document, but has {len(self)} and needs that of "
+                f"{at}; copy the whole folder again, or train it again"
+            )
         named = _entry(self.id_bytes_, self.id_starts_, at)
         return str(self.rows_[at] + 1) if named is None else named, _entry(self.text_bytes_, self.text_starts_, at)
 

@@ -8,8 +8,9 @@ import numpy as np
 import labelspace
 from labelspace.cli.predict import answer
 from labelspace.data.records import Record
+from labelspace.explain import Explanation
 from labelspace.labels.codes import code_summary
-from labelspace.models.capabilities import AddsLabels, Calibrated, HasLabelCodes, HasLabelPoints, HasLabelTree
+from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, HasLabelCodes, HasLabelPoints, HasLabelTree
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
@@ -52,6 +53,9 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     if isinstance(tagger.model, Calibrated):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
+    if isinstance(tagger.model, Explains):
+        for document in inputs:
+            check_shares(attempts(tagger.explain, document, k=2) or [])
     if tagger.ready_made:
         attempts(lambda: list(tagger.tag_stream(ROWS, 3)))
     elif tagger.columns_ is not None:
@@ -76,6 +80,15 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
         json.loads(json_text(answer(tags, None)), parse_constant=_refuse_constant)
+
+
+def check_shares(explanations: list[Explanation]) -> None:
+    """Refuse shares that do not add up, or that would be printed as no JSON."""
+    for why in explanations:
+        shares = sum(word.share for word in why.words) + sum(feature.share for feature in why.features)
+        if not abs(shares + why.remainder - why.total) <= 1e-4 * max(1.0, abs(why.total)):
+            raise BadAnswerError(f"shares must add up to {why.total}, but give {shares} and {why.remainder}")
+        json.loads(json_text(why.to_dict()), parse_constant=_refuse_constant)
 
 
 def _refuse_constant(constant: str) -> None:
