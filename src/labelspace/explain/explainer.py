@@ -1,6 +1,7 @@
 """From a model's evidence to explanations in the words of a text."""
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Explainer:
         score = float(sigmoid(np.array([evidence.log_odds]))[0])
         words = [] if self.text is None else self._words(evidence)
         features = self._features(evidence) if self.text is None else []
-        explained = sum(share for *_, share in words) + sum(share for _, share in features)
+        explained = sum(map(itemgetter(-1), words)) + sum(map(itemgetter(-1), features))
         return Explanation(
             label=self.labels.names[label],
             score=score,
@@ -63,10 +64,9 @@ class Explainer:
         found = ((self._find(view), shares) for view, shares in evidence.columns.items())
         shares = self.words.shares(((at, own) for at, own in found if at is not None), evidence.phrases)
         text, listed = self.text or "", np.flatnonzero(np.abs(shares) > MIN_SHARE)
-        spans = zip(
-            self.words.starts[listed].tolist(), self.words.stops[listed].tolist(), shares[listed].tolist(), strict=True
-        )
-        return [WordShare(text[start:stop], start, stop, share) for start, stop, share in spans]
+        starts, stops = self.words.starts[listed].tolist(), self.words.stops[listed].tolist()
+        words = [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        return list(map(WordShare, words, starts, stops, shares[listed].tolist()))
 
     def _find(self, view: str) -> Occurrences | None:
         """Where the columns of a view come from in the text, found once for all labels."""

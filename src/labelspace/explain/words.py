@@ -5,17 +5,15 @@
 3. A word has what its letters have.
 """
 
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.features.base import Occurrences
+from labelspace.features.tokenizer import character_flags, code_points
 from labelspace.models.evidence import ColumnShares, PhraseShare
 from labelspace.types import Doubles, Longs
-
-_WORD = re.compile(r"\w+")
 
 
 class TextWords(NamedTuple):
@@ -32,12 +30,10 @@ class TextWords(NamedTuple):
         >>> TextWords.of("A bun.").starts.tolist()
         [0, 2]
         """
-        spans = np.array([word.span() for word in _WORD.finditer(text)], np.int64).reshape(-1, 2)
-        change = np.zeros(len(text) + 1, np.int64)
-        change[spans[:, 0]] += 1
-        change[spans[:, 1]] -= 1
-        letters = np.concatenate([[0], np.cumsum(np.cumsum(change)[:-1])])
-        return cls(spans[:, 0], spans[:, 1], letters)
+        is_letter = character_flags(r"\w", text.isascii())[code_points(text)]
+        change = np.diff(np.concatenate([[False], is_letter, [False]]).astype(np.int8))
+        letters = np.concatenate([[0], np.cumsum(is_letter)])
+        return cls(np.flatnonzero(change > 0), np.flatnonzero(change < 0), letters)
 
     def shares(self, parts: Iterable[tuple[Occurrences, ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
         """The share of each word (steps 1 to 3), of all views and phrases together."""

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
@@ -62,6 +63,9 @@ class Analyzer:
         >>> Analyzer().characters("né").tolist(), Analyzer("char").characters("a  b").tolist()
         ([0, 1, 1, 2], [0, 1, 3, 4])
         """
+        return _characters_of_text(self.kind, text)
+
+    def _characters(self, text: str) -> Longs:
         at = np.arange(len(text), dtype=np.int64)
         if self.kind == "char":
             runs = [at[run.start() + 1 : run.end()] for run in _WHITESPACE.finditer(text)]
@@ -71,9 +75,31 @@ class Analyzer:
             at = np.concatenate([np.zeros(1, np.int64), *words])
             at[0] = at[min(1, len(at) - 1)]
         if not text.isascii():
-            read = text if self.kind == "word" else self._spaced(text)
-            at = np.repeat(at, [len(char.lower().encode("utf-8", "surrogatepass")) for char in read])
+            at = np.repeat(at, lowered_sizes(text if self.kind == "word" else self._spaced(text)))
         return np.append(np.minimum(at, max(len(text) - 1, 0)), len(text))
+
+
+@lru_cache(maxsize=2)
+def _characters_of_text(kind: str, text: str) -> Longs:
+    return Analyzer(kind)._characters(text)
+
+
+def lowered_sizes(text: str) -> Longs:
+    """The bytes of each character of a text in lower case, as UTF-8.
+
+    >>> lowered_sizes("aÉİ").tolist()
+    [1, 2, 3]
+    """
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a few characters become two
+        return np.array([len(char.lower().encode("utf-8", "surrogatepass")) for char in text], np.int64)
+    points = code_points(lowered)
+    return 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
+
+
+def code_points(text: str) -> npt.NDArray[np.uint32]:
+    """The code point of each character."""
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 @lru_cache(maxsize=2)
