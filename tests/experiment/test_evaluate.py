@@ -152,7 +152,7 @@ def test_thresholds_can_be_left_out_and_are_put_on_deeper_lists_where_documents_
     assert evaluate_module.threshold_depth(test_set, (1, 3, 5)) == 10
     assert evaluate_module.threshold_depth(test_set, (1, 30)) == 30
     many = replace(test_set, Y=sp.csr_matrix(np.ones(test_set.Y.shape, np.float32)))
-    assert evaluate_module.threshold_depth(many, (1, 3, 5)) == 80
+    assert evaluate_module.threshold_depth(many, (1, 3, 5)) == 120
 
 
 def test_the_reliability_bins_of_calibrated_scores_have_all_predictions(data):

@@ -8,6 +8,7 @@ from typing import Any
 from labelspace.report.tables import COSTS, mark, star_caption
 
 SHOWN = ("P", "nDCG", "PSP", "R", "coverage")
+F1 = {"micro_f1": "micro F1", "macro_f1": "macro F1"}  # at the best threshold
 COLORS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff;
@@ -82,11 +83,11 @@ def _differences(results: Mapping[str, Any]) -> list[str]:
     tests = results.get("paired_test", {}).get("metrics", {})
     rows = [
         [
-            metric, test["best"], other, f"{found['difference']:.2f}",
+            F1.get(metric, metric), test["best"], other, f"{found['difference']:.2f}",
             f"{found['interval'][0]:.2f} to {found['interval'][1]:.2f}", f"{found['p_holm']:.3f}",
             "yes" if found["significant"] else "no",
         ]
-        for metric, test in tests.items() if metric.split("@")[0] in SHOWN
+        for metric, test in tests.items() if metric.split("@")[0] in (*SHOWN, *F1)
         for other, found in test["others"].items()
     ]  # fmt: skip
     if not rows:
@@ -103,9 +104,9 @@ def _differences(results: Mapping[str, Any]) -> list[str]:
 
 def _table(rows: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> str:
     measured = (key for row in rows for key in row if key.split("@")[0] in SHOWN and "@" in key)
-    keys = [*dict.fromkeys(measured), *(key for key in COSTS if any(key in row for row in rows))]
+    keys = [*dict.fromkeys(measured), *(key for key in (*F1, *COSTS) if any(key in row for row in rows))]
     best = {key: (min if key in COSTS else max)(row[key] for row in rows if key in row) for key in keys}
-    head = "".join(f"<th>{escape(COSTS.get(key, key))}</th>" for key in keys)
+    head = "".join(f"<th>{escape((F1 | COSTS).get(key, key))}</th>" for key in keys)
     body = ""
     for row in rows:
         marks = {key: mark(results, key, row["method"]).replace(" ", "<i>*</i>") for key in keys}
