@@ -166,3 +166,18 @@ def test_the_reliability_bins_of_calibrated_scores_have_all_predictions(data):
     assert 0 < figures["expected_threshold"] < 1
     assert figures["micro_f1_at_expected"] <= figures["micro_f1"]
     assert figures["precision_coverage"][-1][2] <= 100
+
+
+def test_documents_without_labels_count_in_thresholds_and_intervals_where_they_count_in_the_averages(data):
+    train_set, test_set = data
+    tagger = Tagger("neighbors").fit_dataset(train_set)
+    Y = test_set.Y.tolil()
+    Y[:50] = 0
+    some = replace(test_set, Y=Y.tocsr())
+    skipped, counted = (evaluate(tagger, some, unlabelled=how, ci=True) for how in ("skip", "count"))
+    assert skipped["n"] == counted["n"] - 50
+    assert counted["P@1"] < skipped["P@1"]
+    assert counted["ci"]["P@1"][1] < skipped["P@1"]
+    assert counted["ci"]["PSP@1"] == pytest.approx(skipped["ci"]["PSP@1"], abs=3), "a ratio of sums"
+    assert counted["micro_f1"] < skipped["micro_f1"]
+    assert counted["coverage_at_precision_90"] <= skipped["coverage_at_precision_90"]
