@@ -147,6 +147,26 @@ def test_evaluate_prints_a_table_and_takes_other_ks(run, texts, model):
     assert "at most 25" in out
 
 
+def test_evaluate_with_intervals_writes_a_page(run, texts, model):
+    code, out, _ = run("evaluate", model, texts, "--ci", "--html", "pages/mine.html")
+    assert code == 0
+    assert "95 % intervals" in out
+    assert "coverage at 90 % precision" in out
+    assert "saved: pages/mine.html" in out
+    page = Path("pages/mine.html").read_text()
+    assert "on texts</h1>" in page
+    assert "no reliability diagram" in page
+    figures = json.loads(run("evaluate", model, texts, "--ci", "--html", "mine.html", "--json")[1])
+    low, high = figures["ci"]["P@1"]
+    assert low <= figures["P@1"] <= high
+    assert figures["html"] == "mine.html"
+    assert 0 < figures["coverage_at_precision_95"] <= figures["coverage_at_precision_90"] <= 100
+    code, _, err = run("evaluate", model, texts, "--html", str(texts))
+    assert code == 2
+    assert len(err.splitlines()) <= 2
+    assert "must be written to" in err
+
+
 def test_a_blend_gives_probabilities_and_abstains_where_they_are_low(run, texts, model):
     members = "members=neighbors,label_tree"
     assert run("train", texts, "--set", members, "--set", "n_folds=2", "--out", "blend")[0] == 0
@@ -504,7 +524,7 @@ def test_the_demo_goes_from_data_to_tags(run, monkeypatch, data):
     code, out, _ = run("demo")
     assert code == 0
     assert "saved to runs/demo" in out
-    assert out.count("score") == 3
+    assert sum(line.rstrip().endswith("score") for line in out.splitlines()) == 3
     assert "description" in out
     assert "Next, try:" in out
 

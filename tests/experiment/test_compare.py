@@ -95,3 +95,22 @@ def test_compiling_is_measured():
     with timed() as second:
         kernel(2)
     assert first.wall >= first.compiling > 0 == second.compiling
+
+
+def test_compare_tests_the_differences_between_methods_that_ran(folder, tmp_path):
+    recipes = [Recipe("label_tree", {"tree": "hierarchy"}), Recipe("popular"), Recipe("neighbors")]
+    results = compare(open_source(folder), recipes, tmp_path / "out")
+    test = results["paired_test"]["metrics"]
+    assert {"P@1", "nDCG@5", "PSP@5", "R@5", "micro_f1"} <= set(test)
+    assert test["P@1"]["best"] == "neighbors"
+    assert list(test["P@1"]["others"]) == ["popular"], "the first one failed"
+    found, rows = test["P@1"]["others"]["popular"], {row["method"]: row for row in results["rows"]}
+    assert found["difference"] == pytest.approx(rows["neighbors"]["P@1"] - rows["popular"]["P@1"], abs=1e-3)
+    assert found["interval"][0] < found["difference"] < found["interval"][1]
+    assert found["significant"]
+    assert "reliability" not in rows["neighbors"]
+    assert "precision_coverage" not in rows["neighbors"]
+
+
+def test_one_method_is_compared_with_none(folder, tmp_path):
+    assert compare(open_source(folder), [Recipe("popular")], tmp_path / "out")["paired_test"]["metrics"] == {}

@@ -122,3 +122,62 @@ def test_labels_that_the_model_does_not_know_are_counted(data):
     Y = sp.hstack([test_set.Y, np.ones((len(test_set), 2))], format="csr", dtype=np.float32)
     wider = replace(test_set, Y=Y, labels=replace(test_set.labels, hierarchy=None).extended(["x", "y"]))
     assert evaluate(tagger, wider)["n_unknown_labels"] == 2
+
+
+def test_figures_at_thresholds_are_those_of_the_metrics(data):
+    train_set, test_set = data
+    tagger = Tagger("one_vs_rest").fit_dataset(train_set)
+    figures = evaluate(tagger, test_set, ci=True)
+    pairs = metrics.ScoredPairs.from_topk(test_set.Y, tagger.predict_topk(test_set.X, 10))
+    best = metrics.best_micro_f1(pairs)
+    assert (figures["micro_f1"], figures["micro_f1_threshold"]) == (round(100 * best.value, 4), best.threshold)
+    kept = tagger.predict_topk(test_set.X, 10).at_least(figures["macro_f1_threshold"])
+    assert figures["macro_f1"] == round(100 * metrics.macro_f1(test_set.Y, kept), 4)
+    for precision in (90, 95):
+        kept = tagger.predict_topk(test_set.X, 10).at_least(figures[f"threshold_at_precision_{precision}"])
+        right = kept.to_csr(40).multiply(test_set.Y).nnz
+        assert right / (kept.labels >= 0).sum() >= precision / 100
+        assert figures[f"coverage_at_precision_{precision}"] == round(100 * right / test_set.Y.nnz, 4)
+    assert "expected_threshold" not in figures, "its scores are no probabilities"
+    assert all(low <= figures[name] <= high for name, (low, high) in figures["ci"].items())
+    assert {"P@1", "nDCG@5", "PSP@3", "R@5", "micro_f1"} <= set(figures["ci"])
+    assert "ECE@5" not in figures
+    json.dumps(figures)
+
+
+def test_thresholds_can_be_left_out_and_are_put_on_deeper_lists_where_documents_have_many_labels(data):
+    train_set, test_set = data
+    tagger = Tagger("popular").fit_dataset(train_set)
+    assert "micro_f1" not in evaluate(tagger, test_set, thresholds=False)
+    assert evaluate_module.threshold_depth(test_set, (1, 3, 5)) == 10
+    assert evaluate_module.threshold_depth(test_set, (1, 30)) == 30
+    many = replace(test_set, Y=sp.csr_matrix(np.ones(test_set.Y.shape, np.float32)))
+    assert evaluate_module.threshold_depth(many, (1, 3, 5)) == 120
+
+
+def test_the_reliability_bins_of_calibrated_scores_have_all_predictions(data):
+    train_set, test_set = data
+    tagger = Tagger("blend", members="neighbors,label_tree", n_folds=2).fit_dataset(train_set)
+    figures = evaluate(tagger, test_set)
+    assert len(figures["reliability"]) == 15
+    assert sum(row["n"] for row in figures["reliability"]) == 5 * len(test_set)
+    error = sum(row["n"] * abs(row["probability"] - row["accuracy"]) for row in figures["reliability"] if row["n"])
+    assert figures["ECE@5"] == pytest.approx(error / (5 * len(test_set)), abs=1e-3)
+    assert 0 < figures["expected_threshold"] < 1
+    assert figures["micro_f1_at_expected"] <= figures["micro_f1"]
+    assert figures["precision_coverage"][-1][2] <= 100
+
+
+def test_documents_without_labels_count_in_thresholds_and_intervals_where_they_count_in_the_averages(data):
+    train_set, test_set = data
+    tagger = Tagger("neighbors").fit_dataset(train_set)
+    Y = test_set.Y.tolil()
+    Y[:50] = 0
+    some = replace(test_set, Y=Y.tocsr())
+    skipped, counted = (evaluate(tagger, some, unlabelled=how, ci=True) for how in ("skip", "count"))
+    assert skipped["n"] == counted["n"] - 50
+    assert counted["P@1"] < skipped["P@1"]
+    assert counted["ci"]["P@1"][1] < skipped["P@1"]
+    assert counted["ci"]["PSP@1"] == pytest.approx(skipped["ci"]["PSP@1"], abs=3), "a ratio of sums"
+    assert counted["micro_f1"] < skipped["micro_f1"]
+    assert counted["coverage_at_precision_90"] <= skipped["coverage_at_precision_90"]

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics import expected_calibration_error
+from labelspace.metrics import ReliabilityBins, expected_calibration_error
 from labelspace.types import TopK
 
 
@@ -36,3 +36,13 @@ def test_what_is_no_probability_is_refused():
         expected_calibration_error(sp.csr_matrix([[1]]), topk, k=1)
     with pytest.raises(ParameterError, match="n_bins must be at least 1, but is 0"):
         expected_calibration_error(sp.csr_matrix([[1]]), TopK.empty(1, 1), k=1, n_bins=0)
+
+
+def test_bins_by_hand():
+    Y = sp.csr_matrix([[1, 0, 1], [1, 1, 0]])
+    topk = TopK(np.array([[0, 1], [1, 0]], np.int32), np.array([[0.9, 0.1], [0.7, 1.0]], np.float32))
+    bins = ReliabilityBins.from_topk(Y, topk, k=2, n_bins=3)
+    assert bins.n.tolist() == [1, 0, 3]
+    assert bins.probability.tolist() == pytest.approx([0.1, np.nan, 2.6 / 3], nan_ok=True)
+    assert bins.accuracy.tolist() == pytest.approx([0, np.nan, 1], nan_ok=True)
+    assert bins.expected_calibration_error() == pytest.approx((0.1 + 0.4) / 4)

@@ -70,5 +70,25 @@ def test_the_best_of_each_column_is_marked():
     assert "<td class=best>10.00</td>" not in page
 
 
+def paired(worse):
+    other = {"difference": 80.0, "interval": [70.0, 90.0], "p": 0.001, "p_holm": 0.002, "significant": worse}
+    return {"n_resamples": 2000, "significance": 0.05, "metrics": {"P@1": {"best": "good", "others": {"poor": other}}}}
+
+
+def test_methods_that_are_not_significantly_worse_are_marked_and_differences_listed():
+    rows = [GOOD, {**POOR, "method": "poor"}, BAD]
+    page = comparison_page({**SIZES, "rows": rows, "paired_test": paired(worse=True)})
+    assert outline(page)["details"] == 1
+    assert "<td class=best>90.00*</td>" in page
+    assert "<td>10.00<i>*</i></td>" in page, "as wide as a star, and not seen"
+    cells = ["P@1", "good", "poor", "80.00", "70.00 to 90.00", "0.002", "yes"]
+    assert "".join(f"<td>{cell}</td>" for cell in cells) in page
+    page = comparison_page({**SIZES, "rows": rows, "paired_test": paired(worse=False)})
+    assert "<td>10.00*</td>" in page
+    alone = comparison_page({**SIZES, "rows": [GOOD], "paired_test": {**paired(worse=True), "metrics": {}}})
+    assert "*<" not in alone
+    assert "details" not in outline(alone)
+
+
 def test_nothing_but_failures_is_a_page_too():
     assert outline(comparison_page({**SIZES, "rows": [BAD]})).get("svg", 0) == 0

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from labelspace.report.tables import compare_table, dataset_stats, stats_table
+from labelspace.report.tables import compare_table, dataset_stats, figures_report, stats_table
 from labelspace.types import Dataset, LabelSpace
 
 
@@ -54,3 +54,41 @@ def test_the_best_figure_of_each_column_is_bold():
     assert "\x1b[1m2" in second
     assert "\x1b[1m60" not in second
     assert "failed, see below" in text
+
+
+def test_methods_that_are_not_significantly_worse_have_a_star():
+    others = {"second": {"significant": False}, "third": {"significant": True}}
+    results = {
+        "data": "mine", "n_train": 9, "n_test": 3, "n_labels": 4,
+        "rows": [{"method": name, "P@1": p} for name, p in (("first", 70.0), ("second", 69.0), ("third", 60.0))],
+        "paired_test": {"significance": 0.05, "metrics": {"P@1": {"best": "first", "others": others}}},
+    }  # fmt: skip
+    text = shown(compare_table(results))
+    assert [mark in text for mark in ("70.00*", "69.00*", "60.00*")] == [True, True, False]
+    assert "* the best, or not significantly worse (paired bootstrap" in text
+    assert "Holm, 5 %" in text
+    assert "*" not in shown(compare_table({**results, "paired_test": {"significance": 0.05, "metrics": {}}}))
+
+
+def test_figures_with_intervals_and_thresholds():
+    group = {"n_labels": 3, "recall": 9.0}
+    figures = {
+        "P@1": 71.25,
+        "ECE@1": 1.5,
+        "n": 2,
+        "n_without_labels": 1,
+        "n_labels": 3,
+        "by_frequency": {"head": group},
+    }
+    figures |= {"predict_seconds": 0, "latency_ms_p50": 0, "latency_ms_p99": 0, "model_mb": 1}
+    plain = shown(figures_report(figures))
+    assert "threshold" not in plain
+    assert "2 documents, 1 without labels left out, 3 labels" in plain
+    figures |= {"ci": {"P@1": [70.12, 72.34], "micro_f1": [60.0, 63.0]}, "micro_f1": 61.5, "micro_f1_threshold": 0.25}
+    figures |= {"coverage_at_precision_90": 0.0, "threshold_at_precision_90": None}
+    text = shown(figures_report(figures))
+    assert "71.25 (70.1 to 72.3)" in text
+    assert "61.50 (60.0 to 63.0)" in text
+    assert next(line for line in text.splitlines() if "coverage at 90" in line).split()[-2:] == ["0.00", "none"]
+    assert "by the probabilities alone" not in text
+    assert "by the probabilities alone" in shown(figures_report({**figures, "expected_threshold": 0.5}))

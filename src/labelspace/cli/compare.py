@@ -28,7 +28,8 @@ def compare(
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
 
-    Prediction is timed after a warm-up.
+    Prediction is timed after a warm-up. A star marks the best method of a
+    metric and those that are not significantly worse on the test documents.
     """
     from labelspace import experiment
     from labelspace.cli.options import compared_recipes, parse_ks

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from labelspace.cli.arguments import Consistent, DataPath, Json, Ks, ModelPath
-from labelspace.cli.console import console, print_json
+from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files
 
 if TYPE_CHECKING:
@@ -34,14 +35,23 @@ def evaluate(
     curve: Annotated[
         bool, typer.Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
     ] = False,
+    ci: Annotated[
+        bool, typer.Option("--ci", help="Add 95 % confidence intervals: 1,000 bootstrap resamples of the documents.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write a page with the figures, reliability and precision curves."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Evaluate a model on the test documents of DATA, or on all documents of a file."""
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
+    from labelspace.data.files import writing_text
     from labelspace.data.labels import HIERARCHY, label_file
     from labelspace.data.source import read_dataset, split_file
     from labelspace.errors import DataError
+    from labelspace.report.evaluation_page import evaluation_page
     from labelspace.report.tables import curve_table, figures_report
     from labelspace.tagger import Tagger
 
@@ -55,10 +65,16 @@ def evaluate(
     if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
     documents = read_dataset(file, labels, tagger.columns_)
-    figures = experiment.evaluate(tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled)
+    figures = experiment.evaluate(
+        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, ci=ci
+    )
     if by_epoch is not None:
         figures["curve"] = by_epoch
     figures["model_mb"] = experiment.megabytes(model)
+    if html is not None:
+        with writing_text(html) as page:
+            page.write(evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
+        figures["html"] = str(html)
     if as_json:
         print_json(figures)
         return
@@ -67,6 +83,8 @@ def evaluate(
     if by_epoch is not None:
         console().print(curve_table(by_epoch))
     note_figures(figures)
+    if html is not None:
+        print_line(f"saved: {html}")
 
 
 def training_curve(model: Model) -> list[dict[str, float]]:

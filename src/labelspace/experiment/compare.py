@@ -1,4 +1,4 @@
-"""Compare: several methods under one protocol, on the same documents and features."""
+"""Compare: several methods under one protocol, on the same documents and features, with a test of the differences."""
 
 import csv
 import json
@@ -8,21 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labelspace import store
+from labelspace import metrics, store
 from labelspace.data.source import Source
 from labelspace.data.splits import hold_out
 from labelspace.data.table import describe_labels
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.evaluate import check_ks, evaluate, megabytes
+from labelspace.experiment.evaluate import check_ks, evaluate_documents, megabytes, percent
 from labelspace.experiment.timing import Seconds, timed
 from labelspace.experiment.train import Recipe, labeled
 from labelspace.features.base import Features
 from labelspace.features.views import FeatureCache, Table
+from labelspace.metrics import paired_test
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, Progress, no_progress
 from labelspace.version import __version__
 
 TEST_SHARE = 0.2  # cut from a data set that comes without a test file
+CURVES = ("reliability", "precision_coverage")  # of an evaluation, which a comparison does not keep
+
+PerDocument = Mapping[str, metrics.DocumentValues]
 
 
 def compare(
@@ -36,7 +40,8 @@ def compare(
     """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
 
     Unknown methods and parameters are an error before any data are read. A method that fails on the data is reported
-    in its row, and the others go on.
+    in its row, and the others go on. ``paired_test`` says for each metric which method is the best, and whether the
+    others are significantly worse on these documents (``metrics.paired_test``).
     """
     out = Path(out)
     check_comparison(recipes, out)
@@ -51,7 +56,8 @@ def compare(
     if test_set is None:  # read only now: nothing above could have looked at it
         test_set = source.test(train_set.labels)
     assert test_set is not None
-    rows = [_evaluated(row, test_set, ks) for row in fitted]
+    evaluated = [_evaluated(row, test_set, ks) for row in fitted]
+    per_document = {row["method"]: values for row, values in evaluated if "error" not in row}
     results = {
         "data": source.path.name,
         "n_train": len(train_set),
@@ -60,7 +66,8 @@ def compare(
         "test": tested_on(source),
         "seed": seed,
         "labelspace": __version__,
-        "rows": rows,
+        "rows": [row for row, _ in evaluated],
+        "paired_test": tested(per_document, seed),
     }
     write_results(results, out)
     return results
@@ -130,14 +137,26 @@ def _attempt(
     return row
 
 
-def _evaluated(row: dict[str, Any], test_set: Dataset, ks: Sequence[int]) -> dict[str, Any]:
+def _evaluated(row: dict[str, Any], test_set: Dataset, ks: Sequence[int]) -> tuple[dict[str, Any], PerDocument]:
     """Add the figures of the saved model to its row; read back, so that one model at a time is in memory."""
     if "error" in row:
-        return row
+        return row, {}
     try:
-        return {**row, **evaluate(Tagger.load(row["model"]), test_set, ks)}
+        found = evaluate_documents(Tagger.load(row["model"]), test_set, ks)
     except LabelspaceError as error:
-        return {**row, "error": str(error)}
+        return {**row, "error": str(error)}, {}
+    return {**row, **{key: value for key, value in found.figures.items() if key not in CURVES}}, found.per_document
+
+
+def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:
+    """For each metric the best method, and how far the others are behind it, in percent; p-values as fractions."""
+    tests = paired_test.compare_with_best(per_document, seed=seed)
+    for test in tests.values():
+        for other in test["others"].values():
+            other["difference"] = percent(other["difference"])
+            other["interval"] = [percent(bound) for bound in other["interval"]]
+            other |= {key: round(other[key], 6) for key in ("p", "p_holm")}
+    return {"n_resamples": paired_test.N_RESAMPLES, "significance": paired_test.SIGNIFICANT, "metrics": tests}
 
 
 def write_results(results: Mapping[str, Any], out: Path) -> None:

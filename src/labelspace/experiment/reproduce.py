@@ -221,7 +221,9 @@ class Reproduction:
         ks = sorted({1, *(int(rank) for c in columns if (rank := c.metric.partition("@")[2]).isdigit())})
         propensity_from, preset = cast(metrics.PropensityFrom, self._propensities[0]), self._propensities[1]
         figures = {
-            split: evaluate(tagger, documents.split(split), ks, propensity_from, preset, unlabelled="count")
+            split: evaluate(
+                tagger, documents.split(split), ks, propensity_from, preset, unlabelled="count", thresholds=False
+            )
             for split in sorted(splits)
         }
         if any(column.metric == SIZE for column in columns):

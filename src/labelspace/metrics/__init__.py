@@ -8,9 +8,12 @@
 """
 
 from labelspace.metrics.baselines import evaluate_baselines, most_common, random_topk
-from labelspace.metrics.calibration import expected_calibration_error
-from labelspace.metrics.evaluation import PropensityFrom, Unlabelled, evaluate
+from labelspace.metrics.bootstrap import confidence_intervals
+from labelspace.metrics.calibration import ReliabilityBins, expected_calibration_error
+from labelspace.metrics.document_values import DocumentValues
+from labelspace.metrics.evaluation import PropensityFrom, Unlabelled, evaluate, per_document
 from labelspace.metrics.f1 import macro_f1, micro_f1
+from labelspace.metrics.f1_thresholds import best_macro_f1, best_micro_f1, expected_threshold, label_counts_at
 from labelspace.metrics.frequency import by_frequency
 from labelspace.metrics.groups import by_group
 from labelspace.metrics.hierarchy import (
@@ -20,29 +23,43 @@ from labelspace.metrics.hierarchy import (
     f1_by_level,
     hierarchical_at_k,
 )
+from labelspace.metrics.paired_test import compare_with_best
+from labelspace.metrics.precision_coverage import PrecisionCoverage
 from labelspace.metrics.propensity import PRESETS, inverse_propensity, psndcg_at_k, psp_at_k
 from labelspace.metrics.ranking import coverage_at_k, ndcg_at_k, precision_at_k, r_precision_at_k, recall_at_k
+from labelspace.metrics.scored_pairs import ScoredPairs
 
 __all__ = [
     "PRESETS",
+    "DocumentValues",
+    "PrecisionCoverage",
     "PropensityFrom",
+    "ReliabilityBins",
+    "ScoredPairs",
     "Unlabelled",
     "best_by_level",
+    "best_macro_f1",
+    "best_micro_f1",
     "by_frequency",
     "by_group",
+    "compare_with_best",
+    "confidence_intervals",
     "consistent_at_k",
     "coverage_at_k",
     "deepest_accuracy",
     "evaluate",
     "evaluate_baselines",
     "expected_calibration_error",
+    "expected_threshold",
     "f1_by_level",
     "hierarchical_at_k",
     "inverse_propensity",
+    "label_counts_at",
     "macro_f1",
     "micro_f1",
     "most_common",
     "ndcg_at_k",
+    "per_document",
     "precision_at_k",
     "psndcg_at_k",
     "psp_at_k",

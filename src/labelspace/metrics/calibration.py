@@ -1,37 +1,68 @@
 """Whether scores can be read as probabilities."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
 import numpy as np
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_k
-from labelspace.metrics.hits import RankedHits
-from labelspace.types import Csr, TopK
+from labelspace.metrics.hits import relevance
+from labelspace.types import Csr, Doubles, Longs, TopK
 
 N_BINS = 15
+
+
+@dataclass(frozen=True)
+class ReliabilityBins:
+    """The top k labels of all documents, grouped by probability into bins of equal width from 0 to 1.
+
+    Documents without labels are included: all of their predictions are wrong. Of a bin without predictions,
+    ``probability`` and ``accuracy`` are NaN.
+
+    >>> import scipy.sparse as sp
+    >>> topk = TopK.from_scores([[0.8, 0.1], [0.8, 0.1]], k=1)
+    >>> bins = ReliabilityBins.from_topk(sp.csr_matrix([[1, 0], [0, 1]]), topk, k=1, n_bins=2)
+    >>> bins.n.tolist(), bins.accuracy.tolist()
+    ([0, 2], [nan, 0.5])
+    """
+
+    n: Longs  # (n_bins,), predictions
+    probability: Doubles  # (n_bins,), their mean
+    accuracy: Doubles  # (n_bins,), share of them that is right
+
+    @staticmethod
+    def from_topk(Y: Csr, topk: TopK, k: int, n_bins: int = N_BINS) -> ReliabilityBins:
+        """The bins of the top k labels."""
+        if n_bins < 1:
+            raise ParameterError(f"n_bins must be at least 1, but is {n_bins}; set n_bins=1 or more")
+        k = checked_k(k)
+        predicted = topk.labels[:, :k] >= 0
+        scores, correct = topk.scores[:, :k][predicted].astype(np.float64), relevance(Y, topk, k)[predicted]
+        if scores.size and (scores.min() < 0 or scores.max() > 1):
+            worst = scores.min() if scores.min() < 0 else scores.max()
+            raise DataError(f"probabilities must lie between 0 and 1, but one is {worst}; pass calibrated scores")
+        bin_of = np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)
+        n = np.bincount(bin_of, minlength=n_bins)
+        sums = np.stack([np.bincount(bin_of, values, minlength=n_bins) for values in (scores, correct)])
+        means = np.divide(sums, n, out=np.full(sums.shape, np.nan), where=n > 0)
+        return ReliabilityBins(n, *means)
+
+    def expected_calibration_error(self) -> float:
+        """Mean gap between probability and accuracy, over the predictions: |gap| of each bin, weighted by its size."""
+        gaps = np.abs(self.probability - self.accuracy)[self.n > 0]
+        return float((gaps * self.n[self.n > 0]).sum() / max(self.n.sum(), 1))
 
 
 def expected_calibration_error(Y: Csr, topk: TopK, k: int, n_bins: int = N_BINS) -> float:
     """ECE@k: mean gap between the scores of the top k labels and how often they are correct, from 0 (good) to 1.
 
-    Predicted labels are grouped by score into ``n_bins`` bins of equal width. The error is |mean score - accuracy| of
-    each bin, weighted by its size. Documents without labels are included: all of their predictions are wrong.
+    That of the bins of ``ReliabilityBins``.
 
     >>> import scipy.sparse as sp
     >>> topk = TopK.from_scores([[0.8, 0.1], [0.8, 0.1]], k=1)
     >>> round(expected_calibration_error(sp.csr_matrix([[1, 0], [0, 1]]), topk, k=1), 6)
     0.3
     """
-    if n_bins < 1:
-        raise ParameterError(f"n_bins must be at least 1, but is {n_bins}; set n_bins=1 or more")
-    k = checked_k(k)
-    relevant = np.zeros((len(topk), k))
-    relevant[np.diff(Y.indptr) > 0] = RankedHits.from_topk(Y, topk, k).relevant
-    predicted = topk.labels[:, :k] >= 0
-    scores, correct = topk.scores[:, :k][predicted].astype(np.float64), relevant[predicted]
-    if not scores.size:
-        return 0.0
-    if scores.min() < 0 or scores.max() > 1:
-        worst = scores.min() if scores.min() < 0 else scores.max()
-        raise DataError(f"probabilities must lie between 0 and 1, but one is {worst}; pass calibrated scores")
-    bin_of = np.minimum((scores * n_bins).astype(np.int64), n_bins - 1)
-    return float(np.abs(np.bincount(bin_of, scores - correct, minlength=n_bins)).sum() / scores.size)
+    return ReliabilityBins.from_topk(Y, topk, k, n_bins).expected_calibration_error()

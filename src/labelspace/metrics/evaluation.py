@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.metrics import propensity, ranking
-from labelspace.metrics.checks import checked_k, checked_matrix
+from labelspace.metrics import document_values, ranking
+from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
+from labelspace.metrics.document_values import DocumentValues
 from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.propensity import inverse_propensity
 from labelspace.propensity import DEFAULT_A, DEFAULT_B
@@ -43,25 +44,60 @@ def evaluate(
     >>> scores["P@1"], scores["P@2"], scores["PSP@1"], scores["n"]
     (100.0, 50.0, 88.8046, 2)
     """
+    hits = RankedHits.from_topk(Y, topk, _checked_max(ks))
+    values = _values(Y, hits, _weights(Y, counts, n_documents, A, B, propensity_from), ks, unlabelled)
+    table = {name: value.value() for name, value in values.items()}
+    table[f"coverage@{max(ks)}"] = ranking.coverage(hits, max(ks))
+    n = len(hits) + (hits.n_without_labels if unlabelled == "count" else 0)
+    sizes = {"n": n, "n_without_labels": hits.n_without_labels, "n_labels": int(Y.shape[1])}
+    return {name: round(100 * value, 4) for name, value in table.items()} | sizes
+
+
+def per_document(
+    Y: Csr,
+    topk: TopK,
+    counts: npt.ArrayLike | None = None,
+    n_documents: int | None = None,
+    ks: Sequence[int] = DEFAULT_KS,
+    A: float = DEFAULT_A,
+    B: float = DEFAULT_B,
+    propensity_from: PropensityFrom = "train",
+    unlabelled: Unlabelled = "skip",
+) -> dict[str, DocumentValues]:
+    """What each document adds to the metrics of :func:`evaluate`, in their order, without coverage, as fractions.
+
+    The documents are those that have labels, or with ``unlabelled="count"`` all.
+
+    >>> import scipy.sparse as sp
+    >>> topk = TopK.from_scores([[0.9, 0.1, 0.5], [0.2, 0.1, 0.7]], k=2)
+    >>> Y = sp.csr_matrix([[1, 1, 0], [0, 0, 1]])
+    >>> per_document(Y, topk, counts=[9, 2, 1], n_documents=10, ks=(1, 2))["P@2"].numerators.tolist()
+    [0.5, 0.5]
+    """
+    hits = RankedHits.from_topk(Y, topk, _checked_max(ks))
+    return _values(Y, hits, _weights(Y, counts, n_documents, A, B, propensity_from), ks, unlabelled)
+
+
+def _values(
+    Y: Csr, hits: RankedHits, weights: Doubles, ks: Sequence[int], unlabelled: Unlabelled
+) -> dict[str, DocumentValues]:
+    if unlabelled not in ("skip", "count"):
+        raise ParameterError(f"unlabelled must be skip or count, but is {unlabelled!r}; set one of them")
+    means, ratios = document_values.means(hits, ks), document_values.ratios(hits, weights, ks)
+    if unlabelled == "count" and hits.n_without_labels:
+        labeled = labeled_rows(checked_matrix(Y))
+        means = {name: value.among(labeled, 1.0) for name, value in means.items()}
+        ratios = {name: value.among(labeled, 0.0) for name, value in ratios.items()}
+    last = (f"R@{max(ks)}", f"RP@{max(ks)}")
+    first = {name: value for name, value in means.items() if name not in last}
+    return first | ratios | {name: means[name] for name in last}
+
+
+def _checked_max(ks: Sequence[int]) -> int:
     max_k = max((checked_k(k) for k in ks), default=0)
     if not max_k:
         raise ParameterError("ks must name at least one k, but is empty; set ks=(1, 3, 5)")
-    hits = RankedHits.from_topk(Y, topk, max_k)
-    weights = _weights(Y, counts, n_documents, A, B, propensity_from)
-    gains, ideal = propensity.gains(hits, weights), propensity.ideal_gains(hits, weights)
-    if unlabelled not in ("skip", "count"):
-        raise ParameterError(f"unlabelled must be skip or count, but is {unlabelled!r}; set one of them")
-    n = len(hits) + (hits.n_without_labels if unlabelled == "count" else 0)
-    share = len(hits) / n
-    table = {f"P@{k}": share * ranking.precision(hits, k) for k in ks}
-    table |= {f"nDCG@{k}": share * ranking.ndcg(hits, k) for k in ks}
-    table |= {f"PSP@{k}": propensity.psp(gains, ideal, k) for k in ks}
-    table |= {f"PSnDCG@{k}": propensity.psndcg(gains, ideal, k) for k in ks}
-    table[f"R@{max_k}"] = share * ranking.recall(hits, max_k)
-    table[f"RP@{max_k}"] = share * ranking.r_precision(hits, max_k)
-    table[f"coverage@{max_k}"] = ranking.coverage(hits, max_k)
-    sizes = {"n": n, "n_without_labels": hits.n_without_labels, "n_labels": int(Y.shape[1])}
-    return {name: round(100 * value, 4) for name, value in table.items()} | sizes
+    return max_k
 
 
 def _weights(

@@ -49,6 +49,17 @@ class RankedHits:
         return self.relevant[:, :k]
 
 
+def relevance(Y: Csr, topk: TopK, k: int) -> Doubles:
+    """1 where a predicted label is a true one, for all documents, with labels or without. Shape (n, k).
+
+    >>> import scipy.sparse as sp
+    >>> relevance(sp.csr_matrix([[0, 0], [0, 1]]), TopK.from_scores([[0.9, 0.1], [0.2, 0.1]], k=2), k=2).tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    """
+    true, labels = checked_matrix(Y), checked_labels(topk, checked_k(k), Y.shape)
+    return _mark_hits(true, labels)
+
+
 def checked_labels(topk: TopK, k: int, shape: tuple[int, int]) -> Ints:
     """The top k labels, if they are valid predictions for a Y of this shape. Shape (n, k)."""
     n, n_labels = shape

@@ -21,7 +21,7 @@ def precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
     0.5
     """
-    return precision(RankedHits.from_topk(Y, topk, k), k)
+    return float(precisions(RankedHits.from_topk(Y, topk, k), k).mean())
 
 
 def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -32,7 +32,7 @@ def ndcg_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> round(ndcg_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2), 4)
     0.8066
     """
-    return ndcg(RankedHits.from_topk(Y, topk, k), k)
+    return float(ndcgs(RankedHits.from_topk(Y, topk, k), k).mean())
 
 
 def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -43,7 +43,7 @@ def recall_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> recall_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=2)
     0.75
     """
-    return recall(RankedHits.from_topk(Y, topk, k), k)
+    return float(recalls(RankedHits.from_topk(Y, topk, k), k).mean())
 
 
 def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -54,7 +54,7 @@ def r_precision_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     >>> r_precision_at_k(sp.csr_matrix([[1, 1, 0], [0, 0, 1]]), topk, k=1)
     1.0
     """
-    return r_precision(RankedHits.from_topk(Y, topk, k), k)
+    return float(r_precisions(RankedHits.from_topk(Y, topk, k), k).mean())
 
 
 def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
@@ -68,26 +68,25 @@ def coverage_at_k(Y: Csr, topk: TopK, k: int = 5) -> float:
     return coverage(RankedHits.from_topk(Y, topk, k), k)
 
 
-def precision(hits: RankedHits, k: int) -> float:
-    """P@k, from the hits."""
-    return float(hits.at_k(k).sum() / (k * len(hits)))
+def precisions(hits: RankedHits, k: int) -> Doubles:
+    """P@k of each document. Shape (n,)."""
+    return np.asarray(hits.at_k(k).sum(axis=1) / k)
 
 
-def ndcg(hits: RankedHits, k: int) -> float:
-    """nDCG@k, from the hits."""
+def ndcgs(hits: RankedHits, k: int) -> Doubles:
+    """nDCG@k of each document. Shape (n,)."""
     ideal = np.cumsum(discounts(k))
-    gains = hits.at_k(k) @ discounts(k)  # (n,)
-    return float((gains / ideal[np.minimum(hits.n_true, k) - 1]).mean())
+    return np.asarray(hits.at_k(k) @ discounts(k) / ideal[np.minimum(hits.n_true, k) - 1])
 
 
-def recall(hits: RankedHits, k: int) -> float:
-    """R@k, from the hits."""
-    return float((hits.at_k(k).sum(axis=1) / hits.n_true).mean())
+def recalls(hits: RankedHits, k: int) -> Doubles:
+    """R@k of each document. Shape (n,)."""
+    return np.asarray(hits.at_k(k).sum(axis=1) / hits.n_true)
 
 
-def r_precision(hits: RankedHits, k: int) -> float:
-    """RP@k, from the hits."""
-    return float((hits.at_k(k).sum(axis=1) / np.minimum(hits.n_true, k)).mean())
+def r_precisions(hits: RankedHits, k: int) -> Doubles:
+    """RP@k of each document. Shape (n,)."""
+    return np.asarray(hits.at_k(k).sum(axis=1) / np.minimum(hits.n_true, k))
 
 
 def coverage(hits: RankedHits, k: int) -> float:

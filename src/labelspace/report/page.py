@@ -1,25 +1,34 @@
-"""A comparison as one HTML page that works offline: table, bar charts, accuracy against cost, recall by frequency."""
+"""A comparison as one HTML page that works offline: table, differences with their test, charts of accuracy and cost."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
 from math import log10
 from typing import Any
 
-from labelspace.report.tables import COSTS
+from labelspace.report.tables import COSTS, mark, star_caption
 
 SHOWN = ("P", "nDCG", "PSP", "R", "coverage")
+F1 = {"micro_f1": "micro F1", "macro_f1": "macro F1"}  # at the best threshold
 COLORS = ("#3b6fb6", "#d0792b", "#3f9a6b", "#a3518f", "#8a7a2a", "#b5483f", "#5a6b78", "#6a5acd")
 STYLE = """
-:root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #98a3b0; --line: #39424e; --ground: #171b21; } }
+:root { color-scheme: light dark; --ink: #1d2530; --soft: #66717f; --line: #d9dee5; --ground: #ffffff;
+  --mark: #2f66b3; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6eaf0; --soft: #98a3b0; --line: #39424e; --ground: #171b21;
+  --mark: #7aabf0; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 2rem auto;
   max-width: 72rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } p { color: var(--soft); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; }
+th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; } td i { visibility: hidden; }
 .charts { display: flex; flex-wrap: wrap; gap: 1.5rem; } svg { max-width: 100%; } svg text { fill: var(--ink);
   font: 12px system-ui, sans-serif; } svg .soft { fill: var(--soft); } svg line { stroke: var(--line); }
+figure { margin: 0; flex: 1 1 20rem; max-width: 30rem; } h3 { font-size: 1rem; margin: .5rem 0; } svg { height: auto; }
+svg .middle { text-anchor: middle; } svg .end { text-anchor: end; } svg .small { font-size: 10px; }
+svg .bar, svg .count { fill: var(--mark); opacity: .25; } svg .point { fill: var(--mark); }
+svg .curve { fill: none; stroke: var(--mark); stroke-width: 2; } svg .range { stroke: var(--mark); stroke-width: 1.5; }
+svg .halo { paint-order: stroke; stroke: var(--ground); stroke-width: 4px; }
+svg .dashed { stroke: var(--soft); stroke-dasharray: 4 4; }
 """
 
 
@@ -39,8 +48,9 @@ def comparison_page(results: Mapping[str, Any]) -> str:
         f"{results['n_train']:,} training and {results['n_test']:,} test documents ({results['test']}), "
         f"{results['n_labels']:,} labels. Figures in percent."
     )
-    parts = [f"<h1>{escape(title)}</h1><p>{escape(sizes)}</p>", _table(rows)]
+    parts = [f"<h1>{escape(title)}</h1><p>{escape(sizes)}</p>", _table(rows, results)]
     parts += [f"<p>{escape(row['method'])} failed: {escape(row['error'])}</p>" for row in failed]
+    parts += _differences(results)
     if rows:
         parts.append(f"<h2>Accuracy</h2><div class='charts'>{_metric_bars(rows, color)}</div>")
         parts.append(f"<h2>Accuracy against cost</h2>{_scatter(rows, color)}")
@@ -57,15 +67,51 @@ def html_page(title: str, parts: Sequence[str]) -> str:
     )
 
 
-def _table(rows: Sequence[Mapping[str, Any]]) -> str:
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts; it scrolls where the page is narrow.
+
+    >>> html_table(["", "P@1"], [["a & b", "50.00"]])
+    "<div class='wide'><table><tr><th></th><th>P@1</th></tr><tr><td>a &amp; b</td><td>50.00</td></tr></table></div>"
+    """
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
+
+
+def _differences(results: Mapping[str, Any]) -> list[str]:
+    """How far each method is behind the best, by metric, with interval and p-value."""
+    tests = results.get("paired_test", {}).get("metrics", {})
+    rows = [
+        [
+            F1.get(metric, metric), test["best"], other, f"{found['difference']:.2f}",
+            f"{found['interval'][0]:.2f} to {found['interval'][1]:.2f}", f"{found['p_holm']:.3f}",
+            "yes" if found["significant"] else "no",
+        ]
+        for metric, test in tests.items() if metric.split("@")[0] in (*SHOWN, *F1)
+        for other, found in test["others"].items()
+    ]  # fmt: skip
+    if not rows:
+        return []
+    said = (
+        f"{star_caption(results)}. The same {results['paired_test']['n_resamples']:,} resamples of the test documents "
+        "for all methods; a difference counts as significant where the p-value, corrected for the number of methods, "
+        f"is below {results['paired_test']['significance']:g}."
+    )
+    headings = ["metric", "best", "other", "behind by", "95 % interval", "p (Holm)", "significant"]
+    shown = f"<details><summary>Differences to the best method</summary>{html_table(headings, rows)}</details>"
+    return [f"<p>{escape(said)}</p>", shown]
+
+
+def _table(rows: Sequence[Mapping[str, Any]], results: Mapping[str, Any]) -> str:
     measured = (key for row in rows for key in row if key.split("@")[0] in SHOWN and "@" in key)
-    keys = [*dict.fromkeys(measured), *(key for key in COSTS if any(key in row for row in rows))]
+    keys = [*dict.fromkeys(measured), *(key for key in (*F1, *COSTS) if any(key in row for row in rows))]
     best = {key: (min if key in COSTS else max)(row[key] for row in rows if key in row) for key in keys}
-    head = "".join(f"<th>{escape(COSTS.get(key, key))}</th>" for key in keys)
+    head = "".join(f"<th>{escape((F1 | COSTS).get(key, key))}</th>" for key in keys)
     body = ""
     for row in rows:
+        marks = {key: mark(results, key, row["method"]).replace(" ", "<i>*</i>") for key in keys}
         cells = "".join(
-            f"<td{' class=best' if row.get(key) == best[key] else ''}>{row[key]:.2f}</td>"
+            f"<td{' class=best' if row.get(key) == best[key] else ''}>{row[key]:.2f}{marks[key]}</td>"
             if key in row
             else "<td></td>"
             for key in keys

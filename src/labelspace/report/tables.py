@@ -61,16 +61,64 @@ def curve_table(curve: Sequence[Mapping[str, float]]) -> Group:
 
 
 def figures_table(figures: Mapping[str, Any]) -> Group:
-    """One line per metric and one column per k."""
+    """One line per metric and one column per k, with intervals where there are."""
     cells = {tuple(key.split("@")): value for key, value in figures.items() if "@" in key}
     ks = sorted({k for _, k in cells}, key=int)
     table = plain_table("%", *(f"@{k}" for k in ks))
     for metric in dict.fromkeys(name for name, _ in cells):
-        add_row(table, metric, *(f"{cells[metric, k]:.2f}" if (metric, k) in cells else "" for k in ks))
+        add_row(table, metric, *(with_interval(figures, f"{metric}@{k}") for k in ks))
+    return titled(evaluated_on(figures), table)
+
+
+def with_interval(figures: Mapping[str, Any], key: str) -> str:
+    """A figure in percent, with its interval where there is one; nothing where there is no such figure.
+
+    >>> with_interval({"P@1": 71.25, "ci": {"P@1": [70.1, 72.31]}}, "P@1")
+    '71.25 (70.1 to 72.3)'
+    """
+    if key not in figures:
+        return ""
+    low, high = figures.get("ci", {}).get(key, (None, None))
+    return f"{figures[key]:.2f}" + ("" if low is None else f" ({low:.1f} to {high:.1f})")
+
+
+def evaluated_on(figures: Mapping[str, Any]) -> str:
+    """How many documents and labels the figures are of."""
     skipped = figures["n_without_labels"]
     how = "counted with a score of 0" if figures.get("unlabelled") == "count" else "left out"
     left_out = f", {skipped:,} without labels {how}" if skipped else ""
-    return titled(f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels", table)
+    intervals = "; in parentheses 95 % intervals" if "ci" in figures else ""
+    return f"{figures['n']:,} documents{left_out}, {figures['n_labels']:,} labels{intervals}"
+
+
+THRESHOLD_ROWS = {
+    "micro_f1": ("micro F1, at its best threshold", "micro_f1_threshold"),
+    "macro_f1": ("macro F1, at its best threshold", "macro_f1_threshold"),
+    "micro_f1_at_expected": ("micro F1, at the threshold of the probabilities", "expected_threshold"),
+    "macro_f1_at_expected": ("macro F1, at the same", "expected_threshold"),
+    "coverage_at_precision_90": ("coverage at 90 % precision", "threshold_at_precision_90"),
+    "coverage_at_precision_95": ("coverage at 95 % precision", "threshold_at_precision_95"),
+}
+"""The figures at a threshold on the score that are shown: heading, and the key of the threshold."""
+
+
+def thresholds_title(figures: Mapping[str, Any]) -> str:
+    """What the thresholds are chosen by."""
+    by_probabilities = ", or by the probabilities alone" if "expected_threshold" in figures else ""
+    return f"labels whose score reaches a threshold, which is chosen on these very documents{by_probabilities}"
+
+
+def threshold_rows(figures: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Heading, percentage and threshold of the figures at thresholds; without those that were not measured.
+
+    >>> threshold_rows({"micro_f1": 61.5, "micro_f1_threshold": 0.25})
+    [('micro F1, at its best threshold', '61.50', '0.25')]
+    """
+    return [
+        (title, with_interval(figures, key), "none" if figures[at] is None else f"{figures[at]:.4g}")
+        for key, (title, at) in THRESHOLD_ROWS.items()
+        if key in figures
+    ]
 
 
 GROUP_COLUMNS = {
@@ -98,36 +146,61 @@ def groups_table(title: str, groups: Mapping[str, Mapping[str, Any]], columns: M
     """Metrics of groups of labels, in columns with these headings."""
     table = plain_table("", *columns.values())
     for group, values in groups.items():
-        undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
-        add_row(table, group, *("" if column in undefined else _cell(values[column]) for column in columns))
+        add_row(table, group, *group_cells(values, columns))
     return titled(title, table)
 
 
 def figures_report(figures: Mapping[str, Any]) -> Group:
     """All tables of an evaluation, and prediction time and model size."""
-    title = "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)"
+    parts, at_thresholds = [figures_table(figures)], threshold_rows(figures)
+    if at_thresholds:
+        table = plain_table("", "%", "threshold")
+        for row in at_thresholds:
+            add_row(table, *row)
+        parts.append(titled(thresholds_title(figures), table))
+    parts += [groups_table(title, groups, columns) for title, groups, columns in figure_groups(figures)]
+    return Group(*parts, Text(cost_line(figures)))
+
+
+def figure_groups(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]]:
+    """The figures by groups of labels: title, groups and the columns to show with their headings."""
     columns = next(iter(figures["by_frequency"].values()))
     headings = {column: column.removeprefix("n_").replace("_", " ").replace("f1", "F1") for column in columns}
-    parts = [figures_table(figures), groups_table(title, figures["by_frequency"], headings)]
+    title = "by label frequency: head (over 100 training documents), torso (26 to 100), tail (at most 25)"
+    parts: list[tuple[str, Mapping[str, Mapping[str, Any]], Mapping[str, str]]]
+    parts = [(title, figures["by_frequency"], headings)]
     if "by_column" in figures:
         title = "by column of the table: its best-ranked label (NA: rows without a value)"
-        parts.append(groups_table(title, figures["by_column"], GROUP_COLUMNS))
-        parts.append(groups_table("by column, over all rows: F1 with NA as a class", figures["by_column"], NA_COLUMNS))
+        parts.append((title, figures["by_column"], GROUP_COLUMNS))
+        parts.append(("by column, over all rows: F1 with NA as a class", figures["by_column"], NA_COLUMNS))
     elif "by_level" in figures:
         title = (
             "by level of the hierarchy: its best-ranked label (NA: documents without one); "
             f"accuracy at the deepest level: {figures['deepest_accuracy']:.2f} %"
         )
-        parts.append(groups_table(title, figures["by_level"], GROUP_COLUMNS))
-    cost = (
+        parts.append((title, figures["by_level"], GROUP_COLUMNS))
+    return parts
+
+
+def group_cells(values: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
+    """The cells of a group of labels; empty where a group without tail labels has no figure of them."""
+    undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
+    return ["" if column in undefined else _cell(values[column]) for column in columns]
+
+
+def cost_line(figures: Mapping[str, Any]) -> str:
+    """Time and size in one line."""
+    return (
         f"prediction {figures['predict_seconds']:.2f} s; one document {figures['latency_ms_p50']:.2f} ms (median), "
         f"{figures['latency_ms_p99']:.2f} ms (p99); model {figures['model_mb']:.1f} MB"
     )
-    return Group(*parts, Text(cost))
 
 
 def compare_table(results: Mapping[str, Any]) -> Group:
-    """One line per method: accuracy, time, size; the best figure of each column in bold."""
+    """One line per method: accuracy, time, size; the best figure of each column in bold.
+
+    A star has the best method of a metric, and those that are not significantly worse.
+    """
     rows = results["rows"]
     measured = dict.fromkeys(key for row in rows for key in row if "@" in key)
     last = max((int(key.split("@")[1]) for key in measured), default=0)
@@ -142,10 +215,32 @@ def compare_table(results: Mapping[str, Any]) -> Group:
         if "error" in row:
             table.add_row(plain(row["method"]), plain("failed, see below", "red"))
             continue
-        cells = (plain(_cell(row[key]), "bold" if row[key] == best[key] else "") for key in columns)
+        marks = {key: mark(results, key, row["method"]) for key in columns}
+        cells = (plain(_cell(row[key]) + marks[key], "bold" if row[key] == best[key] else "") for key in columns)
         table.add_row(plain(row["method"]), *cells)
     sizes = f"{results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
-    return titled(f"{results['data']}: {sizes}", table)
+    caption = [plain(star_caption(results))] if _paired(results) else []
+    return Group(titled(f"{results['data']}: {sizes}", table), *caption)
+
+
+def mark(results: Mapping[str, Any], metric: str, method: str) -> str:
+    """A star for the best method of a metric and for those not significantly worse; a space for the others."""
+    test = _paired(results).get(metric)
+    if test is None:
+        return ""
+    return " " if test["others"].get(method, {"significant": False})["significant"] else "*"
+
+
+def star_caption(results: Mapping[str, Any]) -> str:
+    """What the star says."""
+    level = f"{100 * results['paired_test']['significance']:g} %"
+    return f"* the best, or not significantly worse (paired bootstrap over the test documents, Holm, {level})"
+
+
+def _paired(results: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The paired tests by metric; empty where there are none."""
+    tests: Mapping[str, Any] = results.get("paired_test", {}).get("metrics", {})
+    return tests
 
 
 def tags_table(

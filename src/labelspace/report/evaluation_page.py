@@ -1,0 +1,104 @@
+"""An evaluation as one HTML page that works offline: metrics, how sure the model is, figures by groups of labels."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from labelspace.report.curves import precision_coverage_svg, reliability_svg
+from labelspace.report.page import html_page, html_table
+from labelspace.report.tables import cost_line, evaluated_on, figure_groups, group_cells, threshold_rows, with_interval
+
+
+def evaluation_page(figures: Mapping[str, Any], model: str, method: str, data: str) -> str:
+    """The page of the figures of ``experiment.evaluate``; the names are those of the model, its method and the data.
+
+    >>> figures = {"P@1": 50.0, "n": 2, "n_without_labels": 0, "n_labels": 3, "by_frequency": {"head": {"recall": 9.0}}}
+    >>> figures |= {"predict_seconds": 0, "latency_ms_p50": 0, "latency_ms_p99": 0, "model_mb": 1}
+    >>> "<h1>mine on test.csv</h1>" in evaluation_page(figures, "mine", "neighbors", "test.csv")
+    True
+    """
+    facts = [f"Method {method}. {evaluated_on(figures)}.", *_warnings(figures), f"P{cost_line(figures)[1:]}."]
+    parts = [f"<h1>{escape(f'{model} on {data}')}</h1>", *map(_paragraph, facts)]
+    parts += ["<h2>Metrics, in percent</h2>", _metrics_table(figures)]
+    if "ci" in figures:
+        parts.append(
+            _paragraph(
+                "In parentheses: 95 % confidence intervals, which say how far a figure would move with other test "
+                "documents of the same kind (bootstrap over the documents; the model stays as it is)."
+            )
+        )
+    if "precision_coverage" in figures:
+        parts.append(_how_sure(figures, method))
+    for title, groups, columns in figure_groups(figures):
+        rows = [[name, *group_cells(values, columns)] for name, values in groups.items()]
+        parts += [f"<h2>{escape(title[0].upper() + title[1:])}</h2>", html_table(["", *columns.values()], rows)]
+    return html_page(f"labelspace: {model} on {data}", parts)
+
+
+def _warnings(figures: Mapping[str, Any]) -> list[str]:
+    """What keeps the figures from meaning what they seem to."""
+    seen, unknown = figures.get("seen_in_training"), figures.get("n_unknown_labels")
+    said = [f"{seen:.1f} % of these documents were in the training data."] if seen else []
+    return said + ([f"{unknown:,} of their labels are unknown to the model, and count as missed."] if unknown else [])
+
+
+def _metrics_table(figures: Mapping[str, Any]) -> str:
+    measured = [key.split("@") for key in figures if "@" in key]
+    ks = sorted({k for _, k in measured}, key=int)
+    names = dict.fromkeys(name for name, _ in measured)
+    return html_table(
+        ["", *(f"@{k}" for k in ks)], [[name, *(with_interval(figures, f"{name}@{k}") for k in ks)] for name in names]
+    )
+
+
+def _how_sure(figures: Mapping[str, Any], method: str) -> str:
+    """The two diagrams side by side, each with what it says, and the figures at thresholds."""
+    said, charts = "", _precision_coverage(figures)
+    if "reliability" in figures:
+        charts = _reliability(figures) + charts
+    else:
+        said = _paragraph(
+            f"There is no reliability diagram: the scores of {method} order labels, but are not fitted to be "
+            "probabilities. Those of blend, the default method, are."
+        )
+    table = html_table(["labels whose score reaches a threshold", "%", "threshold"], threshold_rows(figures))
+    note = (
+        "The best threshold, and those of coverage, are chosen on these very documents: no other threshold does "
+        "better here, and on other documents it will do a little worse."
+    )
+    if "expected_threshold" in figures:
+        note += " The one of the probabilities has the largest expected micro F1, and is chosen without true labels."
+    return f"<h2>How sure is it?</h2>{said}<div class='charts'>{charts}</div>{table}{_paragraph(note)}"
+
+
+def _reliability(figures: Mapping[str, Any]) -> str:
+    key = next(key for key in figures if key.startswith("ECE@"))
+    said = (
+        f"On average, the probability of a label among the first {key.split('@')[1]} is {figures[key]:.1f} percentage "
+        f"points away from how often it is right ({key} {figures[key]:.2f} %). Points on the dashed line are "
+        "exactly right, below it the model is too sure; vertical lines are 95 % intervals."
+    )
+    return _figure("Are the probabilities right?", said, reliability_svg(figures["reliability"]))
+
+
+def _precision_coverage(figures: Mapping[str, Any]) -> str:
+    marked = {percent: figures[f"coverage_at_precision_{percent}"] for percent in (90, 95)}
+    each = [
+        f"with {percent} % precision, {coverage:.1f} % of the right labels"
+        if coverage
+        else f"{percent} % precision is not reached"
+        for percent, coverage in marked.items()
+    ]
+    said = (
+        "Keep only labels above a threshold on the score: the higher it is, the fewer are kept (to the left) and the "
+        f"more of them are right. Kept at most: {'; '.join(each)}."
+    )
+    return _figure("How much can be kept?", said, precision_coverage_svg(figures["precision_coverage"], marked))
+
+
+def _figure(title: str, said: str, svg: str) -> str:
+    return f"<figure><h3>{escape(title)}</h3>{_paragraph(said)}{svg}</figure>"
+
+
+def _paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>"
