@@ -1,0 +1,64 @@
+r"""Texts that were decoded by the wrong encoding, and control characters in them: found, and repaired where certain.
+
+UTF-8 that was read as Windows-1252 or Latin-1 shows its bytes as characters: ``Ã©`` for é, ``â€™`` for ’.
+"""
+
+import re
+
+_CP1252 = {byte: char for byte in range(0x80, 0xA0) if (char := bytes([byte]).decode("cp1252", "ignore"))}
+_AS_BYTE = {ord(char): byte for byte, char in _CP1252.items()}
+_CONTINUED = "[\x80-\xbf" + "".join(map(chr, _AS_BYTE)) + "]"  # a byte 80 to bf, in Latin-1 or Windows-1252
+_SEQUENCE = re.compile(
+    f"[\xc2-\xc5\xce-\xd1\xd7-\xd9]{_CONTINUED}|[\xe0-\xef]{_CONTINUED}{{2}}|[\xf0-\xf4]{_CONTINUED}{{3}}"
+)
+_TYPICAL = re.compile(f"[\xc2\xc3]{_CONTINUED}|\xe2\u20ac{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")  # never meant
+_SUSPECT = re.compile(f"[\xc2-\xf4]{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")
+# The last: C1 after another character beyond ASCII is a piece of a wrong encoding, and not Windows-1252.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]|(?<![\x80-\uffff])[\x80-\x9f]+")
+
+
+def is_garbled(text: str) -> bool:
+    r"""Whether a text has characters that wrong encodings leave.
+
+    >>> is_garbled("CafÃ© au lait"), is_garbled("Café au lait"), is_garbled("caf\ufffd"), is_garbled("LIBERTÉ»")
+    (True, False, True, False)
+    """
+    if text.isascii() or _SUSPECT.search(text) is None:
+        return False
+    return _TYPICAL.search(text) is not None or ungarbled(text) != text
+
+
+def ungarbled(text: str) -> str:
+    r"""The text as it was before it was decoded wrongly, where that is certain; else the text itself.
+
+    It is certain where all characters beyond ASCII are bytes of UTF-8 sequences, of the usual scripts.
+
+    >>> ungarbled("CafÃ© â€œNoirâ€\x9d"), ungarbled("Café Ã©"), ungarbled("LIBERTÉ»")
+    ('Café “Noir”', 'Café Ã©', 'LIBERTÉ»')
+    """
+    for _ in range(2):  # some texts went wrong twice
+        if text.isascii() or _SEQUENCE.search(text) is None or not _SEQUENCE.sub("", text).isascii():
+            break
+        try:
+            text = bytes(_AS_BYTE.get(ord(char), ord(char)) for char in text).decode()
+        except ValueError:  # no bytes, or no UTF-8
+            break
+    return text
+
+
+def has_control(text: str) -> bool:
+    r"""Whether a text has control characters other than white space.
+
+    >>> has_control("a\tb\n"), has_control("a\x00b")
+    (False, True)
+    """
+    return _CONTROL.search(text) is not None
+
+
+def without_control(text: str) -> str:
+    r"""The text without control characters; those that Windows-1252 has characters for become these.
+
+    >>> without_control("it\x92s\x00 \x1bhere")
+    'it’s here'
+    """
+    return _CONTROL.sub(lambda found: "".join(_CP1252.get(ord(char), "") for char in found[0]), text)
