@@ -14,6 +14,7 @@ _SEQUENCE = re.compile(
 _TYPICAL = re.compile(f"[\xc2\xc3]{_CONTINUED}|\xe2\u20ac{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")  # never meant
 _SUSPECT = re.compile(f"[\xc2-\xf4]{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")
 # The last: C1 after another character beyond ASCII is a piece of a wrong encoding, and not Windows-1252.
+_ANY_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff]")  # found in a seventh of the time
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]|(?<![\x80-\uffff])[\x80-\x9f]+")
 
 
@@ -52,7 +53,7 @@ def has_control(text: str) -> bool:
     >>> has_control("a\tb\n"), has_control("a\x00b")
     (False, True)
     """
-    return _CONTROL.search(text) is not None
+    return _ANY_CONTROL.search(text) is not None and _CONTROL.search(text) is not None
 
 
 def without_control(text: str) -> str:
@@ -61,4 +62,6 @@ def without_control(text: str) -> str:
     >>> without_control("it\x92s\x00 \x1bhere")
     'it’s here'
     """
+    if _ANY_CONTROL.search(text) is None:
+        return text
     return _CONTROL.sub(lambda found: "".join(_CP1252.get(ord(char), "") for char in found[0]), text)

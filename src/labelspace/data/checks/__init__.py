@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from labelspace.data.checks import contents, duplicates, label_hierarchy, label_names, label_use
+from labelspace.data.checks import contents, duplicates, label_errors, label_hierarchy, label_names, label_use
 from labelspace.data.checks.base import SEVERITIES, Check, Example, Finding, Found
 from labelspace.data.checks.documents import Documents
 from labelspace.errors import DataError, ParameterError
@@ -15,6 +15,8 @@ CHECKS: Mapping[str, Check] = {
     for check in module.CHECKS
 }
 """All checks that need no training."""
+DEEP_CHECKS: Mapping[str, Check] = {check.name: check for check in label_errors.CHECKS}
+"""Those that train a model."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
     """Make these checks."""
     findings, passed, skipped = [], [], {}
     for name in names:
+        find = CHECKS[name].find
         try:
-            found = CHECKS[name].find(documents)
+            found = None if find is None else find(documents)
         except DataError as error:  # a limit: the others may still say something
             skipped[name] = str(error)
             continue
@@ -67,6 +70,7 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
 
 __all__ = [
     "CHECKS",
+    "DEEP_CHECKS",
     "Check",
     "Documents",
     "Example",

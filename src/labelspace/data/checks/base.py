@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 SEVERITIES = (HIGH, MEDIUM, LOW)
-RARE = 0.01  # share of documents or labels below which a high severity is a medium one
-MAX_EXAMPLES = 5
+RARE = {HIGH: 0.01, MEDIUM: 0.001, LOW: 0.0}  # share below which the severity is the next lower one
+N_EXAMPLES = 3
 MAX_SHOWN = 70  # characters of a text
 
 
@@ -44,16 +44,16 @@ class Check:
 
     name: str
     severity: str
-    title: str  # of what was found, after its count
+    title: str  # of what was found, after "1 of 10 "
     why: str
     remedy: str
-    find: "Callable[[Documents], Found | None]"
+    find: "Callable[[Documents], Found | None] | None" = None  # None where a model must be trained
     fixed: bool = False  # whether ``clean`` mends it
 
     def finding(self, found: Found) -> "Finding":
         """What is reported."""
-        rare = self.severity == HIGH and found.count < RARE * found.total
-        return Finding(self, found, MEDIUM if rare else self.severity)
+        rare = found.count < RARE[self.severity] * found.total
+        return Finding(self, found, SEVERITIES[SEVERITIES.index(self.severity) + rare])
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,12 @@ def shown(text: str, length: int = MAX_SHOWN) -> str:
 
 
 def shown_name(name: str, length: int = MAX_SHOWN) -> str:
-    """A label name on one line; of a long path the end.
+    """A label name on one line; of a long path the last steps.
 
-    >>> shown_name("food > bread > rye", 14)
-    '… bread > rye'
+    >>> shown_name("food > bread > rye", 15)
+    '… > bread > rye'
     """
     if PATH_SEPARATOR not in name or len(name) <= length:
         return shown(name, length)
-    end = name[-(length - 1) :].lstrip(PATH_SEPARATOR)
-    return "… " + end.partition(" ")[2] if " " in end else "…" + end
+    steps = name[-length:].partition(PATH_SEPARATOR)[2] or name.rpartition(PATH_SEPARATOR)[2]
+    return shown(f"…{PATH_SEPARATOR}{steps}", length)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, MAX_EXAMPLES, MEDIUM, Check, Example, Found, shown
+from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, shown
 from labelspace.data.checks.documents import Documents
 from labelspace.data.text_repair import has_control, is_garbled
 from labelspace.types import Bools, Longs
@@ -16,7 +16,7 @@ MANY_TIMES, MANY = 10, 50  # times the median, and labels
 def marked(documents: Documents, where: Bools, note: str = "") -> Found | None:
     """The documents that are marked, the first of them as examples."""
     numbers = np.flatnonzero(where)
-    examples = tuple(documents.example(number) for number in numbers[:MAX_EXAMPLES].tolist())
+    examples = tuple(documents.example(number) for number in numbers[: documents.n_examples].tolist())
     return Found(len(numbers), len(documents), examples, note) if len(numbers) else None
 
 
@@ -26,7 +26,8 @@ def largest(documents: Documents, sizes: Longs, times: int, least: int, unit: st
     numbers = np.flatnonzero(sizes > max(times * median, least))
     numbers = numbers[np.argsort(-sizes[numbers], kind="stable")]
     examples = tuple(
-        documents.example(number, what=f"{sizes[number]:,} {unit}") for number in numbers[:MAX_EXAMPLES].tolist()
+        documents.example(number, what=f"{sizes[number]:,} {unit}")
+        for number in numbers[: documents.n_examples].tolist()
     )
     return Found(len(numbers), len(documents), examples, f"the median is {median:,.0f}") if len(numbers) else None
 
@@ -59,10 +60,13 @@ def _in_texts_and_names(documents: Documents, is_bad: Callable[[str], bool]) -> 
     texts, names = documents.texts or [], documents.labels.names
     numbers = [number for number, text in enumerate(texts) if is_bad(text)]
     bad_names = [name for name in names if is_bad(name)]
-    examples = [documents.example(number, what=_around(texts[number], is_bad)) for number in numbers[:MAX_EXAMPLES]]
-    examples = [*(Example(f"label {_around(name, is_bad)}") for name in bad_names[: MAX_EXAMPLES - 2]), *examples][
-        :MAX_EXAMPLES
+    examples = [
+        documents.example(number, what=_around(texts[number], is_bad)) for number in numbers[: documents.n_examples]
     ]
+    examples = [
+        *(Example(f"label {_around(name, is_bad)}") for name in bad_names[: documents.n_examples // 2]),
+        *examples,
+    ][: documents.n_examples]
     count = len(numbers) + len(bad_names)
     note = f"{len(bad_names):,} of them are label names" if bad_names else ""
     return Found(count, len(texts) + len(names), tuple(examples), note) if count else None

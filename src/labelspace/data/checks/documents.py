@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.checks.base import Example, shown, shown_name
+from labelspace.data.checks.base import N_EXAMPLES, Example, shown, shown_name
 from labelspace.data.checks.near_duplicates import Neighbors, near_duplicates
 from labelspace.data.checks.same_documents import same_documents
 from labelspace.data.source import Source, file_format, iter_records
@@ -26,20 +26,21 @@ class Documents:
     parts: Mapping[str, Dataset]  # train first
     paths: Mapping[str, Path] = field(default_factory=dict)
     columns: Columns | None = None
+    n_examples: int = N_EXAMPLES  # of each check
 
     @staticmethod
-    def read(source: Source) -> "Documents":
+    def read(source: Source, n_examples: int = N_EXAMPLES) -> "Documents":
         """All splits of a source; of a source that has labels only, no documents."""
         if source.labels_only:
             labels = source.labels()
             nothing = Dataset(sp.csr_matrix((0, len(labels)), dtype=np.float32), labels, texts=[])
-            return Documents({TRAIN: nothing}, {TRAIN: source.train_path})
+            return Documents({TRAIN: nothing}, {TRAIN: source.train_path}, n_examples=n_examples)
         parts, paths = {TRAIN: source.train()}, {TRAIN: source.train_path}
         for name, path, read in ((DEV, source.dev_path, source.dev), (TEST, source.test_path, source.test)):
             part = read(list(parts.values())[-1].labels)
             if part is not None and path is not None:
                 parts[name], paths[name] = part, path
-        return Documents(parts, paths, source.columns)
+        return Documents(parts, paths, source.columns, n_examples)
 
     @property
     def train(self) -> Dataset:

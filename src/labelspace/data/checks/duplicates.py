@@ -5,7 +5,7 @@ from itertools import islice
 
 import numpy as np
 
-from labelspace.data.checks.base import HIGH, LOW, MAX_EXAMPLES, MEDIUM, Check, Example, Found, shown
+from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found, shown
 from labelspace.data.checks.documents import Documents
 from labelspace.types import Bools, Dataset, Ints, Longs
 
@@ -51,7 +51,7 @@ def find_conflicts(documents: Documents) -> Found | None:
     numbers = numbers[~np.array(same, bool)]
     examples = tuple(
         documents.example(first[number], number, what=_both_labels(documents, int(first[number]), number))
-        for number in numbers[:MAX_EXAMPLES].tolist()
+        for number in numbers[: documents.n_examples].tolist()
     )
     return Found(len(numbers), len(documents), examples) if len(numbers) else None
 
@@ -68,7 +68,9 @@ def _both_labels(documents: Documents, a: int, b: int) -> str:
 
 def _pairs(documents: Documents, numbers: Longs, other: Longs | Ints, total: int | None = None) -> Found | None:
     """Documents, and for each one another that is (nearly) the same."""
-    examples = tuple(documents.example(int(other[number]), number) for number in numbers[:MAX_EXAMPLES].tolist())
+    examples = tuple(
+        documents.example(int(other[number]), number) for number in numbers[: documents.n_examples].tolist()
+    )
     return Found(len(numbers), len(documents) if total is None else total, examples) if len(numbers) else None
 
 
@@ -123,7 +125,7 @@ def find_repeated_ids(documents: Documents) -> Found | None:
     counts = Counter(id_ for id_ in ids if id_ is not None)
     count = counts.total() - len(counts)
     places: dict[str, list[int]] = {
-        id_: [] for id_ in islice((id_ for id_, n in counts.items() if n > 1), MAX_EXAMPLES)
+        id_: [] for id_ in islice((id_ for id_, n in counts.items() if n > 1), documents.n_examples)
     }
     for number, id_ in enumerate(ids) if places else ():
         if id_ in places:

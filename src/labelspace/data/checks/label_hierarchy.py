@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, MAX_EXAMPLES, Check, Example, Found, shown_name
+from labelspace.data.checks.base import LOW, Check, Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.data.checks.label_use import examples_of
 from labelspace.types import Csr, Hierarchy, Ints, Longs, check_ancestors, rows_of
@@ -28,7 +28,7 @@ def _edges(documents: Documents, edges: Ints, total: int) -> Found | None:
     names = documents.labels.names
     examples = tuple(
         Example(f"{shown_name(names[child], 40)} -> {shown_name(names[parent], 40)}")
-        for child, parent in edges[:MAX_EXAMPLES]
+        for child, parent in edges[: documents.n_examples]
     )
     return Found(len(edges), total, examples) if len(edges) else None
 
@@ -68,7 +68,8 @@ def find_uneven_ancestors(documents: Documents) -> Found | None:
     mostly_complete = 2 * lacks.sum() <= n
     numbers = np.flatnonzero(lacks if mostly_complete else has)
     examples = tuple(
-        documents.example(number, what=documents.label_names(number)) for number in numbers[:MAX_EXAMPLES].tolist()
+        documents.example(number, what=documents.label_names(number))
+        for number in numbers[: documents.n_examples].tolist()
     )
     note = "most documents have a parent of each label too; these lack some"
     if not mostly_complete:

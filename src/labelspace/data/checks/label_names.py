@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labelspace.data.checks.base import LOW, MAX_EXAMPLES, MEDIUM, Check, Example, Found, shown_name
+from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.types import PATH_SEPARATOR
 
@@ -85,7 +85,7 @@ def find_spellings(documents: Documents) -> Found | None:
     if not documents.labels.are_named:
         return None
     groups = sorted(spellings(documents), key=lambda labels: -int(documents.counts[labels[1:]].sum()))
-    examples = tuple(Example(_with_counts(documents, labels)) for labels in groups[:MAX_EXAMPLES])
+    examples = tuple(Example(_with_counts(documents, labels)) for labels in groups[: documents.n_examples])
     count = sum(len(labels) - 1 for labels in groups)
     return Found(count, len(documents.labels), examples) if count else None
 
@@ -129,7 +129,7 @@ def find_mistyped(documents: Documents) -> Found | None:
     if not documents.labels.are_named:
         return None
     pairs = list(mistyped(documents))
-    examples = tuple(Example(_with_counts(documents, pair)) for pair in pairs[:MAX_EXAMPLES])
+    examples = tuple(Example(_with_counts(documents, pair)) for pair in pairs[: documents.n_examples])
     return Found(len(pairs), len(documents.labels), examples) if pairs else None
 
 

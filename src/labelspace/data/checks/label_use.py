@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.data.checks.base import HIGH, LOW, MAX_EXAMPLES, MEDIUM, Check, Example, Found, shown_name
+from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found, shown_name
 from labelspace.data.checks.documents import Documents
 from labelspace.types import Bools, Longs
 
@@ -12,7 +12,9 @@ MIN_DOCUMENTS = 20  # of fewer it says nothing
 
 def examples_of(documents: Documents, labels: Longs) -> tuple[Example, ...]:
     """The names of labels."""
-    return tuple(Example(shown_name(documents.labels.names[label])) for label in labels[:MAX_EXAMPLES].tolist())
+    return tuple(
+        Example(shown_name(documents.labels.names[label])) for label in labels[: documents.n_examples].tolist()
+    )
 
 
 def used_below(documents: Documents) -> Bools:
@@ -50,7 +52,8 @@ def find_unseen(documents: Documents) -> Found | None:
     if not len(labels):
         return None
     labels = labels[np.argsort(-elsewhere[labels], kind="stable")]
-    note = f"{elsewhere[labels].sum():,} of the {elsewhere.sum():,} labels of dev and test documents"
+    times, all_times = int(elsewhere[labels].sum()), int(elsewhere.sum())
+    note = f"they make up {100 * times / all_times:.2g} % of what is to be found there ({times:,} of {all_times:,})"
     return Found(len(labels), int((elsewhere > 0).sum()), examples_of(documents, labels), note)
 
 
