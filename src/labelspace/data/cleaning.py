@@ -1,6 +1,6 @@
 """A cleaned copy of data: what is certain is mended, and everything that was changed is counted.
 
-1. Control characters are removed, and wrong encodings restored, in texts and label names of all splits.
+1. Wrong encodings are restored, and control characters removed, in texts and label names of all splits.
 2. Spellings of one label name are merged into the most frequent one, in all splits.
 3. Edges of the hierarchy that others imply are removed.
 4. Train and dev lose empty documents, duplicates (the first one stays), and documents that a later split has too.
@@ -45,7 +45,7 @@ class Cleaned:
 def clean(documents: Documents, names: Collection[str] = FIXED) -> Cleaned:
     """The documents with everything mended that these checks find, where it is certain."""
     cleaned = Cleaned(_with_one_label_space(documents))
-    repairs: dict[str, Callable[[str], str]] = {"control_characters": without_control, "wrong_encoding": ungarbled}
+    repairs: dict[str, Callable[[str], str]] = {"wrong_encoding": ungarbled, "control_characters": without_control}
     for check in (check for check in repairs if check in names):
         _repair(cleaned, check, repairs[check])
     if "near_duplicate_labels" in names:

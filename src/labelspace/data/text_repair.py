@@ -7,6 +7,7 @@ import re
 
 _CP1252 = {byte: char for byte in range(0x80, 0xA0) if (char := bytes([byte]).decode("cp1252", "ignore"))}
 _AS_BYTE = {ord(char): byte for byte, char in _CP1252.items()}
+_PUNCTUATION = {chr(byte): _CP1252[byte] for byte in (0x85, *range(0x91, 0x98))}  # … ‘ ’ “ ” • – —
 _CONTINUED = "[\x80-\xbf" + "".join(map(chr, _AS_BYTE)) + "]"  # a byte 80 to bf, in Latin-1 or Windows-1252
 _SEQUENCE = re.compile(
     f"[\xc2-\xc5\xce-\xd1\xd7-\xd9]{_CONTINUED}|[\xe0-\xef]{_CONTINUED}{{2}}|[\xf0-\xf4]{_CONTINUED}{{3}}"
@@ -57,11 +58,11 @@ def has_control(text: str) -> bool:
 
 
 def without_control(text: str) -> str:
-    r"""The text without control characters; those that Windows-1252 has characters for become these.
+    r"""The text without control characters; the quotes and dashes of Windows-1252 become what they are.
 
     >>> without_control("it\x92s\x00 \x1bhere")
     'it’s here'
     """
     if _ANY_CONTROL.search(text) is None:
         return text
-    return _CONTROL.sub(lambda found: "".join(_CP1252.get(ord(char), "") for char in found[0]), text)
+    return _CONTROL.sub(lambda found: "".join(_PUNCTUATION.get(char, "") for char in found[0]), text)

@@ -26,7 +26,7 @@ PREDICTED = 30  # labels of a document; those beyond have a probability of about
 UNLIKELY, EXPECTED = 0.02, 0.6  # of a wrong label: its probability, and the one that was expected
 LIKELY = 0.9  # probability of a missing label
 SHRINKAGE = 2.0  # documents with the mean probability
-MIN_DOCUMENTS = 40
+MIN_DOCUMENTS = 200  # of fewer, probabilities say nothing
 PRESET = "fast"
 
 

@@ -43,7 +43,8 @@ def check_report(data: str, documents: Documents, report: Report, command: str) 
     lines += [plain(f"{name} was not made: {reason}") for name, reason in report.skipped.items()]
     fixed = [finding.check.name for finding in report.findings if finding.check.fixed]
     if fixed:
-        lines.append(Text.assemble(plain(f"To mend {', '.join(fixed)} in a copy: "), plain(command, "bold")))
+        lines.append(plain(f"To mend {', '.join(fixed)} in a copy:"))
+        lines.append(Text("  " + plain(command).plain, "bold", no_wrap=True, overflow="ignore"))  # to be copied
     return Group(*parts, Padding(Group(*lines), (1, 0, 0, 0)))
 
 

@@ -71,6 +71,11 @@ class Documents:
     def __len__(self) -> int:
         return sum(map(len, self.parts.values()))
 
+    @property
+    def n_learned_from(self) -> int:
+        """The documents of train and dev, which come first."""
+        return self.starts.get(TEST, len(self))
+
     @cached_property
     def texts(self) -> Sequence[str] | None:
         """The texts of all documents; None where a split has features in their place."""
@@ -89,14 +94,14 @@ class Documents:
     @cached_property
     def empty(self) -> Bools:
         """Whether each document has no text, or no features. Shape (n,)."""
-        if self.texts is not None:
-            return np.array([not text or text.isspace() for text in self.texts], bool)
-        return np.concatenate([part.X.getnnz(axis=1) == 0 for part in self.parts.values() if part.X is not None])
+        return np.concatenate([_is_empty(part) for part in self.parts.values()])
 
     @cached_property
     def first_same(self) -> Longs:
         """The first document that is the same as each one, itself where there is none before it. Shape (n,)."""
         X = [part.X for part in self.parts.values() if part.X is not None]
+        if self.texts is None and len(X) < len(self.parts):  # texts in one split, features in another
+            return np.arange(len(self), dtype=np.int64)
         return same_documents(self.texts, X, self.empty)
 
     @cached_property
@@ -143,6 +148,12 @@ class Documents:
         """The names of some labels, of many the first."""
         names = [shown_name(self.labels.names[label], 40) for label in labels[:SHOWN_LABELS]]
         return ", ".join(names) + (", …" if len(labels) > SHOWN_LABELS else "")
+
+
+def _is_empty(part: Dataset) -> Bools:
+    if part.texts is not None:
+        return np.array([not text or text.isspace() for text in part.texts], bool)
+    return np.diff(part.X.indptr) == 0 if part.X is not None else np.zeros(len(part), bool)
 
 
 class _Lines(dict[str, "array[int]"]):

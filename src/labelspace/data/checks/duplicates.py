@@ -38,9 +38,11 @@ def repeated(documents: Documents) -> Bools:
 
 
 def find_duplicates(documents: Documents) -> Found | None:
-    """Documents with the text and the labels of an earlier one."""
+    """Documents of train and dev with the text and the labels of an earlier one."""
     numbers = np.flatnonzero(repeated(documents))
-    return _pairs(documents, numbers, first_in_split(documents))
+    return _pairs(
+        documents, numbers[numbers < documents.n_learned_from], first_in_split(documents), documents.n_learned_from
+    )
 
 
 def find_conflicts(documents: Documents) -> Found | None:
@@ -153,7 +155,7 @@ CHECKS = (
         "decide which labels are right, or join them into one document", find_conflicts,
     ),
     Check(
-        "duplicate_documents", MEDIUM, "documents equal an earlier one, labels too",
+        "duplicate_documents", MEDIUM, "documents of train and dev equal an earlier one, labels too",
         "what is counted twice weighs twice, and held-out documents are not new",
         "keep the first of each in train and dev", find_duplicates, fixed=True,
     ),

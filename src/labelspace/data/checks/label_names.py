@@ -21,7 +21,9 @@ TIMES = 20  # as often the right spelling is used
 _WORDS = re.compile(r"[^\W\d_]+")
 _ACCENTED = re.compile("([a-z])[\u0300-\u036f]+")
 _SEPARATOR = re.compile(
-    r"(?<!\d)[.,](?!\d)|(?<=\d)[.,](?!\d)|(?<!\d)[.,](?=\d)|(?<!\w)-(?!\d)|(?<=\w)-|[^\w.,+#*%<>=$€£°@-]|_"
+    r"[\s!\"&()/:;?\[\\\]^_`{|}~¡¿«»·\u2010-\u2027]"
+    r"|(?<!\d)[.,]|[.,](?!\d)"  # but 1.5 is not 15
+    r"|(?<=\w)-|-(?!\d)"  # nor -1 the same as 1
 )
 
 
