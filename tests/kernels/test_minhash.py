@@ -41,7 +41,7 @@ def signature(hashes, n_bins):
     for h in hashes:
         at, value = ((h >> 32) * n_bins) >> 32, h & 0xFFFFFFFF
         smallest[at] = value if smallest[at] is None else min(smallest[at], value)
-    if not hashes:
+    if len(hashes) < 2:
         return [0] * n_bins
     out = []
     for b in range(n_bins):
@@ -65,8 +65,8 @@ def test_shingles(texts, width):
 
 @given(TEXTS)
 def test_signatures(texts):
-    signatures = np.ones((len(texts), 12), np.uint16)
-    sizes = minhash_signatures(*encoded(texts), 2, signatures)
+    signatures = np.zeros((len(texts), 12), np.uint16)
+    sizes = minhash_signatures(*encoded(texts), 2, 2, signatures)
     assert sizes.tolist() == [len(shingles(text, 2)) for text in texts]
     assert signatures.tolist() == [signature(shingles(text, 2), 12) for text in texts]
 
@@ -87,7 +87,7 @@ def test_bins_agree_as_often_as_shingles():
     words = [f"w{i}" for i in range(400)]
     texts = [" ".join(words[:300]), " ".join(words[100:])]
     signatures = np.zeros((2, 4096), np.uint16)
-    minhash_signatures(*encoded(texts), 1, signatures)
+    minhash_signatures(*encoded(texts), 1, 1, signatures)
     assert (signatures[0] == signatures[1]).mean() == pytest.approx(0.5, abs=0.05)
 
 

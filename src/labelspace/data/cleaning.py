@@ -79,7 +79,7 @@ def _repair(cleaned: Cleaned, check: str, repair: Callable[[str], str]) -> None:
         cleaned.count(check, f"texts of {name}", _n_changed(part.texts or (), texts or ()))
         parts[name] = replace(part, texts=texts)
     old, new = documents.labels.names, [repair(name) or name for name in documents.labels.names]
-    cleaned.count(check, "label names", _n_changed(old, new))
+    cleaned.count(check, "names of labels", _n_changed(old, new))
     first = {name: label for label, name in reversed(list(enumerate(new)))}
     renamed = replace(documents, parts=parts)
     if _n_changed(old, new):

@@ -18,7 +18,7 @@ from labelspace.kernels.tokenize import FNV_PRIME, FNV_SEED, Bytes, Flags, Hashe
 Signatures = npt.NDArray[np.uint16]
 """One row per document, one column per bin."""
 
-_NONE = np.uint32(0xFFFFFFFF)
+_NONE, _LARGEST = np.uint32(0xFFFFFFFF), np.uint32(0xFFFFFFFE)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 _SPACE = np.uint8(32)
@@ -77,8 +77,8 @@ def folded_hashes(text: Bytes, ends: Offsets) -> Hashes:
 
 
 @kernel()
-def minhash_signatures(text: Bytes, ends: Offsets, width: int, signatures: Signatures) -> Ids:
-    """Write the signature of each document, and return its number of shingles; without any, the signature is 0."""
+def minhash_signatures(text: Bytes, ends: Offsets, width: int, least: int, signatures: Signatures) -> Ids:
+    """Write the signature of each document of ``least`` shingles (at least 1) or more, and return their numbers."""
     n_bins, longest, start = signatures.shape[1], 0, 0
     for doc in range(ends.size):
         longest = max(longest, ends[doc] - start)
@@ -89,23 +89,22 @@ def minhash_signatures(text: Bytes, ends: Offsets, width: int, signatures: Signa
     for doc in range(ends.size):
         sizes[doc] = n = shingle_hashes(text, start, ends[doc], width, hashes)
         start = ends[doc]
+        if n < least:
+            continue
         for b in range(n_bins):
             smallest[b] = _NONE
         for i in range(n):
             at = np.int64(((hashes[i] >> _HALF) * np.uint64(n_bins)) >> _HALF)
-            value = np.uint32(hashes[i] & _LOW)
+            value = min(np.uint32(hashes[i] & _LOW), _LARGEST)
             if value < smallest[at]:
                 smallest[at] = value
-        filled = 0
-        for b in range(n_bins):
-            filled += smallest[b] != _NONE
         for b in range(n_bins):
             at, tries = np.int64(b), np.uint64(0)
-            while filled > 0 and smallest[at] == _NONE:
+            while smallest[at] == _NONE:
                 tries += np.uint64(1)
                 h = mix_bits((np.uint64(b + 1) * _STEP) ^ tries * FNV_PRIME)
                 at = np.int64(((h >> _HALF) * np.uint64(n_bins)) >> _HALF)
-            signatures[doc, b] = np.uint16(smallest[at] & np.uint32(0xFFFF)) if filled > 0 else np.uint16(0)
+            signatures[doc, b] = np.uint16(smallest[at] & np.uint32(0xFFFF))
     return sizes
 
 

@@ -52,7 +52,7 @@ def _finding(finding: Finding) -> Table:
     """Severity at the left; title, examples, reason and remedy beside it."""
     check, found = finding.check, finding.found
     title = plain(f"{found.count:,} of {found.total:,} {check.title}", "bold")
-    title.append(f"  {_share(found.count, found.total)}{check.name}", "dim")
+    heading = Text.assemble((check.name, STYLES[finding.severity]), (_share(found.count, found.total), "dim"))
     rows = Table.grid(padding=(0, 2))
     rows.add_column(width=4, style="dim")
     rows.add_column(overflow="fold")
@@ -62,14 +62,14 @@ def _finding(finding: Finding) -> Table:
         line = _example(example)
         left_out = found.count - len(found.examples)
         if at == len(found.examples) - 1 and left_out > 0:
-            line.append(f"  … {left_out:,} more", "dim")
+            line.append(f"  …\u00a0{left_out:,}\u00a0more", "dim")
         rows.add_row("" if at else "e.g.", line)
     rows.add_row("why", plain(check.why))
     rows.add_row("do", plain(f"{check.remedy} (--fix does it)" if check.fixed else check.remedy))
     table = Table.grid(padding=(0, 2))
     table.add_column(width=6)
     table.add_column(overflow="fold")
-    table.add_row(Text(finding.severity, STYLES[finding.severity]), Group(title, rows))
+    table.add_row(Text(finding.severity, STYLES[finding.severity]), Group(heading, title, rows))
     return table
 
 
@@ -78,7 +78,7 @@ def _share(count: int, total: int) -> str:
     if count < MIN_COUNT or not total:
         return ""
     percent = 100 * count / total
-    return f"{percent:.0f} %, " if percent >= 9.5 else f"{percent:.1g} %, "
+    return f"  {percent:.0f} %" if percent >= 9.5 else f"  {percent:.1g} %"
 
 
 def _example(example: Example) -> Text:
@@ -101,14 +101,24 @@ def changes_json(cleaned: Cleaned, written: Mapping[Path, Dataset]) -> dict[str,
 
 def changes_lines(cleaned: Cleaned, written: Mapping[Path, Dataset], shown: int = 5) -> list[str]:
     """The same as lines of text."""
-    lines = []
-    for check, counts in cleaned.changes.items():
-        lines.append(f"{check}: " + ", ".join(f"{number:,} {what}" for what, number in counts.items()))
-        if check == "near_duplicate_labels":
-            merged = list(cleaned.merged.items())
-            lines += [f"  {old} -> {new}" for old, new in merged[-shown:]]
+    lines = [
+        f"{check}: " + ", ".join(_counted(number, what) for what, number in counts.items())
+        for check, counts in cleaned.changes.items()
+    ]
+    renamed = [f"  {old} -> {new}" for old, new in cleaned.merged.items()]
+    lines += renamed[:shown] + ([f"  … {len(renamed) - shown:,} more; --json lists all"] if renamed[shown:] else [])
     lines = lines or ["nothing to mend was found; the copy has the same documents and labels"]
     return [
         *lines,
         *(f"{path}: {len(part):,} documents, {len(part.labels):,} labels" for path, part in written.items()),
     ]
+
+
+def _counted(number: int, what: str) -> str:
+    """A number of things, whose first word is a plural.
+
+    >>> _counted(1, "labels merged"), _counted(2_000, "texts of train")
+    ('1 label merged', '2,000 texts of train')
+    """
+    things, space, rest = what.partition(" ")
+    return f"{number:,} {things.removesuffix('s') if number == 1 else things}{space}{rest}"

@@ -225,7 +225,7 @@ def test_label_names_of_a_wrong_encoding():
     labels = clean_labels()
     labels[0] = ["cafÃ©"]
     garbled = found(documents(labels=labels), "wrong_encoding")
-    assert (garbled.count, garbled.examples[0].what, garbled.note) == (1, "label cafÃ©", "1 of them are label names")
+    assert (garbled.count, garbled.examples[0].what, garbled.note) == (1, "label cafÃ©", "label names among them: 1")
 
 
 def hierarchy_of(edges, rows, names=("a", "b", "c", "d", "e")):

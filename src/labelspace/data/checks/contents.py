@@ -68,7 +68,7 @@ def _in_texts_and_names(documents: Documents, is_bad: Callable[[str], bool]) -> 
         *examples,
     ][: documents.n_examples]
     count = len(numbers) + len(bad_names)
-    note = f"{len(bad_names):,} of them are label names" if bad_names else ""
+    note = f"label names among them: {len(bad_names):,}" if bad_names else ""
     return Found(count, len(texts) + len(names), tuple(examples), note) if count else None
 
 

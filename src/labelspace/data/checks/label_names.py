@@ -63,23 +63,25 @@ def folded_name(name: str) -> str:
 
 
 def spellings(documents: Documents) -> list[list[int]]:
-    """Labels that are spellings of one name, most frequent first; in a table, only within a column."""
-    groups: dict[tuple[int, str], list[int]] = {}
-    columns, names = documents.columns, documents.labels.names
-    for label, name in enumerate(names):
+    """Labels that are spellings of one name, most frequent first; in a table, only within a column.
+
+    Where a label and its parent are among them, they are different, however they are spelled.
+    """
+    columns, labels, groups = documents.columns, documents.labels, dict[tuple[int, str], list[int]]()
+    for label, name in enumerate(labels.names):
         column, value = (0, name) if columns is None else columns.split_label(name)
         if key := folded_name(value):
             groups.setdefault((column, key), []).append(label)
-    related = _related(documents)
-    several = [labels for labels in groups.values() if len(labels) > 1]
-    several = [labels for labels in several if not any((a, b) in related for a in labels for b in labels)]
-    return [sorted(labels, key=lambda label: (-documents.counts[label], label)) for labels in several]
-
-
-def _related(documents: Documents) -> set[tuple[int, int]]:
-    """Pairs of child and parent: these are different, however they are spelled."""
-    hierarchy = documents.labels.hierarchy
-    return set() if hierarchy is None else set(map(tuple, hierarchy.edges.tolist()))
+    several = [group for group in groups.values() if len(group) > 1]
+    group_of = np.full(len(labels), -1)
+    for number, group in enumerate(several):
+        group_of[group] = number
+    related: set[int] = set()
+    if labels.hierarchy is not None:
+        children, parents = group_of[labels.hierarchy.edges.T]
+        related = set(children[children == parents].tolist())
+    kept = (group for number, group in enumerate(several) if number not in related)
+    return [sorted(group, key=lambda label: (-documents.counts[label], label)) for group in kept]
 
 
 def find_spellings(documents: Documents) -> Found | None:

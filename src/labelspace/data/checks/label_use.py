@@ -23,9 +23,11 @@ def used_below(documents: Documents) -> Bools:
     hierarchy = documents.labels.hierarchy
     if hierarchy is None:
         return used
-    levels, edges = hierarchy.levels, hierarchy.edges
-    for level in range(int(levels.max(initial=0)), 0, -1):  # from the leaves up
-        children, parents = edges[levels[edges[:, 0]] == level].T
+    edges = hierarchy.edges
+    depth = hierarchy.levels[edges[:, 0]]
+    edges = edges[np.argsort(-depth, kind="stable")]  # from the leaves up, level by level
+    starts = np.flatnonzero(np.diff(np.sort(-depth))) + 1
+    for children, parents in (block.T for block in np.split(edges, starts)):
         used[parents[used[children]]] = True
     return used
 

@@ -55,7 +55,9 @@ def _signatures(texts: Sequence[str]) -> tuple[Signatures, Ints]:
 
     def make(start: int, stop: int) -> None:
         for first, last in blocks[start:stop]:
-            sizes[first:last] = minhash_signatures(*encode(texts[first:last]), WIDTH, signatures[first:last])
+            sizes[first:last] = minhash_signatures(
+                *encode(texts[first:last]), WIDTH, MIN_SHINGLES, signatures[first:last]
+            )
 
     run_blocks(make, len(blocks), 1)
     return signatures, sizes
