@@ -18,6 +18,11 @@ def test_a_wrong_decoding_is_found_and_undone(text, encoding):
     assert not is_garbled(text)
 
 
+def test_latin_2_where_it_has_no_characters():
+    assert ungarbled("KĂ¤serei in Ă\x96sterreich") == "Käserei in Österreich"
+    assert ungarbled("CĂŞTI") == "CĂŞTI"  # Romanian
+
+
 def test_texts_that_went_wrong_twice():
     assert ungarbled("é".encode().decode("latin-1").encode().decode("latin-1")) == "é"
 
@@ -29,7 +34,7 @@ def test_right_texts_stay(text):
     assert without_control(text) == text
 
 
-@pytest.mark.parametrize("text", ["caf\ufffd", "20 Â°C – cold", "Ă\x96sterreich", "Café Ã©"])
+@pytest.mark.parametrize("text", ["caf\ufffd", "20 Â°C – cold", "Richardstraร\x9fe", "Café Ã©"])
 def test_what_cannot_be_undone_with_certainty_is_found_and_stays(text):
     assert is_garbled(text)
     assert ungarbled(text) == text

@@ -15,6 +15,7 @@ _SEQUENCE = re.compile(
 _TYPICAL = re.compile(f"[\xc2\xc3]{_CONTINUED}|\xe2\u20ac{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")  # never meant
 _SUSPECT = re.compile(f"[\xc2-\xf4]{_CONTINUED}|\ufffd|[\xa0-\ufffc][\x80-\x9f]")
 # The last: C1 after another character beyond ASCII is a piece of a wrong encoding, and not Windows-1252.
+_C1 = re.compile("[\x80-\x9f]")
 _ANY_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufeff]")  # found in a seventh of the time
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f\ufeff]|(?<![\x80-\uffff])[\x80-\x9f]+")
 
@@ -33,19 +34,28 @@ def is_garbled(text: str) -> bool:
 def ungarbled(text: str) -> str:
     r"""The text as it was before it was decoded wrongly, where that is certain; else the text itself.
 
-    It is certain where all characters beyond ASCII are bytes of UTF-8 sequences, of the usual scripts.
+    It is certain where all characters beyond ASCII are bytes of UTF-8 sequences, of the usual scripts. The encoding was
+    Windows-1252 or Latin-1; or Latin-2, if there are bytes that it has no characters for.
 
     >>> ungarbled("CafÃ© â€œNoirâ€\x9d"), ungarbled("Café Ã©"), ungarbled("LIBERTÉ»")
     ('Café “Noir”', 'Café Ã©', 'LIBERTÉ»')
     """
     for _ in range(2):  # some texts went wrong twice
-        if text.isascii() or _SEQUENCE.search(text) is None or not _SEQUENCE.sub("", text).isascii():
-            break
         try:
-            text = bytes(_AS_BYTE.get(ord(char), ord(char)) for char in text).decode()
-        except ValueError:  # no bytes, or no UTF-8
+            text = _bytes_before(text).decode()
+        except ValueError:  # no bytes of another encoding, or no UTF-8
             break
     return text
+
+
+def _bytes_before(text: str) -> bytes:
+    """The bytes that were decoded wrongly; a ValueError where it is not certain that they were."""
+    if not text.isascii() and _SUSPECT.search(text) is not None:
+        if _SEQUENCE.sub("", text).isascii():
+            return bytes(_AS_BYTE.get(ord(char), ord(char)) for char in text)
+        if _C1.search(text) is not None:  # else two letters of Central Europe may look like a sequence
+            return text.encode("iso8859-2")
+    raise ValueError
 
 
 def has_control(text: str) -> bool:

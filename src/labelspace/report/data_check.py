@@ -59,11 +59,9 @@ def _finding(finding: Finding) -> Table:
     if found.note:
         rows.add_row("note", plain(found.note))
     for at, example in enumerate(found.examples):
-        line = _example(example)
-        left_out = found.count - len(found.examples)
-        if at == len(found.examples) - 1 and left_out > 0:
-            line.append(f"  …\u00a0{left_out:,}\u00a0more", "dim")
-        rows.add_row("" if at else "e.g.", line)
+        rows.add_row("" if at else "e.g.", _example(example))
+    if len(found.examples) < found.count and found.examples:
+        rows.add_row("", Text(f"… {found.count - len(found.examples):,} more", "dim"))
     rows.add_row("why", plain(check.why))
     rows.add_row("do", plain(f"{check.remedy} (--fix does it)" if check.fixed else check.remedy))
     table = Table.grid(padding=(0, 2))
