@@ -56,7 +56,7 @@ def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
         if found is None:
             passed.append(name)
         else:
-            findings.append(CHECKS[name].finding(found))
+            findings.append(CHECKS[name].finding(found, documents.parts))
     return Report(worst_first(findings), passed, skipped)
 
 

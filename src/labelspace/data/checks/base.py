@@ -1,7 +1,7 @@
 """What a check is, and what it finds."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from labelspace.types import PATH_SEPARATOR
@@ -44,16 +44,20 @@ class Check:
 
     name: str
     severity: str
-    title: str  # of what was found, after "1 of 10 "
+    title: str  # of what was found, after "1 of 10 "; {held_out} and {learned_from} stand for splits
     why: str
     remedy: str
     find: "Callable[[Documents], Found | None] | None" = None  # None where a model must be trained
     fixed: bool = False  # whether ``clean`` mends it
 
-    def finding(self, found: Found) -> "Finding":
-        """What is reported."""
+    def finding(self, found: Found, splits: Collection[str] = ("train", "dev", "test")) -> "Finding":
+        """What is reported of data that have these splits."""
+        held_out, learned_from = (
+            " and ".join(name for name in names if name in splits) for names in (("dev", "test"), ("train", "dev"))
+        )
+        named = replace(self, title=self.title.format(held_out=held_out, learned_from=learned_from))
         rare = found.count < RARE[self.severity] * found.total
-        return Finding(self, found, SEVERITIES[SEVERITIES.index(self.severity) + rare])
+        return Finding(named, found, SEVERITIES[SEVERITIES.index(self.severity) + rare])
 
 
 @dataclass(frozen=True)

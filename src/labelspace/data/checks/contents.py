@@ -93,7 +93,7 @@ CHECKS = (
     Check(
         "empty_documents", MEDIUM, "documents are empty",
         "there is nothing to learn from or to tag; they only teach how frequent labels are",
-        "remove them from train and dev", find_empty, fixed=True,
+        "remove them, but for those of test", find_empty, fixed=True,
     ),
     Check(
         "documents_without_labels", MEDIUM, "documents have no label",

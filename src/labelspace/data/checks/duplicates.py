@@ -140,12 +140,12 @@ def find_repeated_ids(documents: Documents) -> Found | None:
 
 CHECKS = (
     Check(
-        "leaked_documents", HIGH, "test and dev documents stand in train too",
+        "leaked_documents", HIGH, "{held_out} documents stand in train too",
         "the model has seen the answers, so the figures of the test are too good",
         "remove them from train", find_leaks, fixed=True,
     ),
     Check(
-        "near_leaked_documents", MEDIUM, "test and dev documents stand in train too, but for a few words",
+        "near_leaked_documents", MEDIUM, "{held_out} documents stand in train too, but for a few words",
         "the model has nearly seen the answers, so the figures of the test are too good for new texts",
         "split so that versions of one document stay on one side", find_near_leaks,
     ),
@@ -155,9 +155,9 @@ CHECKS = (
         "decide which labels are right, or join them into one document", find_conflicts,
     ),
     Check(
-        "duplicate_documents", MEDIUM, "documents of train and dev equal an earlier one, labels too",
+        "duplicate_documents", MEDIUM, "{learned_from} documents equal an earlier one, labels too",
         "what is counted twice weighs twice, and held-out documents are not new",
-        "keep the first of each in train and dev", find_duplicates, fixed=True,
+        "keep the first of each", find_duplicates, fixed=True,
     ),
     Check(
         "near_duplicate_documents", LOW, "training documents equal an earlier one, but for a few words",

@@ -86,7 +86,7 @@ CHECKS = (
         "leave this column or field out of the labels", find_id_like,
     ),
     Check(
-        "unseen_labels", MEDIUM, "labels of dev and test documents have no training document",
+        "unseen_labels", MEDIUM, "labels of {held_out} documents have no training document",
         "no method but those that read label names can find them, so they count as missed",
         "add training documents for them, or split so that every label is in train", find_unseen,
     ),
