@@ -110,7 +110,7 @@ def _merge_spellings(cleaned: Cleaned) -> None:
 def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Documents:
     """The documents with other names of labels, where label l becomes the label ``into[l]``.
 
-    Synonyms and edges go with the labels; an edge that would close a circle is left out.
+    Synonyms and edges go with the labels, but for edges from a label to itself; a circle is an error.
     """
     kept = np.flatnonzero(into == np.arange(len(into)))
     number = np.full(len(into), -1, np.int64)

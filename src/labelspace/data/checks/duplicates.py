@@ -7,7 +7,7 @@ import numpy as np
 
 from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Check, Example, Found, shown
 from labelspace.data.checks.documents import Documents
-from labelspace.types import Bools, Dataset, Ints, Longs
+from labelspace.types import Bools, Dataset, Doubles, Ints, Longs
 
 
 def first_in_split(documents: Documents) -> Longs:
@@ -85,7 +85,7 @@ def leaked(documents: Documents) -> Bools:
 
 
 def find_leaks(documents: Documents) -> Found | None:
-    """Test and dev documents that are the same as a document of train."""
+    """Test and dev documents that are the same as a document of train, or of dev for test."""
     first = documents.first_same
     numbers = np.flatnonzero(documents.part_of[first] < documents.part_of)
     return _pairs(documents, numbers, first, int((documents.part_of > 0).sum()))
@@ -93,25 +93,20 @@ def find_leaks(documents: Documents) -> Found | None:
 
 def find_near_duplicates(documents: Documents) -> Found | None:
     """Training documents that are nearly the same as an earlier one."""
-    if documents.neighbors is None:
-        return None
-    within = documents.neighbors.within
-    return _pairs(documents, _most_similar_last(documents, np.flatnonzero(within >= 0)), within, len(documents.train))
+    near = documents.neighbors
+    return None if near is None else _near_pairs(documents, near.within, near.similarity, len(documents.train))
 
 
 def find_near_leaks(documents: Documents) -> Found | None:
     """Test and dev documents that are nearly the same as a document of train."""
-    if documents.neighbors is None:
-        return None
-    across = documents.neighbors.across
-    numbers = _most_similar_last(documents, np.flatnonzero(across >= 0))
-    return _pairs(documents, numbers, across, int((documents.part_of > 0).sum()))
+    near, n_held_out = documents.neighbors, int((documents.part_of > 0).sum())
+    return None if near is None else _near_pairs(documents, near.across, near.similarity, n_held_out)
 
 
-def _most_similar_last(documents: Documents, numbers: Longs) -> Longs:
+def _near_pairs(documents: Documents, other: Ints, similarity: Doubles, total: int) -> Found | None:
     """Examples start with the least similar: who agrees with these agrees with all."""
-    assert documents.neighbors is not None  # noqa: S101
-    return numbers[np.argsort(documents.neighbors.similarity[numbers], kind="stable")]
+    numbers = np.flatnonzero(other >= 0)
+    return _pairs(documents, numbers[np.argsort(similarity[numbers], kind="stable")], other, total)
 
 
 def has_own_ids(part: Dataset) -> bool:
