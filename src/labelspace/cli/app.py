@@ -19,7 +19,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-data_app = typer.Typer(name="data", help="Show statistics of data sets, and convert them.", no_args_is_help=True)
+data_app = typer.Typer(
+    name="data", help="Show statistics of data sets, check, clean and convert them.", no_args_is_help=True
+)
 app.add_typer(data_app)
 
 
@@ -60,4 +62,5 @@ app.command()(inspect.methods)
 app.command()(demo.demo)
 app.command()(warmup.warmup)
 data_app.command()(data.stats)
+data_app.command()(data.check)
 data_app.command()(data.convert)

@@ -1,12 +1,13 @@
-"""The commands data stats and data convert."""
+"""The commands data stats, data check and data convert."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns
-from labelspace.cli.console import console, print_json, print_line
+from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns, Seed
+from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files, on_label_files
 
 
@@ -26,6 +27,90 @@ def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = 
         print_json({"data": str(data), **counted})
         return
     console().print(stats_table(str(data), counted))
+
+
+def check(
+    data: DataPath,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Find labels that are probably wrong or missing too: trains two fast models.")
+    ] = False,
+    fix: Annotated[
+        Path | None, typer.Option("--fix", metavar="OUT", help="Write a cleaned copy to this new file or folder.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="CHECK", help="Make, and mend, only this check. Repeatable.")
+    ] = None,
+    skip: Annotated[
+        list[str] | None, typer.Option("--skip", metavar="CHECK", help="Leave a check out. Repeatable.")
+    ] = None,
+    examples: Annotated[int, typer.Option("--examples", min=0, help="Examples of each finding.")] = 3,
+    inputs: InputColumns = None,
+    outputs: OutputColumns = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Check DATA before it is learned from: duplicates, leaks, labels, encodings, hierarchy.
+
+    Each finding has examples, the reason why it matters and the remedy, worst
+    first. --fix mends what is certain in a copy; DATA itself is never changed.
+    The exit code is 0 also where something is found.
+    """
+    from labelspace.data.checks import CHECKS, Documents, Report, run_checks, worst_first
+    from labelspace.data.cleaning import check_new, clean, write_cleaned
+    from labelspace.data.columns import parse_columns
+    from labelspace.data.source import open_source
+    from labelspace.errors import DataError
+    from labelspace.report.data_check import changes_json, changes_lines, check_json, check_report
+
+    columns = parse_columns(inputs, outputs)
+    names = chosen_checks(only or [], skip or [], deep)
+    if fix is not None:
+        check_new(fix)
+    source = open_source(data, columns)
+    if fix is not None and source.labels_only:
+        raise DataError(f"--fix needs documents, but {source.train_path} has labels only; give a folder with train.*")
+    documents = Documents.read(source, examples)
+    report = run_checks(documents, [name for name in names if name in CHECKS])
+    if deep:
+        from labelspace.experiment.label_errors import find_label_errors
+
+        with progress(quiet=as_json) as tell:
+            more = find_label_errors(documents, names, seed, tell)
+        findings = worst_first([*report.findings, *more.findings])
+        report = Report(findings, [*report.passed, *more.passed], {**report.skipped, **more.skipped})
+    command = f"labelspace data check {shlex.join([str(data), *column_options(inputs, outputs)])} --fix OUT"
+    result = check_json(str(data), documents, report, command)
+    if not as_json:
+        note_label_files(source.train_path, columns)
+        console().print(check_report(str(data), documents, report, command))
+    if fix is not None:
+        cleaned = clean(documents, names)
+        written = write_cleaned(cleaned, data, fix)
+        result["fix"] = changes_json(cleaned, written)
+        for line in () if as_json else ("", *changes_lines(cleaned, written)):
+            print_line(line)
+        if columns is not None and not as_json:
+            note(f"{fix} has texts and labels in place of the columns: train on it without --inputs and --outputs")
+    if as_json:
+        print_json(result)
+
+
+def chosen_checks(only: list[str], skip: list[str], deep: bool) -> list[str]:
+    """The checks that the options name; those that train a model only with --deep."""
+    from labelspace.data.checks import CHECKS, DEEP_CHECKS, selected
+    from labelspace.errors import ParameterError
+
+    names = selected(only, skip, [*CHECKS, *DEEP_CHECKS])
+    missing = [name for name in only if name in DEEP_CHECKS and not deep]
+    if missing:
+        raise ParameterError(f"{missing[0]} needs --deep, but that is not given; add it")
+    return names
+
+
+def column_options(inputs: str | None, outputs: str | None) -> list[str]:
+    """The options for the columns of a table, as they were given."""
+    options = {"--inputs": inputs, "--outputs": outputs}
+    return [word for flag, value in options.items() if value is not None for word in (flag, value)]
 
 
 def convert(

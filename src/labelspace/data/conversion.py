@@ -4,7 +4,7 @@ The labels of a folder are written to its ``labels.jsonl`` and ``hierarchy.tsv``
 (``a.labels.jsonl``), and only where the file alone would not be read with the same labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, Self
@@ -120,20 +120,46 @@ def _convert_folder(
     fitted = None
     if file_format(f"x.{to}") == FEATURES_ONLY and train.X is None:
         fitted = vectorizer.fit(train.texts or [])
-    written = {}
-    labels = train.labels
-    for name, part in parts.items():
-        if part is None:
-            continue
-        path = target / f"{name}.{to}"
-        labels = labels.extended(part.labels.names)
-        written[path] = part if fitted is None else _with_features(part, fitted)
-        _write(written[path], source / path.name, path)
-    if not is_numbered(labels):
-        write_labels(target / LABELS, labels)
-    if labels.hierarchy is not None:
-        write_hierarchy(target / HIERARCHY, labels)
+    written = {
+        target / f"{name}.{to}": part if fitted is None else _with_features(part, fitted)
+        for name, part in parts.items()
+        if part is not None
+    }
+    for path, part in written.items():
+        _write(part, source / path.name, path)
+    _write_shared_labels(target, written.values())
     return written
+
+
+def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:
+    """Write the labels of the splits of a folder."""
+    first, *others = (part.labels for part in splits)
+    labels = first
+    for more in others:
+        labels = labels.extended(more.names)
+    if not is_numbered(labels):
+        write_labels(folder / LABELS, labels)
+    if labels.hierarchy is not None:
+        write_hierarchy(folder / HIERARCHY, labels)
+
+
+def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> dict[Path, Dataset]:
+    """Write splits by their file names (``train.jsonl``) to a new folder, with their labels; returns them by path."""
+    written = {folder / name: part for name, part in splits.items()}
+    for path, part in written.items():
+        write_dataset(part, path)
+    _write_shared_labels(folder, written.values())
+    return written
+
+
+def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:
+    """Write documents to a new file, with label files of its own where it alone would not tell the labels."""
+    write_dataset(documents, path)
+    if not _says_its_labels(documents, path):
+        write_labels(own_file(path, LABELS), documents.labels)
+        if documents.labels.hierarchy is not None:
+            write_hierarchy(own_file(path, HIERARCHY), documents.labels)
+    return {path: documents}
 
 
 def _with_features(documents: Dataset, vectorizer: Vectorizer) -> Dataset:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from labelspace.data.checks import Documents, run_checks
+from labelspace.data.cleaning import clean
 from labelspace.data.conversion import convert
 from labelspace.data.source import Source, iter_records, open_source, read_dataset
 from labelspace.features import Tfidf
@@ -42,9 +44,17 @@ def learn(source: Source, attempts: Attempts) -> None:
     if train is None:
         return
     attempts(dataset_stats, train)
+    attempts(lambda: clean(checked(source)))
     tagger = attempts(lambda: Tagger("neighbors").fit_dataset(train))
     if tagger is not None:
         attempts(lambda: tagger.tag_batch(tagger.inputs_of(train), 3))
+
+
+def checked(source: Source) -> Documents:
+    """All splits of the folder, with all checks made."""
+    read = Documents.read(source)
+    run_checks(read)
+    return read
 
 
 def tag(path: Path, columns: object, attempts: Attempts) -> None:

@@ -1,0 +1,83 @@
+"""What data say before they are learned from: each check is a question, with a reason and a remedy."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from labelspace.data.checks import contents, duplicates, label_errors, label_hierarchy, label_names, label_use
+from labelspace.data.checks.base import SEVERITIES, Check, Example, Finding, Found
+from labelspace.data.checks.documents import Documents
+from labelspace.errors import DataError, ParameterError
+
+CHECKS: Mapping[str, Check] = {
+    check.name: check
+    for module in (duplicates, label_use, label_names, contents, label_hierarchy)
+    for check in module.CHECKS
+}
+"""All checks that need no training."""
+DEEP_CHECKS: Mapping[str, Check] = {check.name: check for check in label_errors.CHECKS}
+"""Those that train a model."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was found, worst first; the checks that found nothing; and those that could not be made, with the reason."""
+
+    findings: Sequence[Finding]
+    passed: Sequence[str]
+    skipped: Mapping[str, str]
+
+
+def selected(only: Iterable[str] = (), skip: Iterable[str] = (), names: Iterable[str] = CHECKS) -> list[str]:
+    """The names of the checks to make; an unknown one is an error.
+
+    >>> selected(only=["repeated_ids"])
+    ['repeated_ids']
+    """
+    names, only, skip = list(names), list(only), set(skip)
+    for name in (*only, *skip):
+        if name not in names:
+            close = get_close_matches(name, names, n=1)
+            remedy = f"did you mean {close[0]}?" if close else f"they are {', '.join(names)}"
+            raise ParameterError(f"--only and --skip take names of checks, but there is no {name!r}; {remedy}")
+    return [name for name in names if (not only or name in only) and name not in skip]
+
+
+def run_checks(documents: Documents, names: Iterable[str] = CHECKS) -> Report:
+    """Make these checks."""
+    findings, passed, skipped = [], [], {}
+    for name in names:
+        find = CHECKS[name].find
+        try:
+            found = None if find is None else find(documents)
+        except DataError as error:  # a limit: the others may still say something
+            skipped[name] = str(error)
+            continue
+        if found is None:
+            passed.append(name)
+        else:
+            findings.append(CHECKS[name].finding(found, documents.parts))
+    return Report(worst_first(findings), passed, skipped)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """By severity, then by the share that is concerned."""
+    return sorted(
+        findings,
+        key=lambda finding: (SEVERITIES.index(finding.severity), -finding.found.count / max(finding.found.total, 1)),
+    )
+
+
+__all__ = [
+    "CHECKS",
+    "DEEP_CHECKS",
+    "Check",
+    "Documents",
+    "Example",
+    "Finding",
+    "Found",
+    "Report",
+    "run_checks",
+    "selected",
+    "worst_first",
+]

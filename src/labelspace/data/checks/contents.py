@@ -1,0 +1,123 @@
+"""Checks of single documents: empty, absurdly long, without labels, with absurdly many, of a wrong encoding."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from labelspace.data.checks.base import LOW, MEDIUM, Check, Example, Found, shown
+from labelspace.data.checks.documents import Documents
+from labelspace.data.text_repair import has_control, is_garbled
+from labelspace.types import Bools, Longs
+
+LONG_TIMES, LONG = 30, 50_000  # times the median, and characters or features
+MANY_TIMES, MANY = 10, 50  # times the median, and labels
+
+
+def marked(documents: Documents, where: Bools, note: str = "") -> Found | None:
+    """The documents that are marked, the first of them as examples."""
+    numbers = np.flatnonzero(where)
+    examples = tuple(documents.example(number) for number in numbers[: documents.n_examples].tolist())
+    return Found(len(numbers), len(documents), examples, note) if len(numbers) else None
+
+
+def largest(documents: Documents, sizes: Longs, times: int, least: int, unit: str) -> Found | None:
+    """The documents whose size is ``times`` the median and at least ``least``, the largest as examples."""
+    median = float(np.median(sizes)) if len(sizes) else 0.0
+    numbers = np.flatnonzero(sizes > max(times * median, least))
+    numbers = numbers[np.argsort(-sizes[numbers], kind="stable")]
+    examples = tuple(
+        documents.example(number, what=f"{sizes[number]:,} {unit}")
+        for number in numbers[: documents.n_examples].tolist()
+    )
+    return Found(len(numbers), len(documents), examples, f"the median is {median:,.0f}") if len(numbers) else None
+
+
+def find_empty(documents: Documents) -> Found | None:
+    """Documents without text, or without features."""
+    return marked(documents, documents.empty)
+
+
+def find_long(documents: Documents) -> Found | None:
+    """Documents that are very much longer than the others."""
+    if documents.texts is None:
+        return None
+    sizes = np.array([len(text) for text in documents.texts], np.int64)
+    return largest(documents, sizes, LONG_TIMES, LONG, "characters")
+
+
+def find_unlabeled(documents: Documents) -> Found | None:
+    """Documents without labels."""
+    return marked(documents, documents.Y.getnnz(axis=1) == 0)
+
+
+def find_many_labels(documents: Documents) -> Found | None:
+    """Documents with very many more labels than the others."""
+    return largest(documents, documents.Y.getnnz(axis=1).astype(np.int64), MANY_TIMES, MANY, "labels")
+
+
+def _in_texts_and_names(documents: Documents, is_bad: Callable[[str], bool]) -> Found | None:
+    """Texts and label names for which something holds."""
+    texts, names = documents.texts or [], documents.labels.names
+    numbers = [number for number, text in enumerate(texts) if is_bad(text)]
+    bad_names = [name for name in names if is_bad(name)]
+    examples = [
+        documents.example(number, what=_around(texts[number], is_bad)) for number in numbers[: documents.n_examples]
+    ]
+    examples = [
+        *(Example(f"label {_around(name, is_bad)}") for name in bad_names[: documents.n_examples // 2]),
+        *examples,
+    ][: documents.n_examples]
+    count = len(numbers) + len(bad_names)
+    note = f"label names among them: {len(bad_names):,}" if bad_names else ""
+    return Found(count, len(texts) + len(names), tuple(examples), note) if count else None
+
+
+def _around(text: str, is_bad: Callable[[str], bool]) -> str:
+    """A piece of the text that is bad by itself, or its beginning."""
+    words = text[:100_000].split(" ")
+    at = next((i for i, word in enumerate(words) if is_bad(word)), 0)
+    return shown(" ".join(words[max(at - 3, 0) : at + 6]))
+
+
+def find_garbled(documents: Documents) -> Found | None:
+    """Texts and label names that were decoded by the wrong encoding."""
+    return _in_texts_and_names(documents, is_garbled)
+
+
+def find_control(documents: Documents) -> Found | None:
+    """Texts and label names with control characters."""
+    return _in_texts_and_names(documents, has_control)
+
+
+CHECKS = (
+    Check(
+        "empty_documents", MEDIUM, "documents are empty",
+        "there is nothing to learn from or to tag; they only teach how frequent labels are",
+        "remove them, but for those of test", find_empty, fixed=True,
+    ),
+    Check(
+        "documents_without_labels", MEDIUM, "documents have no label",
+        "in training they say that no label fits, in a test they are left out",
+        "label them, or remove them if nobody looked at them", find_unlabeled,
+    ),
+    Check(
+        "wrong_encoding", MEDIUM, "texts and label names have a wrong encoding",
+        "the same word in two spellings counts as two words, and such names are shown to users",
+        "restore them where that is certain", find_garbled, fixed=True,
+    ),
+    Check(
+        "control_characters", MEDIUM, "texts and label names have control characters",
+        "they split words and disturb terminals and parsers",
+        "remove them", find_control, fixed=True,
+    ),
+    Check(
+        "long_documents", LOW, "documents are absurdly long",
+        "they may be several documents in one, and take most of the time",
+        "look at them, split or cut them", find_long,
+    ),
+    Check(
+        "documents_with_many_labels", LOW, "documents have absurdly many labels",
+        "they are often lists of everything, and make unrelated labels occur together",
+        "look at them, and keep the labels that matter", find_many_labels,
+    ),
+)  # fmt: skip

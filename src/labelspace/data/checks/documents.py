@@ -1,0 +1,169 @@
+"""All documents of a source as the checks see them: train, dev and test, one after the other."""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.checks.base import N_EXAMPLES, Example, shown, shown_name
+from labelspace.data.checks.near_duplicates import Neighbors, near_duplicates
+from labelspace.data.checks.same_documents import same_documents
+from labelspace.data.source import Source, file_format, iter_records
+from labelspace.types import Bools, Columns, Csr, Dataset, LabelSpace, Longs
+
+TRAIN, DEV, TEST = "train", "dev", "test"
+SHOWN_LABELS = 4
+
+
+@dataclass(frozen=True)
+class Documents:
+    """The splits of a source; the labels of each one are a prefix of the labels of the last."""
+
+    parts: Mapping[str, Dataset]  # train first
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    columns: Columns | None = None
+    n_examples: int = N_EXAMPLES  # of each check
+
+    @staticmethod
+    def read(source: Source, n_examples: int = N_EXAMPLES) -> "Documents":
+        """All splits of a source; of a source that has labels only, no documents."""
+        if source.labels_only:
+            labels = source.labels()
+            nothing = Dataset(sp.csr_matrix((0, len(labels)), dtype=np.float32), labels, texts=[])
+            return Documents({TRAIN: nothing}, {TRAIN: source.train_path}, n_examples=n_examples)
+        parts, paths = {TRAIN: source.train()}, {TRAIN: source.train_path}
+        for name, path, read in ((DEV, source.dev_path, source.dev), (TEST, source.test_path, source.test)):
+            part = read(list(parts.values())[-1].labels)
+            if part is not None and path is not None:
+                parts[name], paths[name] = part, path
+        return Documents(parts, paths, source.columns, n_examples)
+
+    @property
+    def train(self) -> Dataset:
+        """The training documents."""
+        return self.parts[TRAIN]
+
+    @property
+    def labels(self) -> LabelSpace:
+        """The labels of all splits."""
+        return list(self.parts.values())[-1].labels
+
+    @cached_property
+    def counts(self) -> Longs:
+        """Training documents of each label. Shape (n_labels,)."""
+        return np.bincount(self.train.Y.indices, minlength=len(self.labels)).astype(np.int64)
+
+    @cached_property
+    def starts(self) -> dict[str, int]:
+        """The number of the first document of each split, in all documents."""
+        sizes = np.cumsum([0, *map(len, self.parts.values())])
+        return dict(zip(self.parts, sizes.tolist(), strict=False))
+
+    @cached_property
+    def part_of(self) -> Longs:
+        """The split of each document: 0 for train, ... Shape (n,)."""
+        return np.repeat(np.arange(len(self.parts)), [len(part) for part in self.parts.values()])
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts.values()))
+
+    @property
+    def n_learned_from(self) -> int:
+        """The documents of train and dev, which come first."""
+        return self.starts.get(TEST, len(self))
+
+    @cached_property
+    def texts(self) -> Sequence[str] | None:
+        """The texts of all documents; None where a split has features in their place."""
+        texts = [part.texts for part in self.parts.values()]
+        return [text for part in texts for text in part or ()] if all(part is not None for part in texts) else None
+
+    @cached_property
+    def Y(self) -> Csr:  # noqa: N802 - the field's name
+        """The labels of all documents."""
+        widened = [
+            sp.csr_matrix((part.Y.data, part.Y.indices, part.Y.indptr), shape=(len(part), len(self.labels)))
+            for part in self.parts.values()
+        ]
+        return sp.vstack(widened, "csr")
+
+    @cached_property
+    def empty(self) -> Bools:
+        """Whether each document has no text, or no features. Shape (n,)."""
+        return np.concatenate([_is_empty(part) for part in self.parts.values()])
+
+    @cached_property
+    def first_same(self) -> Longs:
+        """The first document that is the same as each one, itself where there is none before it. Shape (n,)."""
+        X = [part.X for part in self.parts.values() if part.X is not None]
+        if self.texts is None and len(X) < len(self.parts):  # texts in one split, features in another
+            return np.arange(len(self), dtype=np.int64)
+        return same_documents(self.texts, X, self.empty)
+
+    @cached_property
+    def neighbors(self) -> Neighbors | None:
+        """Near duplicates; None where there are no texts."""
+        if self.texts is None:
+            return None
+        return near_duplicates(self.texts, self.first_same, self.part_of == 0)
+
+    def split_row(self, number: int) -> tuple[str, int]:
+        """The split of a document, and its row there."""
+        name = list(self.parts)[self.part_of[number]]
+        return name, number - self.starts[name]
+
+    def at(self, number: int) -> str:
+        """File and line of a document."""
+        name, row = self.split_row(number)
+        if name not in self.paths:
+            return f"{name}[{row}]"
+        path = self.paths[name]
+        first = {".jsonl": 1, ".txt": 2, ".parquet": 1}.get(file_format(path) or "")
+        return f"{path.name}:{self._csv_lines[name][row] if first is None else row + first}"
+
+    @cached_property
+    def _csv_lines(self) -> "_Lines":
+        return _Lines(self.paths, self.columns)
+
+    def example(self, *numbers: int, what: str | None = None) -> Example:
+        """Documents as an example; by default with the text of the last one."""
+        if what is None:
+            what = self.label_names(numbers[-1]) if self.texts is None else shown(self.texts[numbers[-1]])
+        return Example(what, tuple(map(self.at, numbers)))
+
+    def label_names(self, number: int) -> str:
+        """The labels of a document, the first of them."""
+        return self.names_of(self.labels_of(number)) or "no labels"
+
+    def labels_of(self, number: int) -> list[int]:
+        """The labels of a document."""
+        labels: list[int] = self.Y.indices[self.Y.indptr[number] : self.Y.indptr[number + 1]].tolist()
+        return labels
+
+    def names_of(self, labels: Sequence[int]) -> str:
+        """The names of some labels, of many the first."""
+        names = [shown_name(self.labels.names[label], 40) for label in labels[:SHOWN_LABELS]]
+        return ", ".join(names) + (", …" if len(labels) > SHOWN_LABELS else "")
+
+
+def _is_empty(part: Dataset) -> Bools:
+    if part.texts is not None:
+        return np.array([not text or text.isspace() for text in part.texts], bool)
+    return np.diff(part.X.indptr) == 0 if part.X is not None else np.zeros(len(part), bool)
+
+
+class _Lines(dict[str, "array[int]"]):
+    """The line of each row of a CSV file, whose cells may have several lines: read again when asked for."""
+
+    def __init__(self, paths: Mapping[str, Path], columns: Columns | None) -> None:
+        super().__init__()
+        self._paths, self._columns = paths, columns
+
+    def __missing__(self, name: str) -> "array[int]":
+        records = iter_records(self._paths[name], ready_made=True, columns=self._columns)
+        self[name] = array("q", (record.line for record in records))
+        return self[name]

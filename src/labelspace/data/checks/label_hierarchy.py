@@ -1,0 +1,116 @@
+"""Checks of the hierarchy; the reader refuses cycles, names that are malformed, and too many levels."""
+
+import numpy as np
+
+from labelspace.data.checks.base import LOW, Check, Example, Found, shown_name
+from labelspace.data.checks.documents import Documents
+from labelspace.data.checks.label_use import examples_of
+from labelspace.types import Csr, Hierarchy, Ints, Longs, check_ancestors, rows_of
+
+
+def redundant_edges(hierarchy: Hierarchy) -> Ints:
+    """Edges (child, parent) where the parent is an ancestor of another parent too. Shape (n, 2)."""
+    if np.diff(hierarchy.parents.indptr).max(initial=0) < 2:
+        return np.zeros((0, 2), np.int32)
+    farther = hierarchy.parents @ hierarchy.ancestors
+    both = hierarchy.parents.multiply(farther > 0).tocoo()
+    return np.stack([both.row, both.col], axis=1).astype(np.int32)
+
+
+def find_redundant_edges(documents: Documents) -> Found | None:
+    """Edges that the others imply."""
+    hierarchy = documents.labels.hierarchy
+    edges = np.zeros((0, 2), np.int32) if hierarchy is None else redundant_edges(hierarchy)
+    return _edges(documents, edges, 0 if hierarchy is None else hierarchy.parents.nnz)
+
+
+def _edges(documents: Documents, edges: Ints, total: int) -> Found | None:
+    names = documents.labels.names
+    examples = tuple(
+        Example(f"{shown_name(names[child], 40)} -> {shown_name(names[parent], 40)}")
+        for child, parent in edges[: documents.n_examples]
+    )
+    return Found(len(edges), total, examples) if len(edges) else None
+
+
+def find_several_roots(documents: Documents) -> Found | None:
+    """Labels below more than one root."""
+    hierarchy = documents.labels.hierarchy
+    if hierarchy is None or np.diff(hierarchy.parents.indptr).max(initial=0) < 2:
+        return None
+    n_roots = hierarchy.ancestors @ (hierarchy.levels == 0).astype(np.float32)
+    labels = np.flatnonzero(n_roots > 1)
+    return Found(len(labels), len(documents.labels), examples_of(documents, labels)) if len(labels) else None
+
+
+def find_single_children(documents: Documents) -> Found | None:
+    """Labels with one child, of which no document tells them apart."""
+    hierarchy = documents.labels.hierarchy
+    if hierarchy is None or not len(documents.train):
+        return None
+    edges, n_children = hierarchy.edges, np.bincount(hierarchy.parents.indices, minlength=len(documents.labels))
+    edges = edges[n_children[edges[:, 1]] == 1]
+    by_label = documents.Y.tocsc()
+    together = by_label[:, edges[:, 0]].multiply(by_label[:, edges[:, 1]]).sum(axis=0).A1
+    counts = by_label.getnnz(axis=0)
+    edges = edges[(together == counts[edges[:, 1]]) & (counts[edges[:, 0]] > 0)]
+    return _edges(documents, edges, len(documents.labels))
+
+
+def find_uneven_ancestors(documents: Documents) -> Found | None:
+    """Documents that lack parents of their labels where most have them, or have some where most have none."""
+    hierarchy, Y = documents.labels.hierarchy, documents.Y
+    if hierarchy is None or not Y.nnz:
+        return None
+    with_parents, n_with_one = parents_present(hierarchy, Y)
+    lacks, has = n_with_one < with_parents, n_with_one > 0
+    n = int((with_parents > 0).sum())
+    mostly_complete = 2 * lacks.sum() <= n
+    numbers = np.flatnonzero(lacks if mostly_complete else has)
+    examples = tuple(
+        documents.example(number, what=documents.label_names(number))
+        for number in numbers[: documents.n_examples].tolist()
+    )
+    note = "most documents have a parent of each label too; these lack some"
+    if not mostly_complete:
+        note = "most documents have their most specific labels only; these have a label and its parent"
+    return Found(len(numbers), n, examples, note) if len(numbers) else None
+
+
+def parents_present(hierarchy: Hierarchy, Y: Csr) -> tuple[Longs, Longs]:
+    """Of each document: its labels that have parents, and those of them of which it has a parent too. Shape (n,)."""
+    n, n_labels = Y.shape
+    n_parents = np.diff(hierarchy.parents.indptr).astype(np.int64)[Y.indices]
+    check_ancestors(int(n_parents.sum()), Y.nnz)
+    document = np.repeat(np.arange(n), np.diff(Y.indptr))
+    entry = np.repeat(np.arange(Y.nnz), n_parents)
+    parents = rows_of(hierarchy.parents.indices, hierarchy.parents.indptr[Y.indices], n_parents, n_labels).indices
+    wanted, present = document[entry] * n_labels + parents, document * n_labels + Y.indices
+    has_one = np.zeros(Y.nnz, bool)
+    has_one[entry[np.isin(wanted, present)]] = True
+    counts = [np.bincount(document[which], minlength=n) for which in (n_parents > 0, has_one)]
+    return counts[0], counts[1]
+
+
+CHECKS = (
+    Check(
+        "uneven_ancestors", LOW, "documents treat ancestors of their labels unlike most others",
+        "whether a document has a parent label is then a matter of habit, which no model can learn",
+        "add the ancestors to all documents, or keep the most specific labels", find_uneven_ancestors,
+    ),
+    Check(
+        "redundant_edges", LOW, "edges of the hierarchy are implied by others",
+        "a parent that is a grandparent too says nothing more, and disturbs levels and paths",
+        "remove them", find_redundant_edges, fixed=True,
+    ),
+    Check(
+        "several_roots", LOW, "labels lie below several roots of the hierarchy",
+        "right for some vocabularies; in a category tree one of the parents is wrong",
+        "look at their parents in hierarchy.tsv", find_several_roots,
+    ),
+    Check(
+        "single_children", LOW, "labels are the only child of a label that no document has without them",
+        "parent and child mean the same here, so one of them can go",
+        "merge the two, or leave it if more children will come", find_single_children,
+    ),
+)  # fmt: skip

@@ -1,0 +1,195 @@
+"""A cleaned copy of data: what is certain is mended, and everything that was changed is counted.
+
+1. Wrong encodings are restored, and control characters removed, in texts and label names of all splits.
+2. Spellings of one label name are merged into the most frequent one, in all splits.
+3. Edges of the hierarchy that others imply are removed.
+4. Train and dev lose empty documents, duplicates (the first one stays), and documents that a later split has too.
+
+No document of test is removed. The same text with other labels stays: which labels are right is not certain.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.checks import CHECKS, Documents
+from labelspace.data.checks.documents import TEST
+from labelspace.data.checks.duplicates import has_own_ids, leaked, repeated
+from labelspace.data.checks.label_hierarchy import redundant_edges
+from labelspace.data.checks.label_names import spellings
+from labelspace.data.conversion import write_file, write_folder
+from labelspace.data.text_repair import ungarbled, without_control
+from labelspace.errors import DataError
+from labelspace.types import Bools, Csr, Dataset, Hierarchy, LabelSpace, Longs
+
+FIXED = tuple(name for name, check in CHECKS.items() if check.fixed)
+
+
+@dataclass
+class Cleaned:
+    """The cleaned documents, and what was changed: how many of what, by the check that asked for it."""
+
+    documents: Documents
+    changes: dict[str, dict[str, int]] = field(default_factory=dict)
+    merged: dict[str, str] = field(default_factory=dict)  # label names that are gone, and those in their place
+
+    def count(self, check: str, what: str, number: int) -> None:
+        """Note a change."""
+        if number:
+            self.changes.setdefault(check, {})[what] = number
+
+
+def clean(documents: Documents, names: Collection[str] = FIXED) -> Cleaned:
+    """The documents with everything mended that these checks find, where it is certain."""
+    cleaned = Cleaned(_with_one_label_space(documents))
+    repairs: dict[str, Callable[[str], str]] = {"wrong_encoding": ungarbled, "control_characters": without_control}
+    for check in (check for check in repairs if check in names):
+        _repair(cleaned, check, repairs[check])
+    if "near_duplicate_labels" in names:
+        _merge_spellings(cleaned)
+    if "redundant_edges" in names:
+        _remove_edges(cleaned)
+    marks: dict[str, Callable[[Documents], Bools]] = {
+        "empty_documents": lambda documents: documents.empty,
+        "leaked_documents": leaked,
+        "duplicate_documents": repeated,
+    }
+    for check in (check for check in marks if check in names):
+        _remove(cleaned, check, marks[check](cleaned.documents))
+    return cleaned
+
+
+def _with_one_label_space(documents: Documents) -> Documents:
+    """The same with the labels of all splits in each; ids that are only row numbers are left out."""
+    labels, parts = documents.labels, {}
+    for name, part in documents.parts.items():
+        Y = sp.csr_matrix((part.Y.data, part.Y.indices, part.Y.indptr), shape=(len(part), len(labels)))
+        parts[name] = replace(part, Y=Y, labels=labels, ids=part.ids if has_own_ids(part) else None)
+    return replace(documents, parts=parts)
+
+
+def _repair(cleaned: Cleaned, check: str, repair: Callable[[str], str]) -> None:
+    """Repair texts and label names; two names that become one are merged."""
+    documents, parts = cleaned.documents, {}
+    for name, part in documents.parts.items():
+        texts = None if part.texts is None else [repair(text) for text in part.texts]
+        cleaned.count(check, f"texts of {name}", _n_changed(part.texts or (), texts or ()))
+        parts[name] = replace(part, texts=texts)
+    old, new = documents.labels.names, [repair(name) or name for name in documents.labels.names]
+    cleaned.count(check, "names of labels", _n_changed(old, new))
+    first = {name: label for label, name in reversed(list(enumerate(new)))}
+    renamed = replace(documents, parts=parts)
+    if _n_changed(old, new):
+        cleaned.merged |= {a: b for a, b in zip(old, new, strict=True) if a != b}
+        renamed = with_labels(renamed, np.array([first[name] for name in new], np.int64), new)
+    cleaned.documents = renamed
+
+
+def _n_changed(old: Sequence[str], new: Sequence[str]) -> int:
+    return sum(a != b for a, b in zip(old, new, strict=True))
+
+
+def _merge_spellings(cleaned: Cleaned) -> None:
+    """Step 2."""
+    documents = cleaned.documents
+    if not documents.labels.are_named:
+        return
+    into, names = np.arange(len(documents.labels)), documents.labels.names
+    for best, *others in spellings(documents):
+        into[others] = best
+        cleaned.merged |= {names[label]: names[best] for label in others}
+    n_merged = int((into != np.arange(len(into))).sum())
+    cleaned.count("near_duplicate_labels", "labels merged", n_merged)
+    if n_merged:
+        cleaned.documents = with_labels(documents, into, names)
+
+
+def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Documents:
+    """The documents with other names of labels, where label l becomes the label ``into[l]``.
+
+    Synonyms and edges go with the labels, but for edges from a label to itself; a circle is an error.
+    """
+    kept = np.flatnonzero(into == np.arange(len(into)))
+    number = np.full(len(into), -1, np.int64)
+    number[kept] = np.arange(len(kept))
+    number = number[into]
+    labels = _renumbered(documents.labels, number, len(kept), [names[label] for label in kept.tolist()])
+    parts = {}
+    for name, part in documents.parts.items():
+        Y = sp.csr_matrix((part.Y.data, number[part.Y.indices], part.Y.indptr), shape=(len(part), len(kept)))
+        parts[name] = replace(part, Y=_zero_one(Y), labels=labels)
+    return replace(documents, parts=parts)
+
+
+def _zero_one(Y: Csr) -> Csr:
+    Y.sum_duplicates()
+    Y.data[:] = 1
+    return Y
+
+
+def _renumbered(labels: LabelSpace, number: Longs, n: int, names: Sequence[str]) -> LabelSpace:
+    synonyms: list[list[str]] | None = None
+    if labels.synonyms is not None:
+        gathered: list[dict[str, None]] = [{} for _ in range(n)]
+        for label, known in zip(number.tolist(), labels.synonyms, strict=True):
+            gathered[label] |= dict.fromkeys(known)
+        synonyms = [list(known) for known in gathered]
+    hierarchy = None
+    if labels.hierarchy is not None:
+        edges = number[labels.hierarchy.edges]
+        try:
+            hierarchy = Hierarchy.from_edges(edges[edges[:, 0] != edges[:, 1]], n, names)
+        except DataError as error:
+            raise DataError(
+                f"label names that are merged must not close a circle, but {error}; leave it out: "
+                "--skip near_duplicate_labels"
+            ) from None
+    return LabelSpace(names, synonyms, hierarchy=hierarchy)
+
+
+def _remove_edges(cleaned: Cleaned) -> None:
+    """Step 3."""
+    labels = cleaned.documents.labels
+    if labels.hierarchy is None:
+        return
+    redundant, edges = redundant_edges(labels.hierarchy).astype(np.int64), labels.hierarchy.edges.astype(np.int64)
+    cleaned.count("redundant_edges", "edges removed", len(redundant))
+    n = len(labels)
+    kept = ~np.isin(edges[:, 0] * n + edges[:, 1], redundant[:, 0] * n + redundant[:, 1])
+    labels = replace(labels, hierarchy=Hierarchy.from_edges(edges[kept], n))
+    parts = {name: replace(part, labels=labels) for name, part in cleaned.documents.parts.items()}
+    cleaned.documents = replace(cleaned.documents, parts=parts)
+
+
+def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
+    """Step 4: remove the documents that are marked from train and dev; train keeps at least one."""
+    documents, parts = cleaned.documents, {}
+    for name, part in documents.parts.items():
+        start = documents.starts[name]
+        kept = np.flatnonzero(~marks[start : start + len(part)] | (name == TEST))
+        if not len(kept):
+            raise DataError(
+                f"{name} must keep a document, but {check} would remove all {len(part):,}; leave it out: --skip {check}"
+            )
+        cleaned.count(check, f"documents removed from {name}", len(part) - len(kept))
+        parts[name] = part if len(kept) == len(part) else part.rows(kept)
+    cleaned.documents = replace(documents, parts=parts)
+
+
+def check_new(target: str | Path) -> None:
+    """Refuse a target that exists: nothing is replaced."""
+    path = Path(target)
+    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+        raise DataError(f"--fix OUT must be a new file or folder, but {path} exists; give another name")
+
+
+def write_cleaned(cleaned: Cleaned, source: Path, target: str | Path) -> Mapping[Path, Dataset]:
+    """Write the splits in the formats of their files: to a folder where the source is one, else to a file."""
+    check_new(target)
+    documents, target = cleaned.documents, Path(target)
+    if source.is_dir():
+        return write_folder(target, {documents.paths[name].name: part for name, part in documents.parts.items()})
+    return write_file(target, documents.train)
