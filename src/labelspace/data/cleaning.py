@@ -23,6 +23,7 @@ from labelspace.data.checks.label_names import spellings
 from labelspace.data.conversion import write_file, write_folder
 from labelspace.data.text_repair import ungarbled, without_control
 from labelspace.errors import DataError
+from labelspace.store.atomic import replacing_folder
 from labelspace.types import Bools, Csr, Dataset, Hierarchy, LabelSpace, Longs
 
 FIXED = tuple(name for name, check in CHECKS.items() if check.fixed)
@@ -191,5 +192,8 @@ def write_cleaned(cleaned: Cleaned, source: Path, target: str | Path) -> Mapping
     check_new(target)
     documents, target = cleaned.documents, Path(target)
     if source.is_dir():
-        return write_folder(target, {documents.paths[name].name: part for name, part in documents.parts.items()})
+        splits = {documents.paths[name].name: part for name, part in documents.parts.items()}
+        with replacing_folder(target, lambda folder: None) as work:  # all of it or nothing
+            write_folder(work, splits)
+        return {target / name: part for name, part in splits.items()}
     return write_file(target, documents.train)

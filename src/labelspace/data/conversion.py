@@ -143,13 +143,11 @@ def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:
         write_hierarchy(folder / HIERARCHY, labels)
 
 
-def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> dict[Path, Dataset]:
-    """Write splits by their file names (``train.jsonl``) to a new folder, with their labels; returns them by path."""
-    written = {folder / name: part for name, part in splits.items()}
-    for path, part in written.items():
-        write_dataset(part, path)
-    _write_shared_labels(folder, written.values())
-    return written
+def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> None:
+    """Write splits by their file names (``train.jsonl``) to a new folder, with their labels."""
+    for name, part in splits.items():
+        write_dataset(part, folder / name)
+    _write_shared_labels(folder, splits.values())
 
 
 def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:

@@ -135,12 +135,12 @@ def find_repeated_ids(documents: Documents) -> Found | None:
 
 CHECKS = (
     Check(
-        "leaked_documents", HIGH, "{held_out} documents stand in train too",
+        "leaked_documents", HIGH, "{held_out} documents stand in an earlier split too",
         "the model has seen the answers, so the figures of the test are too good",
         "remove them from train", find_leaks, fixed=True,
     ),
     Check(
-        "near_leaked_documents", MEDIUM, "{held_out} documents stand in train too, but for a few words",
+        "near_leaked_documents", MEDIUM, "{held_out} documents stand in an earlier split too, but for a few words",
         "the model has nearly seen the answers, so the figures of the test are too good for new texts",
         "split so that versions of one document stay on one side", find_near_leaks,
     ),
