@@ -30,7 +30,7 @@ def test_findings_are_said_worst_first_with_reason_and_remedy(run, dirty):
     severities = [line.split()[0] for line in lines if line.startswith(("high", "medium", "low"))]
     assert severities == sorted(severities, key=["high", "medium", "low"].index)
     assert severities[0] == "high"
-    assert "4 of 6 dev and test documents stand in train too" in out
+    assert "4 of 6 dev and test documents stand in an earlier split too" in out
     assert "train.jsonl:19 = test.jsonl:1" in out
     assert "the figures of the test are too good" in out
     assert "remove them from train (--fix does it)" in out
