@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelspace.models.evidence import MIN_PROBABILITY, ColumnShares, Evidence, Voter, logit, slopes
+from labelspace.models.evidence import MIN_PROBABILITY, ColumnShares, Evidence, Voter, gauss_legendre, logit, slopes
 from labelspace.models.poincare.geometry import CLIP_MARGIN, Euclidean, Manifold, PoincareBall, clip_to_ball
 from labelspace.models.poincare.voting import LABEL_SHARPNESS, Neighbors, distance_weights, label_share
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
@@ -107,9 +107,8 @@ class LearnerVotes:
         points = [model.document_indexes_[number].vectors(self.documents)] if len(self.documents) else []
         points += [model.label_indexes_[number].vectors(self.labels)] if len(self.labels) else []
         self.duals = self.manifold.dual(self.manifold.lift(np.concatenate(points).astype(np.float64)))
-        at, self.weights = np.polynomial.legendre.leggauss(POINTS)
-        line = np.append((at + 1) / 2, 0.0)
-        self.line = line[:, None] * (X.data @ self.theta)  # the points of the integral, then the center
+        at, self.weights = gauss_legendre(POINTS)
+        self.line = np.append(at, 0.0)[:, None] * (X.data @ self.theta)  # the points of the integral, then the center
         self.by_voter = self.manifold.lift_projected(self.line) @ self.duals.T
         self.derivatives = self.manifold.distances_inplace(self.by_voter)
 
@@ -124,7 +123,7 @@ class LearnerVotes:
         """The features' shares of a function on the line, of this gradient (points, voters) by the distances."""
         by_lifted = (by_distance * self.derivatives[:POINTS]) @ self.duals
         by_vector = vector_gradient(self.manifold, self.line[:POINTS], by_lifted)
-        return np.asarray(self.X.data * (self.theta @ (self.weights / 2 @ by_vector)))
+        return np.asarray(self.X.data * (self.theta @ (self.weights @ by_vector)))
 
 
 @dataclass

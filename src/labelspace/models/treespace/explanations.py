@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labelspace.kernels.level_embeddings import EPSILON, hyperbolic_product
-from labelspace.models.evidence import Evidence, relu_slopes
+from labelspace.models.evidence import Evidence, gauss_legendre, relu_slopes
 from labelspace.models.tree_paths import TreePath, labels_below, log_sigmoid, margin_shares, mean_of_paths, path_to
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 from labelspace.models.treespace.layout import LevelLayout
@@ -116,7 +116,7 @@ class LearnerDocument:
         """Of the margins, between the two documents: that of each node is in its level's part."""
         if not self.ball:
             return np.asarray(self._margins(self.vectors[:1], nodes)[1][0])
-        at, weights = np.polynomial.legendre.leggauss(POINTS)
+        at, weights = gauss_legendre(POINTS)
         before, after = self.vectors
-        between = before + (at[:, None].astype(np.float32) + 1) / 2 * (after - before)
-        return np.asarray(weights / 2 @ self._margins(between, nodes)[1])
+        between = before + at[:, None].astype(np.float32) * (after - before)
+        return np.asarray(weights @ self._margins(between, nodes)[1])
