@@ -11,6 +11,7 @@ from labelspace.models.glas import Glas
 from labelspace.models.label_tree import LabelTree
 from labelspace.models.network import Network
 from labelspace.models.poincare import Poincare, explanations
+from labelspace.models.poincare.geometry import Euclidean, PoincareBall
 from labelspace.models.treespace import Treespace
 from labelspace.types import LabelSpace
 
@@ -246,6 +247,18 @@ def test_poincare_gradients_of_the_votes(few, params):
             np.testing.assert_allclose(found, integrated_gradients(score, x, points)[X.indices], rtol=1e-3, atol=1e-5)
             total += np.abs(found).sum()
     assert total > 0.05
+
+
+@pytest.mark.parametrize("manifold", [PoincareBall(), PoincareBall(exponential=False), Euclidean()])
+@pytest.mark.parametrize("norm", [0.3, 0.95, 2.0, 5.0])
+def test_poincare_gradients_by_vectors_inside_and_beyond_the_boundary(manifold, norm):
+    rng = np.random.default_rng(0)
+    r, by_lifted = rng.standard_normal((1, 4)), rng.standard_normal((1, 5 + (manifold.geometry == "euclidean")))
+    r *= norm / np.linalg.norm(r)
+    steps = 1e-7 * np.eye(4)
+    change = [np.vdot(by_lifted, manifold.lift_projected(r + s) - manifold.lift_projected(r - s)) for s in steps]
+    found = explanations.vector_gradient(manifold, r, by_lifted)[0]
+    np.testing.assert_allclose(found, np.array(change) / 2e-7, rtol=1e-3, atol=1e-3 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("geometry", ["poincare", "euclidean"])

@@ -12,7 +12,7 @@
    voters that have the label, or to the others: the same integral of their mean distance, weighted by their votes.
 5. All shares are multiplied with the slope of the log-odds between the baseline and p.
 
-The remainder is the error of the integrals, and step 4 where r is no nearer to the voters than the center is. With
+The remainder is the error of the integrals, and step 4 where r is hardly nearer to the voters than the center is. With
 geometry=cosine, the length of r is taken as that of this document. A label without votes has no shares.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from labelspace.models.poincare.model import Poincare
 
 POINTS = 32  # of the integrals along the line
-NEARER = 1e-3  # in distance: where the voters come no nearer than that, their choice is not explained
+NEARER = 0.1  # of all that features do to the voters' distance must be left, for their choice to be explained
 SMALL = 1e-30  # avoids a division by 0
 NO_COLUMNS = np.zeros(0, np.int32)
 
@@ -160,7 +160,8 @@ class LabelVotes:
         nearer = np.zeros((POINTS, learner.by_voter.shape[1]))
         nearer[:, : len(voters)] = -voters / max(float(voters.sum()), SMALL)
         parts = learner.column_shares(nearer)
-        return shares + more * parts / parts.sum() if parts.sum() > NEARER else shares
+        is_nearer = parts.sum() > NEARER * np.abs(parts).sum()
+        return shares + more * parts / parts.sum() if is_nearer else shares
 
     def _gradient(self) -> Doubles:
         """Of the votes for it by the distances of all voters. Shape (points, voters)."""
