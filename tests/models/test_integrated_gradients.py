@@ -277,6 +277,19 @@ def test_poincare_has_a_smaller_remainder_with_more_points(few, geometry, monkey
     assert np.abs(left[256]).mean() < 0.1 * np.mean([abs(evidence.difference) for row in found for evidence in row])
 
 
+def test_poincare_shares_of_voters_are_their_votes_less_what_the_frequency_gives(few):
+    X, Y, asked = few
+    model = Poincare(embedding_dim=8, epochs=5, route="vote", n_estimators=2).fit(X, Y)
+    for row, labels in enumerate(model.predict_topk(asked, k=3).labels):
+        for label, evidence in zip(labels, model.explain(sp.csr_matrix(asked[row]), labels), strict=True):
+            p, p0 = 1 / (1 + np.exp(-evidence.log_odds)), Y[:, [label]].mean()
+            assert evidence.baseline == pytest.approx(logit(p0))
+            votes = sum(voter.share for voter in evidence.voters)
+            assert votes * (p - p0) / p == pytest.approx(evidence.difference, rel=1e-3)
+            rows = [voter.row for voter in evidence.voters]
+            assert len(set(rows)) == len(rows), "a document is named once, whatever the learners"
+
+
 def test_poincare_names_the_documents_that_were_held_out_too(few):
     X, Y, _ = few
     model = Poincare(embedding_dim=8, epochs=5, validation_share=0.3, route="vote").fit(X, Y)

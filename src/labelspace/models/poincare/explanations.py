@@ -10,7 +10,8 @@
 4. That these documents are the voters is due to the words too. Seen from the center, the label has more of their votes
    than its frequency would give it, or less. Of that, a feature has its part of what brought the document nearer to the
    voters that have the label, or to the others: the same integral of their mean distance, weighted by their votes.
-5. All shares are multiplied with the slope of the log-odds between the baseline and p.
+5. All shares are multiplied with the slope of the log-odds between the baseline and p. So is a voter's, which is its
+   vote: less those that the baseline has, all votes add up to what is explained.
 
 The remainder is the error of the integrals, and step 4 where r is hardly nearer to the voters than the center is. With
 geometry=cosine, the length of r is taken as that of this document. A label without votes has no shares.
@@ -70,7 +71,7 @@ class VoteEvidence:
             np.array(log_odds), np.array(baseline), np.array(p), np.array(p0), 1 / max(p0 * (1 - p0), MIN_PROBABILITY)
         )
         shares = slope * np.mean([votes.column_shares(frequency) for votes in found], axis=0)
-        voters = self._voters([votes.documents() for votes in found], (log_odds - baseline) / (len(found) * p))
+        voters = self._voters([votes.documents() for votes in found], float(slope) / len(found))
         return Evidence(log_odds, baseline, {self.view: ColumnShares(self.X.indices, shares)}, voters=voters)
 
     def _voters(self, documents: list[tuple[Ints, Doubles, Doubles]], scale: float) -> list[Voter]:
