@@ -71,20 +71,20 @@ class LearnerDocument:
 
     def __init__(self, net: QuantizedLevelNet, layout: LevelLayout, X: Csr, ball: bool) -> None:
         self.net, self.layout, self.ball = net, layout, ball
-        embeddings = net.feature_embeddings[X.indices] * net.feature_scales[X.indices, None].astype(np.float64)
-        before = net.hidden_bias.astype(np.float64)
-        after = before + X.data @ embeddings
-        self.parts = X.data[:, None] * embeddings * relu_slopes(after, before)  # (features, hidden)
-        hidden = np.maximum([before, after], 0)
-        self.vectors: Floats = (hidden @ net.level_maps).astype(np.float32)  # (2, sum of the levels' widths)
+        self.embeddings = net.feature_embeddings[X.indices].astype(np.float32)  # (features, hidden), unscaled
+        self.values = X.data * net.feature_scales[X.indices]
+        before, after = net.hidden_bias, net.hidden_bias + self.values @ self.embeddings
+        self.unit_slopes = relu_slopes(after, before)
+        self.vectors: Floats = np.maximum([before, after], 0) @ net.level_maps  # (2, sum of the levels' widths)
 
     def path(self, nodes: Ints) -> TreePath:
         """Steps 2 and 3: the shares at the nodes of a path, one of each level from the first on."""
         b, z = self._margins(self.vectors, nodes)[0]
         gradient = self._mean_gradient(nodes)
-        parts = np.zeros((len(nodes), len(self.parts)))
-        for level, part in enumerate(self.layout.level_slices()[: len(nodes)]):
-            parts[level] = self.parts @ (self.net.level_maps[:, part] @ gradient[part])
+        slices = self.layout.level_slices()[: len(nodes)]
+        by_unit = np.stack([self.net.level_maps[:, part] @ gradient[part] for part in slices])
+        by_feature = (by_unit * self.unit_slopes).astype(np.float32) @ self.embeddings.T
+        parts = by_feature.astype(np.float64) * self.values
         return TreePath(nodes, *margin_shares(log_sigmoid, b, z, parts))
 
     def _node_vector(self, node: int) -> Floats:
