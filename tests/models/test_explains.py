@@ -12,6 +12,7 @@ from labelspace.models.capabilities import Explains, ZeroShot, methods_with, req
 from labelspace.models.checks import check_inputs
 from labelspace.models.evidence import logit
 from labelspace.models.registry import METHODS, create
+from labelspace.types import LabelSpace
 from tests.models.test_contract import SLOW, Inputs, made
 from tests.models.variants import OTHERS, SMALL
 
@@ -180,3 +181,13 @@ def test_methods_that_cannot_name_those_that_can(name):
 
 def test_the_embedding_methods_explain():
     assert {"glas", "poincare", "treespace"} <= set(EXPLAINING)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "blend")) for n in EXPLAINING])
+def test_a_single_label_and_a_single_document_are_explained(name):
+    is_text = isinstance(create(name), ZeroShot)
+    given = ["a word or two"] if is_text else sp.csr_matrix(np.array([[1.0, 0.0]], np.float32))
+    model = made(name).fit(given, np.array([[1]]), labels=LabelSpace(["word"]))
+    for X in (given, [""] if is_text else 0 * given):
+        (evidence,) = model.explain(model.read(check_inputs(X)), np.zeros(1, np.int32))
+        assert np.isfinite([evidence.log_odds, evidence.baseline, evidence.remainder]).all()
