@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.quantized_knn import BLOCK, Postings, nearest_quantized_rows, to_gaps
+from labelspace.kernels.quantized_knn import BLOCK, Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.types import TopK
 
 
@@ -78,3 +78,16 @@ def test_gaps_add_up_to_the_rows():
         assert np.cumsum(gaps[start:stop], dtype=int)[kept].tolist() == part.tolist()
         assert numbers[start:stop][kept].tolist() == expected.tolist()
     assert to_gaps(np.zeros(0, np.int32), np.zeros(0, np.int8), np.zeros(3, int))[2].tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("n_common", "n_frequent"), [(0, 0), (20, 0), (20, 100), (0, 500)])
+def test_what_features_add_equals_the_dense_products(n_common, n_frequent):
+    rng = np.random.default_rng(1)
+    numbers, scales = random_rows(rng, 900, 500, 10, True)
+    x = sp.csr_matrix(np.where(rng.random((1, 500)) < 0.3, rng.random((1, 500)), 0), dtype=np.float32)
+    rows = np.sort(rng.permutation(900)[:50]).astype(np.int32)
+    out = np.full((50, x.nnz), np.nan, np.float32)
+    shared_products(x.data, x.indices, indexed(numbers, scales, n_common, n_frequent), rows, out)
+    expected = (numbers[rows] * scales)[:, x.indices] * x.data
+    assert np.count_nonzero(expected) > 100
+    np.testing.assert_allclose(out, expected, rtol=1e-5)

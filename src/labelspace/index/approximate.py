@@ -21,7 +21,7 @@ from labelspace.index.faiss_checks import check_faiss
 from labelspace.kernels.threads import run_blocks
 from labelspace.parameter_constraints import integer
 from labelspace.state_constraints import array, ids, must
-from labelspace.types import Bools, Floats, Ints, TopK
+from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 KINDS = ("ivf", "hnsw")
 FILE = "faiss"  # file extension
@@ -56,6 +56,8 @@ class Approximate(Index):
     """
 
     name = "approximate"
+
+    _known_places: Longs | None = None
 
     ids_: Ints = learned(ids("n", below=2**31))  # of all vectors, including removed ones
     active_: Bools = learned(array("bool", "n"))  # False for a removed vector
@@ -120,10 +122,7 @@ class Approximate(Index):
             with _one_thread():
                 scores, numbers = self._faiss.search(queries[start:stop], k, params=params)
             if numbers.size and numbers.max() >= len(self.ids_):  # from the faiss file, which we do not check
-                raise ModelError(
-                    f"the saved faiss index must hold {len(self.ids_)} vectors, but found number {numbers.max()}; "
-                    "copy the whole folder again, or train again"
-                )
+                raise _unknown_number(len(self.ids_), int(numbers.max()))
             labels = np.where(numbers >= 0, self.ids_[numbers], -1)
             scores[numbers < 0] = -np.inf
             order = np.lexsort([labels, -scores])  # faiss does not order ties
@@ -149,6 +148,35 @@ class Approximate(Index):
 
         self.active_ = active
         self._selector = None if active.all() else faiss.IDSelectorBitmap(np.packbits(active, bitorder="little"))
+
+    def _vectors(self, at: Longs) -> Floats:
+        import faiss
+
+        numbers, out = np.flatnonzero(self.active_)[at], np.empty((len(at), self.dimension), np.float32)
+        for row, number in zip(out, numbers.tolist(), strict=True):
+            if self.kind == "hnsw":
+                self._faiss.reconstruct(number, row)
+            else:
+                self._faiss.reconstruct_from_offset(*self._places[number].tolist(), faiss.swig_ptr(row))
+        return out
+
+    @property
+    def _places(self) -> Longs:
+        """The list of each vector of IVF, and its place there. Shape (n, 2)."""
+        if self._known_places is None or len(self._known_places) != len(self.ids_):
+            import faiss
+
+            lists, n = self._faiss.invlists, len(self.ids_)
+            sizes = [lists.list_size(at) for at in range(self.n_lists)]
+            numbers = [faiss.rev_swig_ptr(lists.get_ids(at), size) for at, size in enumerate(sizes) if size]
+            order = np.concatenate(numbers).astype(np.int64)
+            if not np.array_equal(np.sort(order), np.arange(n)):  # from the faiss file
+                raise _unknown_number(n, int(order.max()))
+            places = np.empty((n, 2), np.int64)
+            places[order, 0] = np.repeat(np.arange(len(sizes)), sizes)
+            places[order, 1] = np.concatenate([np.arange(size) for size in sizes])
+            self._known_places = places
+        return self._known_places
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         if self._mapped:
@@ -233,6 +261,13 @@ def _read_mapped(path: Path) -> Any:  # noqa: ANN401 - faiss has no types
             f"{path} must hold a faiss index, but cannot be read as one ({_last_line(error)}); "
             "copy the whole folder again, or train again"
         ) from error
+
+
+def _unknown_number(n: int, number: int) -> ModelError:
+    return ModelError(
+        f"the saved faiss index must hold {n} vectors, but found number {number}; "
+        "copy the whole folder again, or train again"
+    )
 
 
 def _last_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""The interface of an index: ``search(queries, k)``, ``add(ids, vectors)``, ``remove(ids)``."""
+"""The interface of an index: ``search(queries, k)``, ``vectors(ids)``, ``add(ids, vectors)``, ``remove(ids)``."""
 
 from abc import abstractmethod
 from typing import Any
@@ -10,7 +10,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.parameter_constraints import anything, integer, mapping, text
 from labelspace.state_constraints import plain
-from labelspace.types import Floats, Ints, TopK
+from labelspace.types import Floats, Ints, Longs, TopK
 
 
 class Index(Stateful):
@@ -46,6 +46,9 @@ class Index(Stateful):
     @abstractmethod
     def _remove(self, ids: Ints) -> None: ...
 
+    @abstractmethod
+    def _vectors(self, at: Longs) -> Floats: ...
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -55,6 +58,16 @@ class Index(Stateful):
             raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
         vectors = checked_vectors(queries, "queries", self.dimension)
         return self._search(vectors, k) if len(vectors) else TopK.empty(0, k)
+
+    def vectors(self, ids: npt.ArrayLike) -> Floats:
+        """The vectors of some ids as the index stores them, which rounds most. Shape (len(ids), dimension)."""
+        wanted, known = checked_ids(ids), self.ids
+        at = np.flatnonzero(np.isin(known, wanted))
+        if len(at) < len(wanted):
+            unknown = wanted[~np.isin(wanted, known)][0]
+            raise DataError(f"ids must be in the index, but {unknown} is not; leave it out")
+        at = at[np.argsort(known[at])]
+        return self._vectors(at[np.searchsorted(known[at], wanted)])
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""

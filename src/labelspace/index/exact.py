@@ -11,7 +11,7 @@ from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
 from labelspace.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.store import Arrays
-from labelspace.types import Floats, Ints, TopK
+from labelspace.types import Floats, Ints, Longs, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
@@ -92,6 +92,11 @@ class Exact(Index):
         topk_int_products(quantized, scales, stored["bytes"], stored["scales"], ids, best.labels, best.scores)
         rows = np.where(best.labels >= 0, np.searchsorted(ids, best.labels), -1)
         rerank(queries, stored["vectors"], ids, rows, labels, scores)
+
+    def _vectors(self, at: Longs) -> Floats:
+        if "float32" in self.storage:
+            return self.arrays_["vectors"][at]
+        return self.arrays_["bytes"][at] * self.arrays_["scales"][at, None]
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._encode(vectors)}

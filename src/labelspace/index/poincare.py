@@ -184,6 +184,9 @@ class PointIndex(Index):
         excess = 2 * weights * keys  # arcosh(1 + excess), without the rounding error of adding 1
         return np.log1p(excess + np.sqrt(excess * (excess + 2)))
 
+    def _vectors(self, at: Longs) -> Floats:
+        return np.ascontiguousarray(self.points_.blocks[at // BLOCK_SIZE, :, at % BLOCK_SIZE])
+
     def _add(self, ids: Ints, vectors: Floats) -> None:
         self._weights(vectors, "vectors")
         self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]))

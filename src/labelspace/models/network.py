@@ -33,7 +33,7 @@ from labelspace.kernels.sparse_layers import network_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.evidence import ColumnShares, Evidence, relu_slopes
+from labelspace.models.evidence import ColumnShares, Evidence, logit, relu_slopes
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import array
 from labelspace.training.epochs import batch_schedule, batches
@@ -121,6 +121,9 @@ class Network(Model):
         after = before + X.data @ embeddings.astype(np.float64)
         unit_slopes, found = relu_slopes(after, before), []
         for label in labels.tolist():
+            if not self.seen_[label]:
+                found.append(Evidence(logit(0.0), logit(0.0)))
+                continue
             weights = self.output_weights_[:, label] * np.float64(self.output_scales_[label])
             shares = X.data * (embeddings @ (weights * unit_slopes))
             baseline = float(np.maximum(before, 0) @ weights + self.output_bias_[label])

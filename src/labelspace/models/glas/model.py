@@ -42,8 +42,10 @@ from labelspace.labels.cooccurrence import MEASURES
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.glas.encoder import Encoder, Int8Encoder
+from labelspace.models.glas.explanations import LabelVectors
 from labelspace.models.glas.hard_negatives import mine_hard_negatives
 from labelspace.models.glas.label_placement import DEFAULT_SHARE, place_label, require_names, with_count, without_label
 from labelspace.models.glas.losses import loss_gradient
@@ -300,6 +302,11 @@ class Glas(Model):
             listed = top.labels >= 0
             top.scores[listed] = sigmoid(top.scores[listed])
         return top
+
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores z, which are log-odds for loss=bce, and as they are for other losses."""
+        known = LabelVectors(self.index_, self.bias_scale_)
+        return known.evidence(self.encoder_, self.normalize_document_embeddings, self._rows(X), labels, self.view.name)
 
     def keep_for_prediction(self) -> Self:
         """Drop the embeddings of training documents, but one."""

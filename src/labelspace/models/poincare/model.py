@@ -53,7 +53,9 @@ from labelspace.kernels.threads import run_parallel
 from labelspace.labels.rank_correlation import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.poincare.explanations import VoteEvidence
 from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBall, Sphere
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
@@ -61,7 +63,7 @@ from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_
 from labelspace.parameter_constraints import AllBut, Constraint, anything, integer, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.early_stopping import VALIDATION_K
-from labelspace.types import Csr, Floats, Progress, TopK
+from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 NEAREST_LABELS = 100  # that vote
 
@@ -79,6 +81,7 @@ class Poincare(Model):
     """
 
     name = "poincare"
+    names_documents = True
     title = "Poincaré: labels and documents in one hyperbolic space (Gerald and Baskiotis, 2019)"
     choose_when = "documents have many labels, labels form a hierarchy, or you want to see them on a map"
 
@@ -290,6 +293,13 @@ class Poincare(Model):
     def _predict(self, X: Csr, k: int) -> TopK:
         neighbors = self._nearest(self.scaled(X), self.vote_weights_.n_neighbors, k)
         return self._rank(neighbors, self.vote_weights_, k)
+
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: the documents that voted, and the words that bring these near."""
+        X = self.scaled(X)
+        neighbors = self._nearest(X, self.vote_weights_.n_neighbors, NEAREST_LABELS)
+        votes = VoteEvidence(self, X, neighbors, self.view.name)
+        return [votes.evidence(label) for label in labels.tolist()]
 
     def label_points(self) -> Floats:
         """The label points in the ball by the first learner; NaN for a label without training documents."""

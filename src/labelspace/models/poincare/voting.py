@@ -63,18 +63,23 @@ def rank_by_votes(neighbors: list[Neighbors], weights: VoteWeights, route: str, 
 
     Of each learner's votes, the documents have a share of 1 / (1 + label_weight), and the labels the rest.
     """
-    label_share = {"vote": 0.0, "labels": 1.0, "both": weights.label_weight / (1 + weights.label_weight)}[route]
+    of_labels = label_share(route, weights)
     n_learners = np.float32(len(neighbors))
     documents, document_votes = [], []
     for nearest, _ in neighbors:
         votes = distance_weights(nearest.scores[:, : weights.n_neighbors], weights.sharpness)
-        votes *= np.float32(1 - label_share) / (np.maximum(votes.sum(axis=1, keepdims=True), MIN_SUM) * n_learners)
+        votes *= np.float32(1 - of_labels) / (np.maximum(votes.sum(axis=1, keepdims=True), MIN_SUM) * n_learners)
         documents.append(nearest.labels[:, : weights.n_neighbors])
         document_votes.append(votes)
     labels = np.concatenate([nearest.labels for _, nearest in neighbors], axis=1)
     label_votes = [distance_weights(nearest.scores, LABEL_SHARPNESS * alpha) for _, nearest in neighbors]
-    voted = TopK(labels, np.concatenate(label_votes, axis=1) * (np.float32(label_share) / n_learners))
+    voted = TopK(labels, np.concatenate(label_votes, axis=1) * (np.float32(of_labels) / n_learners))
     return count_votes(np.concatenate(documents, axis=1), np.concatenate(document_votes, axis=1), Y, k, voted)
+
+
+def label_share(route: str, weights: VoteWeights) -> float:
+    """The share of the votes that labels have; the nearest documents have the rest."""
+    return {"vote": 0.0, "labels": 1.0, "both": weights.label_weight / (1 + weights.label_weight)}[route]
 
 
 def distance_weights(scores: Floats, sharpness: float) -> Floats:

@@ -50,9 +50,11 @@ from labelspace.labels.hierarchy import include_ancestors
 from labelspace.labels.tree import TreeNodes
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.ball import bound_norms
 from labelspace.models.treespace.dimensions import effective_dimensions
+from labelspace.models.treespace.explanations import TreeEvidence
 from labelspace.models.treespace.layout import LevelLayout, level_dims
 from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
@@ -261,6 +263,11 @@ class Treespace(Model):
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return self._combine(labels, np.exp(scores), k)
+
+    def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: the shares of features along their paths."""
+        document = TreeEvidence(self, self._layout, normalize_rows(X) if self.normalize else X, self.view.name)
+        return [document.evidence(label) for label in labels.tolist()]
 
     def _combine(self, labels: Ints, probabilities: Floats, k: int) -> TopK:
         """The mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""

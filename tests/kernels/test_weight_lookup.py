@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from labelspace.kernels.weight_lookup import lookup_weights, scan_weights
+
+
+@pytest.mark.parametrize("ids", [np.int32, np.uint16])
+@pytest.mark.parametrize("kernel", [lookup_weights, scan_weights])
+def test_weights_are_those_of_the_dense_matrix(kernel, ids):
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.random((30, 40)) < 0.3, rng.integers(-127, 128, (30, 40)), 0)
+    dense[5] = 0  # a feature without weights
+    W = sp.csr_matrix(dense)
+    values, indices, starts = W.data.astype(np.int8), W.indices.astype(ids), W.indptr.astype(np.int64)
+    if kernel is scan_weights:  # in any order
+        for feature in range(30):
+            part = slice(starts[feature], starts[feature + 1])
+            order = rng.permutation(starts[feature + 1] - starts[feature])
+            values[part], indices[part] = values[part][order], indices[part][order]
+    scales = rng.random(30).astype(np.float32)
+    features, classifiers = np.array([0, 5, 29, 12], np.int32), np.array([39, 0, 7], np.int32)
+    out = np.full((3, 4), np.nan)
+    kernel(features, classifiers, values, indices, starts, scales, out)
+    np.testing.assert_allclose(out, (dense * scales[:, None])[features][:, classifiers].T, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [lookup_weights, scan_weights])
+def test_no_features_and_no_classifiers(kernel):
+    nothing = np.zeros(0, np.int32)
+    kernel(
+        nothing, nothing, np.zeros(0, np.int8), nothing, np.zeros(3, np.int64), np.ones(2, np.float32), np.empty((0, 0))
+    )
