@@ -192,3 +192,11 @@ def test_at_most_an_eighth_of_the_words_is_marked(blend):
     tagger, _ = blend
     text = " ".join([*KITCHEN["bread"], *KITCHEN["fish"], *KITCHEN["rice"], "the hot old my how it"])
     assert 1 <= len(tagger.explain(text, k=1)[0].marked()) <= len(text.split()) // 8
+
+
+def test_scores_that_are_no_probabilities_stay_as_they_are():
+    texts, labels = kitchen()
+    tagger = Tagger("glas", loss="softmax", embedding_dim=16, epochs=2).fit(texts, labels)
+    answers = dict(tagger.tag("rye crust", k=3))
+    for why in tagger.explain("rye crust", k=3):
+        assert (why.score, why.probability) == (pytest.approx(answers[why.label], abs=1e-2), None)

@@ -37,7 +37,9 @@ class Explainer:
 
     def explanation(self, label: int, evidence: Evidence) -> Explanation:
         """The explanation of one label."""
-        score = float(sigmoid(np.array([evidence.log_odds]))[0])
+        score = evidence.score
+        if score is None:
+            score = float(sigmoid(np.array([evidence.log_odds]))[0])
         words = [] if self.text is None else self._words(evidence)
         features = self._features(evidence) if self.text is None else []
         explained = sum(map(itemgetter(-1), words)) + sum(map(itemgetter(-1), features))
@@ -52,7 +54,12 @@ class Explainer:
             phrases=self._phrases(evidence),
             neighbors=[self._neighbor(voter, evidence) for voter in _first(evidence.voters)],
             path=[
-                PathNode([self.labels.names[i] for i in step.labels], step.n_labels, np.exp(step[2]), step.share)
+                PathNode(
+                    [self.labels.names[i] for i in step.labels],
+                    step.n_labels,
+                    float(np.exp(step.log_probability)),
+                    step.share,
+                )
                 for step in evidence.path
             ],
             members=list(evidence.members),

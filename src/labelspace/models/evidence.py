@@ -77,6 +77,7 @@ class Evidence:
     voters_view: str | None = None  # the view of the voters' shared columns
     path: Sequence[Step] = ()
     members: Sequence[MemberShare] = ()
+    score: float | None = None  # the method's, where it is not the sigmoid of the log-odds
 
     @property
     def difference(self) -> float:

@@ -27,6 +27,7 @@ of a batch. The preset ``paper`` is Algorithm 2 as published, ``algorithm_1`` is
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -305,8 +306,9 @@ class Glas(Model):
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Why these labels have their scores z, which are log-odds for loss=bce, and as they are for other losses."""
-        known = LabelVectors(self.index_, self.bias_scale_)
-        return known.evidence(self.encoder_, self.normalize_document_embeddings, self._rows(X), labels, self.view.name)
+        known, X = LabelVectors(self.index_, self.bias_scale_), self._rows(X)
+        found = known.evidence(self.encoder_, self.normalize_document_embeddings, X, labels, self.view.name)
+        return found if self.loss == "bce" else [replace(evidence, score=evidence.log_odds) for evidence in found]
 
     def keep_for_prediction(self) -> Self:
         """Drop the embeddings of training documents, but one."""
