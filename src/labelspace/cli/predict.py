@@ -132,17 +132,13 @@ def as_plain(answer: Answer, note: str | None, options: TagOptions) -> dict[str,
 
 def about_precision(tagger: Tagger, options: TagOptions) -> dict[str, Any]:
     """What was asked for by --precision, and what it keeps; nothing without it."""
-    from labelspace.training.precision_thresholds import CONFIDENCE
-
     precision = options.get("precision")
     if precision is None:
         return {}
     found = tagger.precision_threshold(precision, options.get("consistent", False))
     threshold = None if isinf(found.threshold) else round(found.threshold, 6)
-    coverage = round(found.coverage, 6)
-    return {
-        "precision": {"asked": precision, "threshold": threshold, "coverage": coverage, "confidence": CONFIDENCE}
-    }  # fmt: skip
+    kept = {"threshold": threshold, "coverage": round(found.coverage, 6), "confidence": found.confidence}
+    return {"precision": {"asked": precision, **kept}}
 
 
 def note_precision(tagger: Tagger, options: TagOptions) -> None:
@@ -151,11 +147,13 @@ def note_precision(tagger: Tagger, options: TagOptions) -> None:
     if precision is None:
         return
     found = tagger.precision_threshold(precision, consistent)
-    if isinf(found.threshold):
+    if found.confidence is None:
         highest = tagger.precision_thresholds(consistent).highest
-        remedy = "none can be reached" if highest is None else f"the highest reachable is {highest:g}"
-        note(f"no threshold reaches a precision of {precision:g} on held-out documents; {remedy}")
-        return
-    share, coverage = f"{100 * precision:g} % of such labels", f"coverage {100 * found.coverage:.0f} %"
-    kept = f"kept what has a probability of at least {found.threshold:.3g}"
-    note(f"{kept}: {share} were right on held-out documents ({coverage})")
+        shown = "none was shown" if highest is None else f"the highest shown is {highest:g}"
+        reached = "reaches" if isinf(found.threshold) else "was shown to reach"
+        note(f"no threshold {reached} a precision of {precision:g} on held-out documents; {shown}")
+    if not isinf(found.threshold):
+        kept = f"kept what has a probability of at least {found.threshold:.3g}"
+        share, coverage = f"{100 * precision:g} % of such labels", f"coverage {100 * found.coverage:.0f} %"
+        by_estimate = ", by estimate" if found.confidence is None else ""
+        note(f"{kept}: {share} were right on held-out documents{by_estimate} ({coverage})")

@@ -12,6 +12,8 @@ Estimating means of bounded random variables by betting.
 4. From there thresholds are tested from high to low on the other documents, by betting (``kernels.betting``), each at
    the full level, up to the first one that is not shown to be precise. The last before it is taken: a false one is
    taken with a probability of at most 1 - ``CONFIDENCE``.
+5. Where the documents are too few to show a precision, but have it, the lowest threshold at which they do is taken, and
+   said to be an estimate.
 """
 
 from collections.abc import Sequence
@@ -31,6 +33,7 @@ CONFIDENCE = 0.9
 TARGETS = np.arange(50, 100) / 100
 GRID = np.arange(199, 0, -1) / 200  # the thresholds that are tested, from high to low
 FIRST_SHARE = 1 / 8  # of the documents, for step 3
+MIN_KEPT = 100  # labels that an estimate is made of
 MAX_KEPT = 2**16
 CLOSED = 64  # labels of a document, with ancestors, that are looked at
 
@@ -42,6 +45,7 @@ class PrecisionThreshold(NamedTuple):
     threshold: float  # inf where no threshold reaches it
     coverage: float  # the share of the labels of held-out documents that are kept
     most: int  # labels that a document keeps at most
+    confidence: float | None  # with which the precision was shown; None for an estimate, or where it is not reached
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class PrecisionThresholds:
     threshold: Annotated[Floats, array("float32", len(TARGETS), finite=False)]  # inf where there is none
     coverage: Annotated[Floats, array("float32", len(TARGETS))]
     most: Annotated[Ints, ids(len(TARGETS), below=MAX_KEPT)]
+    shown: Annotated[Bools, array("bool", len(TARGETS))]  # whether the precision was shown, and not only estimated
 
     def check_state(self) -> None:
         """A higher precision has a higher threshold; all are probabilities."""
@@ -63,25 +68,26 @@ class PrecisionThresholds:
 
         >>> none = PrecisionThresholds.none()
         >>> none.at(0.905), none.highest
-        (PrecisionThreshold(precision=0.91, threshold=inf, coverage=0.0, most=0), None)
+        (PrecisionThreshold(precision=0.91, threshold=inf, coverage=0.0, most=0, confidence=None), None)
         """
         at = int(np.searchsorted(TARGETS, precision - 1e-9))
         if at == len(TARGETS):
-            return PrecisionThreshold(precision, np.inf, 0.0, 0)
+            return PrecisionThreshold(precision, np.inf, 0.0, 0, None)
         row = float(self.threshold[at]), float(self.coverage[at]), int(self.most[at])
-        return PrecisionThreshold(float(TARGETS[at]), *row)
+        return PrecisionThreshold(float(TARGETS[at]), *row, CONFIDENCE if self.shown[at] else None)
 
     @property
     def highest(self) -> float | None:
-        """The highest precision that some threshold reaches."""
-        reached = TARGETS[np.isfinite(self.threshold)]
+        """The highest precision that some threshold was shown to reach."""
+        reached = TARGETS[self.shown]
         return float(reached[-1]) if len(reached) else None
 
     @classmethod
     def none(cls) -> Self:
         """No threshold reaches anything, as without held-out documents."""
         n = len(TARGETS)
-        return cls(np.full(n, np.inf, np.float32), np.zeros(n, np.float32), np.zeros(n, np.int32))
+        zeros = (np.zeros(n, kind) for kind in (np.float32, np.int32, bool))
+        return cls(np.full(n, np.inf, np.float32), *zeros)
 
     @classmethod
     def learn(cls, top: TopK, Y: Csr, random_state: int = 0) -> Self:
@@ -97,26 +103,47 @@ class PrecisionThresholds:
         n_first = int(FIRST_SHARE * len(top))
         if n_first == 0:
             return cls.none()
-        most = np.maximum(_kept(probabilities[:n_first]).max(axis=1), 1)
+        counts = _Counts.of(probabilities, right, n_first)
+        starts = _starts(probabilities[:n_first], counts.most)
         found = np.full(len(TARGETS), np.inf)
-        for at, (target, start) in enumerate(zip(TARGETS, _starts(probabilities[:n_first], most), strict=True)):
+        for at, (target, start) in enumerate(zip(TARGETS, starts, strict=True)):
             for t in range(start, len(GRID)):  # step 4
-                bets = (n_first, float(GRID[t]), float(target), int(most[t]), CONFIDENCE)
+                bets = (n_first, float(GRID[t]), float(target), int(counts.most[t]), CONFIDENCE)
                 if not is_precise(probabilities, right, *bets):
                     break
                 found[at] = GRID[t]
-        found = np.maximum.accumulate(found)  # a higher one was shown to be precise on the way
-        return cls._measured(found, most, probabilities, right, Y.nnz)
+        taken = np.maximum.accumulate(np.where(np.isinf(found), counts.estimates(), found))  # step 5
+        shown = np.isfinite(found) & (taken <= GRID[starts])  # a higher one was shown to be precise on the way
+        at_grid = np.searchsorted(-GRID, -np.where(np.isinf(taken), GRID[0], taken))
+        coverage = np.where(np.isinf(taken), 0, counts.right[at_grid] / max(Y.nnz, 1))
+        kept = np.where(np.isinf(taken), 0, counts.most[at_grid])
+        return cls(taken.astype(np.float32), coverage.astype(np.float32), kept.astype(np.int32), shown)
+
+
+class _Counts(NamedTuple):
+    """What held-out documents keep at each threshold of the grid."""
+
+    most: Longs  # labels of a document, by the first documents (step 3)
+    kept: Longs  # labels of all documents, each with ``most`` at most
+    right: Longs  # those of them that are right
 
     @classmethod
-    def _measured(cls, found: Floats, most: Longs, probabilities: Floats, right: Bools, n_true: int) -> Self:
-        """The thresholds with the share of the true labels that they keep."""
-        coverage, at_most = np.zeros(len(found), np.float32), np.zeros(len(found), np.int32)
-        for at in np.flatnonzero(np.isfinite(found)):
-            at_most[at] = most[np.searchsorted(-GRID, -found[at])]
-            kept = probabilities[:, : at_most[at]] >= np.float32(found[at])
-            coverage[at] = (kept & right[:, : at_most[at]]).sum() / max(n_true, 1)
-        return cls(found.astype(np.float32), coverage, at_most)
+    def of(cls, probabilities: Floats, right: Bools, n_first: int) -> Self:
+        """Count."""
+        counts = []
+        for threshold in GRID.astype(np.float32):
+            sure = probabilities >= threshold
+            most = max(int(sure[:n_first].sum(axis=1).max()), 1)
+            sure = sure[:, :most]
+            counts.append((most, sure.sum(), (sure & right[:, :most]).sum()))
+        return cls(*np.array(counts, np.int64).T)
+
+    def estimates(self) -> Floats:
+        """For each target the lowest threshold at which such a share is right; inf where there is none."""
+        share = np.where(self.kept >= MIN_KEPT, self.right / np.maximum(self.kept, 1), 0.0)
+        reached = share >= TARGETS[:, None]
+        lowest = len(GRID) - 1 - reached[:, ::-1].argmax(axis=1)
+        return np.where(reached.any(axis=1), GRID[lowest], np.inf)
 
 
 def learn_precision(tops: Sequence[TopK], truth: Sequence[Csr], random_state: int = 0) -> PrecisionThresholds:
@@ -145,11 +172,6 @@ def _right(top: TopK, Y: Csr) -> Bools:
     rows = np.repeat(np.arange(len(top)), top.k)
     right = np.asarray(Y[rows, np.maximum(top.labels, 0).ravel()]).reshape(top.labels.shape) > 0
     return right & (top.labels >= 0)
-
-
-def _kept(probabilities: Floats) -> Longs:
-    """How many labels each document keeps at each threshold of the grid: (grid, n)."""
-    return np.stack([(probabilities >= np.float32(threshold)).sum(axis=1) for threshold in GRID])
 
 
 def _starts(probabilities: Floats, most: Longs) -> Longs:

@@ -9,7 +9,14 @@ import labelspace
 from labelspace.cli.predict import answer
 from labelspace.data.records import Record
 from labelspace.labels.codes import code_summary
-from labelspace.models.capabilities import AddsLabels, Calibrated, HasLabelCodes, HasLabelPoints, HasLabelTree
+from labelspace.models.capabilities import (
+    AddsLabels,
+    Calibrated,
+    HasLabelCodes,
+    HasLabelPoints,
+    HasLabelTree,
+    LearnsPrecision,
+)
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
@@ -52,6 +59,10 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     if isinstance(tagger.model, Calibrated):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
+        attempts(tagger.answer_batch, inputs, 3, min_probability=0.2, consistent=True)
+    if isinstance(tagger.model, LearnsPrecision):
+        attempts(tagger.answer_batch, inputs, 3, precision=0.6)
+        attempts(tagger.predict_proba, inputs, 3, precision=0.6, consistent=True)
     if tagger.ready_made:
         attempts(lambda: list(tagger.tag_stream(ROWS, 3)))
     elif tagger.columns_ is not None:
