@@ -210,9 +210,7 @@ class Tagger:
         """
         return self._answer(inputs, k, calibrated, options).answer
 
-    def _answer(
-        self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions
-    ) -> _Answers:  # fmt: skip
+    def _answer(self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions) -> _Answers:
         """The answers, and what they were chosen from."""
         self._check_fitted()
         check_k(k)
@@ -271,7 +269,7 @@ class Tagger:
         return KeepRule(probability)
 
     def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
-        """What ``precision`` keeps: the threshold, inf where none was shown to reach it, and the expected coverage."""
+        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
         if not 0 < precision < 1:
             raise ParameterError(f"a precision must lie between 0 and 1, but is {precision}; give such a number")
         return self.precision_thresholds(consistent).at(precision)
