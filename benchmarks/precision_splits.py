@@ -22,14 +22,14 @@ from labelspace.tagger import Tagger
 from labelspace.types import Dataset
 
 
-def splits(data: str, n: int) -> Iterator[tuple[str, Dataset, Dataset, Dataset | None]]:
-    """A name, documents to train on, others to judge by, and validation documents: n random splits, or the test's."""
+def splits(data: str, seeds: range) -> Iterator[tuple[str, Dataset, Dataset, Dataset | None]]:
+    """A name, documents to train on, others to judge by, and validation documents: random splits, or the test's."""
     source = open_source(data)
     train = source.train()
-    test = source.test(train.labels) if not n else None
+    test = source.test(train.labels) if not seeds else None
     if test is not None:
         yield "test", train, test, source.dev(train.labels)
-    for seed in range(n):
+    for seed in seeds:
         yield f"split {seed}", *hold_out(train, 0.2, seed), None
 
 
@@ -60,9 +60,11 @@ def main() -> None:
     parser.add_argument("--precision", default="0.8,0.9,0.95")
     parser.add_argument("--k", default="5,16")
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--test", action="store_true")
     args = parser.parse_args()
-    for name, train, unseen, validation in splits(args.data, 0 if args.test else args.splits):
+    seeds = range(args.first_seed, args.first_seed + (0 if args.test else args.splits))
+    for name, train, unseen, validation in splits(args.data, seeds):
         begin = time.process_time()
         tagger = Tagger().fit_dataset(train, validation=validation)
         print(f"{name}: {len(train)} documents, {time.process_time() - begin:.1f} CPU s", flush=True)
