@@ -123,7 +123,7 @@ def accuracy(data: Data, members: list[Predictions]) -> dict[str, float]:
         table = stacking_table(topk, blend.n_candidates, pairs.log_counts)
         held_out.append(Candidates(table, table.targets(data.Y[held]), pairs))
     columns = n_columns(len(members))
-    first, second = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
+    first, second, _ = fit_passes(held_out, columns, blend.boosting_rounds, 0, no_progress)
     pairs = count_pairs(data.Y)
     table = stacking_table(side_by_side([m.unseen for m in members]), blend.n_candidates, pairs.log_counts)
     top = TopK.empty(data.truth.shape[0], 5)

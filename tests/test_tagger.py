@@ -13,7 +13,7 @@ from labelspace.features.tfidf import Tfidf
 from labelspace.labels.hierarchy import include_ancestors
 from labelspace.metrics import consistent_at_k
 from labelspace.models.registry import METHODS, create, method
-from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace
+from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace, TopK
 from tests.checks import same_topk
 from tests.data.frames import Column, Frame
 from tests.models.variants import SMALL
@@ -336,3 +336,53 @@ def test_an_unknown_option_is_refused():
     tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
     with pytest.raises(ParameterError, match="min_probability.* but is 'min_probabilty'"):
         tagger.tag("fish", min_probabilty=0.5)
+
+
+def test_probabilities_are_sparse_and_those_of_the_best_labels(data):
+    train, test = data
+    tagger = Tagger("blend", members="neighbors,label_tree", n_folds=2)
+    tagger.fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    probabilities = tagger.predict_proba(test.texts, k=4)
+    assert probabilities.shape == test.Y.shape
+    assert probabilities.dtype == np.float32
+    assert probabilities.has_sorted_indices
+    top = tagger.predict_topk(test.texts, 4, calibrated=True)
+    assert np.array_equal(TopK.from_sparse(probabilities, 4).scores, top.scores)
+    sure = tagger.predict_proba(test.texts, k=4, min_probability=0.5)
+    assert sure.nnz == (probabilities.data >= 0.5).sum()
+    with pytest.raises(ParameterError, match="a probability needs a method that is calibrated"):
+        Tagger("neighbors").fit(["bread", "fish"] * 2, [["x"], ["y"]] * 2).predict_proba(["fish"])
+
+
+def test_labels_that_are_left_out_come_with_reasons(data):
+    train, test = data
+    tagger = Tagger("blend", members="neighbors,label_tree", n_folds=2)
+    tagger.fit_dataset(Dataset(train.Y, train.labels, texts=train.texts))
+    every = tagger.tag_batch(test.texts, 5)
+    for options in ({"precision": 0.7}, {"min_probability": 0.4}):
+        for answer, tags, all_tags in zip(
+            tagger.answer_batch(test.texts, 5, **options),
+            tagger.tag_batch(test.texts, 5, **options),
+            every,
+            strict=True,
+        ):
+            assert answer.tags == tags
+            assert [*tags, *((label, score) for label, score, _ in answer.left_out)] == all_tags
+    records = [Record(str(at), text) for at, text in enumerate(test.texts[:3])]
+    streamed = [answer for _, answer in tagger.answer_stream(records, 5, precision=0.7)]
+    assert streamed == tagger.answer_batch(test.texts[:3], 5, precision=0.7)
+    closed = tagger.answer_batch(test.texts, 5, min_probability=0.4, consistent=True)
+    reasons = [left.reason for answer in closed for left in answer.left_out]
+    assert any("replaced by its ancestor" in reason for reason in reasons)
+    assert all(not answer.left_out for answer in tagger.answer_batch(test.texts, 5))
+
+
+@pytest.mark.parametrize("precision", [0, 1, 1.5, -0.1, float("nan")])
+def test_a_precision_lies_between_0_and_1(precision):
+    tagger = Tagger("neighbors").fit(["bread", "fish"] * 2, [["x"], ["y"]] * 2)
+    with pytest.raises(ParameterError, match="a precision must lie between 0 and 1, but is"):
+        tagger.tag("a", precision=precision)
+    with pytest.raises(ParameterError, match="either min_probability or precision decides .* both are given"):
+        tagger.tag("a", precision=0.9, min_probability=0.5)
+    with pytest.raises(ParameterError, match="a precision needs a method that learns thresholds .* --method blend"):
+        tagger.tag("a", precision=0.9)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Self, TypedDict, Unpack
+from typing import Any, NamedTuple, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,12 +27,23 @@ from labelspace.features.base import Features
 from labelspace.features.registry import features_class
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
+from labelspace.labels.hierarchy import ancestor_probabilities
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
+from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
 from labelspace.models.base import Model
-from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, UsesLabelText, ZeroShot, require
+from labelspace.models.capabilities import (
+    AddsLabels,
+    Calibrated,
+    Explains,
+    LearnsPrecision,
+    UsesLabelText,
+    ZeroShot,
+    require,
+)
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
+from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
 
 Tags = list[tuple[str, float]]
@@ -40,6 +51,7 @@ Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
 Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
+SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
@@ -48,11 +60,23 @@ STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 MAX_COMPARED = 20_000  # names that a misspelled one is compared with
 
 
+T = TypeVar("T")
+
+
+class Answer(NamedTuple):
+    """The tags of a document, and those of its k best labels that are not among them."""
+
+    tags: Tags
+    left_out: list[LeftOut]
+
+
 class TagOptions(TypedDict, total=False):
     """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
 
     min_probability: float | None
     """Leave out labels that are right with a lower probability."""
+    precision: float | None
+    """Keep labels of which at least this share is right, by thresholds learned on held-out documents."""
     consistent: bool
     """Include every label's ancestors in the hierarchy, ranked above it."""
 
@@ -218,28 +242,85 @@ class Tagger:
 
         ``options`` are those of ``TagOptions``.
         """
+        return self._answer(inputs, k, calibrated, options).answer
+
+    def _answer(self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions) -> _Answers:
+        """The answers, and what they were chosen from."""
         self._check_fitted()
         check_k(k)
         check_options(options)
-        min_probability = options.get("min_probability")
-        if min_probability is not None:
-            self._check_probability(min_probability)
-            calibrated = True
+        rule = self._keep_rule(options)
+        calibrated = calibrated or rule is not None
         views = self._inputs(inputs)
         if not options.get("consistent"):
             top = self.model.predict_topk(views, k, calibrated=calibrated)
-        else:
-            hierarchy = self._hierarchy()
-            deep = min(max(2 * k, CONSISTENT_K), len(self.labels_))  # labels of one score may be ranked beyond k
-            top = with_ancestors(self.model.predict_topk(views, deep, calibrated=calibrated), hierarchy, k)
-        return top if min_probability is None else top.at_least(min_probability)
+            return _Answers(top if rule is None else rule.kept(top), top, top, rule)
+        hierarchy = self._hierarchy()
+        deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # those of one score may rank beyond k
+        top = self.model.predict_topk(views, min(deep, len(self.labels_)), calibrated=calibrated)
+        if rule is None:
+            closed = with_ancestors(top, hierarchy, k)
+            return _Answers(closed, closed, closed, None)
+        judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
+        return _Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule)
 
-    def _check_probability(self, probability: float) -> None:
+    def predict_proba(self, inputs: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> Csr:
+        """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
+
+        All others are 0: labels below the k best, and those that ``options`` leave out.
+
+        >>> texts = [f"{a} {b}" for a in ("bread", "fish", "rice") for b in ("hot", "cold", "old", "new", "raw")] * 4
+        >>> tagger = Tagger(members="neighbors").fit(texts, [[text.split()[0]] for text in texts])
+        >>> probabilities = tagger.predict_proba(["cold fish", "hot rice"], k=2)
+        >>> probabilities.shape, probabilities.argmax(axis=1).ravel().tolist()
+        ((2, 3), [[1, 2]])
+        """
+        top = self.predict_topk(inputs, k, calibrated=True, **options)
+        probabilities = top.to_csr(len(self.labels_))
+        rows, ranks = np.nonzero(top.labels >= 0)
+        order = np.lexsort((top.labels[rows, ranks], rows))  # as the columns of a row are sorted
+        probabilities.data = top.scores[rows, ranks][order]
+        return probabilities
+
+    def _keep_rule(self, options: TagOptions) -> KeepRule | None:
+        """Which labels are sure enough; None for all."""
+        probability, precision = options.get("min_probability"), options.get("precision")
+        if probability is not None and precision is not None:
+            raise ParameterError(
+                f"either min_probability or precision decides which labels are kept, but both are given, {probability} "
+                f"and {precision}; leave one out"
+            )
+        if precision is not None:
+            found = self.precision_threshold(precision, bool(options.get("consistent")))
+            return KeepRule(found.threshold, found.most, precision)
+        if probability is None:
+            return None
         if not 0 <= probability <= 1:
             raise ParameterError(
                 f"a probability must lie between 0 and 1, but min_probability is {probability}; give such a number"
             )
         require(self.model, Calibrated)
+        return KeepRule(probability)
+
+    def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
+        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
+        if not 0 < precision < 1:
+            raise ParameterError(f"a precision must lie between 0 and 1, but is {precision}; give such a number")
+        return self.precision_thresholds(consistent).at(precision)
+
+    def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
+        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
+        self._check_fitted()
+        method = require(self.model, LearnsPrecision)
+        if consistent:
+            self._hierarchy()
+        thresholds = method.precision_thresholds(consistent)
+        if thresholds is None:
+            raise ParameterError(
+                "a precision needs thresholds that are learned in training, but the model has none for such answers; "
+                "train it again, or use min_probability"
+            )
+        return thresholds
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
         """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
@@ -260,6 +341,15 @@ class Tagger:
         """The k best labels of each text."""
         return self.named(self.predict_topk(texts, k, **options))
 
+    def answer_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
+        """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
+        found = self._answer(texts, k, False, options)
+        tags = self.named(found.answer)
+        if found.rule is None:
+            return [Answer(row, []) for row in tags]
+        dropped = left_out(found.ranked, found.judged, found.answer, found.rule, self.labels_)
+        return list(map(Answer, tags, dropped))
+
     def tag_stream(
         self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
     ) -> Iterator[tuple[Record, Tags]]:
@@ -269,6 +359,17 @@ class Tagger:
         >>> [(record.id, tags[0][0]) for record, tags in tagger.tag_stream([Record("7", "fish")], k=1)]
         [('7', 'fish')]
         """
+        return self._stream(records, k, source, lambda inputs, k: self.tag_batch(inputs, k, **options))
+
+    def answer_stream(
+        self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
+    ) -> Iterator[tuple[Record, Answer]]:
+        """``answer_batch`` for a stream of records."""
+        return self._stream(records, k, source, lambda inputs, k: self.answer_batch(inputs, k, **options))
+
+    def _stream(
+        self, records: Iterable[Record], k: int, source: str, tag: Callable[[Inputs, int], list[T]]
+    ) -> Iterator[tuple[Record, T]]:
         self._check_fitted()
         check_k(k)
         k = min(k, len(self.labels_))  # the rest would be padding
@@ -278,7 +379,7 @@ class Tagger:
                 inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
             else:
                 inputs = [_field(record, record.text, "text", source) for record in batch]
-            yield from zip(batch, self.tag_batch(inputs, k, **options), strict=True)
+            yield from zip(batch, tag(inputs, k), strict=True)
 
     def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
         """Why a text has these labels, by default the k best ones; or a row of features, as the model was trained on.
@@ -446,6 +547,15 @@ class Tagger:
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
+
+
+class _Answers(NamedTuple):
+    """Answers, and what they were chosen from."""
+
+    answer: TopK
+    ranked: TopK  # the k best labels
+    judged: TopK  # what the rule was applied to
+    rule: KeepRule | None
 
 
 def check_options(options: TagOptions) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.errors import DataError
-from labelspace.labels.hierarchy import include_ancestors
+from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.metrics import consistent_at_k
 from labelspace.types import Hierarchy, TopK
 
@@ -85,3 +85,16 @@ def test_without_edges_or_labels_nothing_changes():
 def test_a_hierarchy_of_other_labels_is_refused():
     with pytest.raises(DataError, match="over all labels of the TopK, but has 2 labels and one is 2; build it"):
         include_ancestors(TopK(np.array([[2]]), np.array([[1.0]])), Hierarchy.from_edges([[1, 0]], n_labels=2), 1)
+
+
+@given(case=cases())
+def test_no_ancestor_is_less_probable_than_a_label_below_it(case):
+    top, graph, _ = case
+    given_p = TopK(top.labels, np.where(top.labels >= 0, (top.scores + 2) / 4, -np.inf))
+    before, after = as_dicts(given_p), as_dicts(ancestor_probabilities(given_p, graph, 12))
+    for listed, closed in zip(before, after, strict=True):
+        assert list(closed.values()) == sorted(closed.values(), reverse=True)
+        assert all(closed[label] >= p for label, p in listed.items())
+        for label, p in closed.items():
+            assert all(closed[above] >= p for above in graph.ancestors[label].indices.tolist())
+            assert label in listed or graph.ancestors[:, [label]].nnz

@@ -4,6 +4,7 @@ import numpy as np
 
 from labelspace.errors import DataError
 from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
+from labelspace.kernels.ancestor_probabilities import ancestor_probabilities as ancestor_probabilities_of_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Hierarchy, TopK
 
@@ -22,13 +23,7 @@ def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
     >>> closed.labels.tolist(), closed.scores.tolist()
     ([[0, 1, 2, 3]], [[8.0, 8.0, 8.0, 2.0]])
     """
-    n_labels = hierarchy.parents.shape[0]
-    largest = top.labels.max(initial=-1)
-    if largest >= n_labels:
-        raise DataError(
-            f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
-            "build it with the model's number of labels"
-        )
+    n_labels = _check_labels(top, hierarchy)
     out, parents, levels = TopK.empty(len(top), k), hierarchy.parents, hierarchy.levels
 
     def close(start: int, stop: int) -> None:
@@ -37,3 +32,38 @@ def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
 
     run_blocks(close, len(top), ROW_BLOCK)
     return out
+
+
+def ancestor_probabilities(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:
+    """The k most probable labels after adding ancestors, each with the probability that it or a label below is right.
+
+    That of an ancestor is the larger of its own, where it is listed, and of the probability that a child is right, were
+    its listed children independent (noisy or). So none is below that of a label below it, and the labels above any
+    threshold are closed under ancestors: a label too unsure gives way to the nearest ancestor that is sure enough.
+
+    >>> tree = Hierarchy.from_edges([[1, 0], [2, 0]], n_labels=3)  # 1 and 2 below 0
+    >>> sure = ancestor_probabilities(TopK.from_scores([[0, 0.5, 0.5]], k=3), tree, k=3)
+    >>> sure.labels.tolist(), sure.scores.tolist()
+    ([[0, 1, 2]], [[0.75, 0.5, 0.5]])
+    """
+    n_labels = _check_labels(top, hierarchy)
+    out, parents, levels = TopK.empty(len(top), k), hierarchy.parents, hierarchy.levels
+
+    def close(start: int, stop: int) -> None:
+        parts = (parents.indptr, parents.indices, levels, start, stop, np.zeros(n_labels, np.int32))
+        ancestor_probabilities_of_rows(top.labels, top.scores, *parts, out.labels, out.scores)
+
+    run_blocks(close, len(top), ROW_BLOCK)
+    return out
+
+
+def _check_labels(top: TopK, hierarchy: Hierarchy) -> int:
+    """The number of labels of the hierarchy, which must be over all labels of the lists."""
+    n_labels = int(hierarchy.parents.shape[0])
+    largest = top.labels.max(initial=-1)
+    if largest >= n_labels:
+        raise DataError(
+            f"the hierarchy must be over all labels of the TopK, but has {n_labels} labels and one is {largest}; "
+            "build it with the model's number of labels"
+        )
+    return n_labels

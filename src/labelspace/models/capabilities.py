@@ -6,6 +6,7 @@ from labelspace.errors import ParameterError
 from labelspace.labels.codes import Codes
 from labelspace.labels.tree import TreeNodes
 from labelspace.models.evidence import Evidence
+from labelspace.training.precision_thresholds import PrecisionThresholds
 from labelspace.types import Floats, Ints, LabelSpace, TopK
 
 
@@ -15,6 +16,14 @@ class Calibrated(Protocol):
 
     def to_probabilities(self, top: TopK) -> TopK:
         """The same labels with probabilities for scores."""
+
+
+@runtime_checkable
+class LearnsPrecision(Calibrated, Protocol):
+    """Knows above which probability a given share of the labels is right, from documents that were held out."""
+
+    def precision_thresholds(self, consistent: bool) -> PrecisionThresholds | None:
+        """The thresholds, those of answers with all ancestors where ``consistent``; None where none were learned."""
 
 
 @runtime_checkable
@@ -91,6 +100,7 @@ class UsesLabelText(Protocol):
 
 NEEDS = {
     Calibrated: ("a probability needs a method that is calibrated", "is not"),
+    LearnsPrecision: ("a precision needs a method that learns thresholds on held-out documents", "does not"),
     AddsLabels: (
         "adding or removing labels without training needs a method that embeds labels by examples",
         "does not",

@@ -6,16 +6,24 @@ from pathlib import Path
 import numpy as np
 
 import labelspace
-from labelspace.cli.predict import answer
+from labelspace.cli.predict import as_plain
 from labelspace.data.records import Record
 from labelspace.explain import Explanation
 from labelspace.labels.codes import code_summary
-from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, HasLabelCodes, HasLabelPoints, HasLabelTree
+from labelspace.models.capabilities import (
+    AddsLabels,
+    Calibrated,
+    Explains,
+    HasLabelCodes,
+    HasLabelPoints,
+    HasLabelTree,
+    LearnsPrecision,
+)
 from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
-from labelspace.tagger import Tagger
+from labelspace.tagger import Answer, Tagger
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError
@@ -53,6 +61,10 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     if isinstance(tagger.model, Calibrated):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
+        attempts(tagger.answer_batch, inputs, 3, min_probability=0.2, consistent=True)
+    if isinstance(tagger.model, LearnsPrecision):
+        attempts(tagger.answer_batch, inputs, 3, precision=0.6)
+        attempts(tagger.predict_proba, inputs, 3, precision=0.6, consistent=True)
     if isinstance(tagger.model, Explains):
         for document in inputs:
             check_shares(attempts(tagger.explain, document, k=2) or [])
@@ -79,7 +91,7 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
     for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
-        json.loads(json_text(answer(tags, None)), parse_constant=_refuse_constant)
+        json.loads(json_text(as_plain(Answer(tags, []), None, {})), parse_constant=_refuse_constant)
 
 
 def check_shares(explanations: list[Explanation]) -> None:

@@ -13,7 +13,8 @@
 7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right.
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
-acted on (``calibrated=True``, ``--min-probability``).
+acted on (``calibrated=True``, ``--min-probability``). On half of these documents at a time the trees are fitted again
+without them, and tell above which probability a given share of the labels is right (``--precision``).
 """
 
 import re
@@ -53,8 +54,8 @@ from labelspace.models.blend.members import (
     parse_members,
     wide_view,
 )
-from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
-from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
+from labelspace.models.blend.stacking import MemberTopK, StackingTable, n_columns, stacking_table
+from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass, with_more_candidates
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
 from labelspace.models.blend.tuning import tuned_params
@@ -64,6 +65,7 @@ from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
+from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
 from labelspace.types import Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.version import __version__
 
@@ -110,6 +112,8 @@ class Blend(Model):
     forest_: Forest = learned(part(Forest, n_columns="n_columns"))
     second_forest_: Forest = learned(part(Forest, n_columns="n_context_columns"))
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
+    precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
+    consistent_precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
 
     def sizes(self) -> dict[str, int]:
@@ -212,9 +216,12 @@ class Blend(Model):
             table = stacking_table(held.topk, self.n_candidates, held.pairs.log_counts)
             candidates.append(Candidates(table, table.targets(held.truth), held.pairs))
         columns = n_columns(len(self.member_views_))
-        self.forest_, self.second_forest_ = fit_passes(
-            candidates, columns, self.boosting_rounds, self.random_state, progress
-        )  # fmt: skip
+        passes = fit_passes(candidates, columns, self.boosting_rounds, self.random_state, progress)
+        self.forest_, self.second_forest_ = passes.first, passes.second
+        truth = [held.truth for held in predicted]
+        hierarchy = None if self.labels_ is None else self.labels_.hierarchy
+        self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
+        self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
 
     def _folds(self, Y: Csr) -> list[Longs]:
         """The rows held out in each fold, but for folds that have every label: without them there are none."""
@@ -265,15 +272,27 @@ class Blend(Model):
 
     def _rank(self, views: Views, out: TopK) -> None:
         """Write the best labels of some documents to ``out`` (step 7)."""
-        depth = max(self.n_candidates, out.k)
-        table = stacking_table(self.member_topk(views, depth), depth, self.pairs_.log_counts)
-        if len(self.forest_.roots) == 0:
-            scores = table.mean_scores(len(self.members_))
-        else:
-            first = self.forest_.probabilities(table.columns)
-            scores = second_pass(table, first, self.second_forest_, self.pairs_)
+        predicted = self.member_topk(views, out.k)
+        table, scores = self._judge(predicted.first(self._n_predicted(self.n_labels_)), self.n_candidates)
+        if out.k > self.n_candidates:
+            more = stacking_table(predicted, out.k, self.pairs_.log_counts)
+            scores = with_more_candidates(table, scores, more, self._first_pass(more))
+            table = more
         weights = self._label_weights
         table.rank(scores if weights is None else scores * weights[table.labels], out)
+
+    def _judge(self, predicted: MemberTopK, depth: int) -> tuple[StackingTable, Floats]:
+        """The candidates of documents, and the probability of each by both passes."""
+        table = stacking_table(predicted, depth, self.pairs_.log_counts)
+        first = self._first_pass(table)
+        if len(self.forest_.roots) == 0:
+            return table, first
+        return table, second_pass(table, first, self.second_forest_, self.pairs_)
+
+    def _first_pass(self, table: StackingTable) -> Floats:
+        if len(self.forest_.roots) == 0:
+            return table.mean_scores(len(self.members_))
+        return self.forest_.probabilities(table.columns)
 
     @property
     def names_documents(self) -> bool:  # type: ignore[override]
@@ -307,6 +326,10 @@ class Blend(Model):
         if weights is None:
             return top
         return TopK(top.labels, np.where(top.labels >= 0, top.scores / weights[top.labels], top.scores))
+
+    def precision_thresholds(self, consistent: bool) -> PrecisionThresholds | None:
+        """Learned with the stacking model, on documents held out of it."""
+        return self.consistent_precision_ if consistent else self.precision_
 
     def attach_labels(self, labels: LabelSpace | None) -> None:
         """Give the members their labels too."""

@@ -28,6 +28,10 @@ class MemberTopK(NamedTuple):
         """What some of the members predict."""
         return MemberTopK(self.labels[list(members)], self.scores[list(members)])
 
+    def first(self, k: int) -> "MemberTopK":
+        """The k best labels of each member."""
+        return MemberTopK(np.ascontiguousarray(self.labels[..., :k]), np.ascontiguousarray(self.scores[..., :k]))
+
 
 class StackingTable(NamedTuple):
     """The candidates of some documents, one document after another."""

@@ -1,0 +1,40 @@
+"""A test of the mean of bounded numbers by betting: is at least a given share of the kept labels right?"""
+
+import math
+
+from labelspace.kernels.compiled import kernel
+from labelspace.types import Bools, Floats
+
+LARGEST_BET = 0.9  # of what would be lost at worst
+
+
+@kernel()
+def is_precise(
+    probabilities: Floats, right: Bools, n_first: int, threshold: float, target: float, most: int, confidence: float
+) -> bool:
+    """Whether documents show that of the labels kept, a share of at least ``target`` is right.
+
+    A document keeps its labels of at least ``threshold``, at most ``most`` of them; rows of ``probabilities`` are
+    sorted best first. W_i = target * kept - right has a mean of at most 0 where the precision is reached. Whoever bets
+    against that, multiplying the capital with 1 - bet * W_i, has 1 / (1 - confidence) times it with a probability of at
+    most 1 - confidence, as long as each bet depends on earlier documents alone. The first ``n_first`` tell the size of
+    the first bet, and are not bet on.
+    """
+    n, width = probabilities.shape
+    goal = 1.0 / (1.0 - confidence)
+    scale, bound = 2.0 * math.log(goal) / max(n - n_first, 1), LARGEST_BET / (target * most)
+    capital, squares = 1.0, target * (1.0 - target)
+    for i in range(n):
+        kept, hits = 0, 0
+        while kept < min(most, width) and probabilities[i, kept] >= threshold:
+            hits += right[i, kept]
+            kept += 1
+        if kept == 0:
+            continue
+        w = target * kept - hits
+        if i >= n_first:
+            capital *= 1.0 - min(math.sqrt(scale * (i + 1) / squares), bound) * w
+            if capital >= goal:
+                return True
+        squares += w * w
+    return False
