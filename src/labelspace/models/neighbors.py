@@ -26,6 +26,7 @@ from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.masks import LastMask, kept_entries
 from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -33,7 +34,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, real
 from labelspace.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
-from labelspace.types import Csr, Floats, Ints, Progress, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
 FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
@@ -141,6 +142,20 @@ class Neighbors(Model):
         near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)  # step 3
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
 
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        labels = self._allowed_labels.get(allowed, lambda: self._labels_among(allowed))
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
+
+    @cached_property
+    def _allowed_labels(self) -> LastMask[tuple[Ints, Ints]]:
+        return LastMask()
+
+    def _labels_among(self, allowed: Bools) -> tuple[Ints, Ints]:
+        """The allowed labels of all documents, and where those of each start."""
+        kept, starts = kept_entries(self.labels_of_, self.label_starts_, allowed)
+        return self.labels_of_[kept], starts
+
     @cached_property
     def _index(self) -> Postings:
         """What the kernel takes."""
@@ -165,13 +180,17 @@ class Neighbors(Model):
         run_blocks(find, Q.shape[0], ROW_BLOCK, report)
         return near, similarity
 
-    def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
+    def _vote(
+        self, near: Ints, similarity: Floats, m: int, p: float, k: int, labels: tuple[Ints, Ints] | None = None
+    ) -> TopK:
+        """The votes for the labels of the documents; ``labels`` are those of them that count."""
         out = TopK.empty(len(near), k)
+        voted, starts = labels or (self.labels_of_, self.label_starts_)
 
         def count(start: int, stop: int) -> None:
             vote_by_similarity(
-                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), self.labels_of_,
-                self.label_starts_, zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
+                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), voted, starts,
+                zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
                 out.scores[start:stop],
             )  # fmt: skip
 

@@ -10,7 +10,8 @@
 4. Learn from these rows whether a label is right: gradient-boosted trees with a logistic loss.
 5. Learn it again for each document's 16 most probable labels, from how these go together: a second pass of trees.
 6. Train the members on all training documents (with validation documents, or a sample: that was step 2 already).
-7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right.
+7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right. Where a
+   filter, or a large k, asks for labels beyond the candidates, they stand below them (``further.py``).
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
 acted on (``calibrated=True``, ``--min-probability``).
@@ -28,10 +29,11 @@ from labelspace.features import joined
 from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
-from labelspace.models.base import Model
+from labelspace.models.base import PREDICTED_LABELS, Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
+from labelspace.models.blend.further import appended, further_depth, lowest_scores, rank_further
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
@@ -52,7 +54,7 @@ from labelspace.models.blend.members import (
     parse_members,
     wide_view,
 )
-from labelspace.models.blend.stacking import MemberTopK, n_columns, stacking_table
+from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
@@ -62,7 +64,7 @@ from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
-from labelspace.types import Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Dataset, Floats, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.version import __version__
 
 METRIC = Constraint(
@@ -231,11 +233,11 @@ class Blend(Model):
         """The labels that every member predicts: at least twice as many as become candidates."""
         return min(max(2 * self.n_candidates, k), n_labels)
 
-    def _member_topk(self, views: Views, k: int = 0) -> MemberTopK:
-        """What every member predicts."""
-        k = self._n_predicted(self.n_labels_, k)
+    def _member_topk(self, views: Views, k: int = 0, allowed: Bools | None = None) -> MemberTopK:
+        """What every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
+        k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
-        return side_by_side([predict_member(member, views, view, k) for member, view in named])
+        return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
 
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
         """What tells this training from others; empty where nothing is kept of it."""
@@ -250,26 +252,60 @@ class Blend(Model):
         }
 
     def _predict(self, views: Views, k: int) -> TopK:
-        out = TopK.empty(views.n, k)
-        if views.n <= PREDICTED_AT_ONCE:
-            self._rank(views, out)
+        return self._predict_some(views, k, None)
+
+    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
+        return self._predict_some(views, k, allowed)
+
+    def _predict_some(self, views: Views, k: int, allowed: Bools | None) -> TopK:
+        """The k best of the allowed labels, a part of the documents at a time."""
+        out, batch = TopK.empty(views.n, k), PREDICTED_AT_ONCE
+        depth = 0  # what the candidates need
+        if allowed is not None or k > self.n_candidates:
+            n_allowed = self.n_labels_ if allowed is None else int(allowed.sum())
+            depth = further_depth(k, self.n_candidates, n_allowed)
+            batch = max(1, min(batch, PREDICTED_LABELS // depth))
+        if views.n <= batch:
+            self._rank(views, out, depth, allowed)
             return out
-        for start in range(0, views.n, PREDICTED_AT_ONCE):
-            part = slice(start, start + PREDICTED_AT_ONCE)
-            self._rank(views.rows(part), TopK(out.labels[part], out.scores[part]))
+        for start in range(0, views.n, batch):
+            part = slice(start, start + batch)
+            self._rank(views.rows(part), TopK(out.labels[part], out.scores[part]), depth, allowed)
         return out
 
-    def _rank(self, views: Views, out: TopK) -> None:
-        """Write the best labels of some documents to ``out`` (step 7)."""
-        depth = max(self.n_candidates, out.k)
-        table = stacking_table(self._member_topk(views, depth), depth, self.pairs_.log_counts)
+    def _rank(self, views: Views, out: TopK, depth: int, allowed: Bools | None) -> None:
+        """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
+        asked = self._member_topk(views, 0 if allowed is not None else depth)
+        predicted = asked.first(self._n_predicted(self.n_labels_)) if depth else asked
+        table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
+        first = self._first_scores(table)
+        if len(self.forest_.roots) > 0:
+            first = second_pass(table, first, self.second_forest_, self.pairs_)
+        scores = self._weighted(table, first)
+        table.rank(scores, out, allowed)
+        lacking = np.flatnonzero(out.labels[:, -1] < 0)
+        if not depth or not len(lacking):
+            return
+        if allowed is not None:
+            asked = self._member_topk(views if len(lacking) == views.n else views.rows(lacking), depth, allowed)
+        elif len(lacking) < views.n:
+            asked = MemberTopK(asked.labels[:, lacking], asked.scores[:, lacking])
+        further = further_table(predicted, table, asked, lacking, self.pairs_.log_counts)
+        lowest = lowest_scores(table, scores)[lacking]
+        more = rank_further(further, self._weighted(further, self._first_scores(further)), lowest, out.k)
+        whole = appended(TopK(out.labels[lacking], out.scores[lacking]), more)
+        out.labels[lacking], out.scores[lacking] = whole.labels, whole.scores
+
+    def _first_scores(self, table: StackingTable) -> Floats:
+        """What the first pass says; the mean of the members' scores where it has learned nothing."""
         if len(self.forest_.roots) == 0:
-            scores = table.mean_scores(len(self.members_))
-        else:
-            first = self.forest_.probabilities(table.columns)
-            scores = second_pass(table, first, self.second_forest_, self.pairs_)
+            return table.mean_scores(len(self.members_))
+        return self.forest_.probabilities(table.columns)
+
+    def _weighted(self, table: StackingTable, probabilities: Floats) -> Floats:
+        """What labels are ranked by."""
         weights = self._label_weights
-        table.rank(scores if weights is None else scores * weights[table.labels], out)
+        return probabilities if weights is None else probabilities * weights[table.labels]
 
     @cached_property
     def _label_weights(self) -> Floats | None:

@@ -33,13 +33,14 @@ from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels import phrase_matching as matching
 from labelspace.kernels.phrase_matching import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
+from labelspace.labels.masks import kept_entries
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.parameter_constraints import one_of, real
 from labelspace.state_constraints import array, part
 from labelspace.training.losses import sigmoid
-from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
@@ -141,10 +142,19 @@ class Lexical(Model):
         return by_bucket, by_label
 
     def _predict(self, texts: Sequence[str], k: int) -> TopK:
+        return self._rank(texts, k, None)
+
+    def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+        return self._rank(texts, k, allowed)
+
+    def _rank(self, texts: Sequence[str], k: int, allowed: Bools | None) -> TopK:
         out = TopK.empty(len(texts), k)
 
         def find(start: int, stop: int) -> None:
             found = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
+            if allowed is not None:
+                kept, ends = kept_entries(found[0][:, 0], found[1], allowed)
+                found = found[0][kept], ends
             matching.topk_matches(*found, self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop])
 
         map_blocks(find, list(map(len, texts)))
