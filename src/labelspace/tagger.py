@@ -24,6 +24,7 @@ from labelspace.features.registry import features_class
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
+from labelspace.labels.selection import Selection, listed, select_labels
 from labelspace.models.base import Model
 from labelspace.models.capabilities import AddsLabels, Calibrated, UsesLabelText, ZeroShot, require
 from labelspace.models.checks import Inputs, check_inputs, check_k
@@ -42,7 +43,18 @@ DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its tra
 STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 
 
-class TagOptions(TypedDict, total=False):
+class SelectOptions(TypedDict, total=False):
+    """Which labels are allowed: see ``labels/selection.py``."""
+
+    include: str | Sequence[str] | None
+    """Allow these labels alone: names, ids, or files with one of these per line."""
+    exclude: str | Sequence[str] | None
+    """Never name these labels."""
+    under: str | Sequence[str] | None
+    """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
+
+
+class TagOptions(SelectOptions, total=False):
     """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
 
     min_probability: float | None
@@ -83,6 +95,7 @@ class Tagger:
         if self.features is not None:
             features_class(self.features)  # an unknown name is said here
         self.feature_params = {**given, **(feature_params or {})}
+        self._selection: tuple[list[list[str]], Selection] | None = None  # the last, and the options it was made of
 
     def views(self, documents: Dataset) -> list[View]:
         """The views that will be made of training documents with texts."""
@@ -199,14 +212,30 @@ class Tagger:
         if min_probability is not None:
             self._check_probability(min_probability)
             calibrated = True
+        selection = self.selection(options)
+        allowed = None if selection is None else selection.allowed
         views = self._inputs(inputs)
         if not options.get("consistent"):
-            top = self.model.predict_topk(views, k, calibrated=calibrated)
+            top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
         else:
             hierarchy = self._hierarchy()
+            hierarchy = hierarchy if selection is None else selection.hierarchy
             deep = min(max(2 * k, CONSISTENT_K), len(self.labels_))  # labels of one score may be ranked beyond k
-            top = with_ancestors(self.model.predict_topk(views, deep, calibrated=calibrated), hierarchy, k)
+            ranked = self.model.predict_topk(views, deep, calibrated=calibrated, allowed=allowed)
+            top = with_ancestors(ranked, hierarchy, k)
         return top if min_probability is None else top.at_least(min_probability)
+
+    def selection(self, options: SelectOptions) -> Selection | None:
+        """The labels that options allow; None where they say nothing of it."""
+        given = [listed(options.get("include")), listed(options.get("exclude")), listed(options.get("under"))]
+        if not any(given):
+            return None
+        last = self._selection
+        if last is not None and last[0] == given and last[1].labels is self.labels_:
+            return last[1]
+        chosen = select_labels(self.labels_, *given)
+        self._selection = None if chosen is None or chosen.reads_files else (given, chosen)  # a file may change
+        return chosen
 
     def _check_probability(self, probability: float) -> None:
         if not 0 <= probability <= 1:

@@ -1,17 +1,20 @@
 """Evaluate: the figures of a fitted tagger on labeled documents."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from labelspace import metrics, store
 from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
+from labelspace.labels.masks import labels_among
+from labelspace.labels.selection import Selection
 from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
-from labelspace.tagger import Tagger
+from labelspace.tagger import SelectOptions, Tagger
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
 
 MAX_K = 100  # to measure at, where there are fewer labels than that
@@ -27,11 +30,13 @@ def evaluate(
     propensity_preset: str = "default",
     consistent: bool = False,
     unlabelled: metrics.Unlabelled = "skip",
+    **selected: Unpack[SelectOptions],
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
 
     Labels that the model does not know count as missed; for ``unlabelled`` documents see ``metrics.evaluate``.
-    ``consistent`` measures answers closed upwards. Where the
+    ``consistent`` measures answers closed upwards. ``selected`` (see ``SelectOptions``) allows some labels alone: no
+    others are answered, and those of the documents do not count. Where the
     documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
     by column, where the tagger learned from a table. ``seen_in_training`` is the percentage of the documents that the
     tagger learned from, estimated above some thousand training documents; None where that is not known.
@@ -43,7 +48,9 @@ def evaluate(
     A, B = metrics.PRESETS[propensity_preset]
     check_ks(ks, len(tagger.labels_))
     inputs = tagger.inputs_of(documents)
-    predict = partial(tagger.predict_topk, consistent=consistent)
+    selection = tagger.selection(selected)
+    documents = only_allowed(documents, selection)
+    predict = partial(tagger.predict_topk, consistent=consistent, **selected)
     warm_up(lambda some: predict(some, max(ks)), inputs)
     with timed() as taken:
         top = predict(inputs, max(ks))
@@ -76,10 +83,21 @@ def evaluate(
     seen = None if tagger.documents_ is None else tagger.documents_.share(inputs)
     figures["seen_in_training"] = None if seen is None else round(100 * seen, 4)
     figures["unlabelled"] = unlabelled
+    if selection is not None:
+        figures["n_allowed_labels"] = int(selection.allowed.sum())
     figures["n_unknown_labels"] = len(np.unique(documents.Y.indices[documents.Y.indices >= len(known)]))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     return {**figures, **latency(lambda one: predict(one, max(ks)), inputs)}
+
+
+def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
+    """The documents without labels that a selection does not allow; labels that the model has not are such too."""
+    if selection is None:
+        return documents
+    allowed = np.zeros(documents.Y.shape[1], bool)
+    allowed[: len(selection.allowed)] = selection.allowed
+    return replace(documents, Y=labels_among(documents.Y, allowed))
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:

@@ -97,6 +97,10 @@ class Model(Estimator):
             lacking = np.concatenate(left) if depth < self.n_labels_ else lacking[:0]
         return out
 
+    def _predict_both(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
+        """The k best of all labels, and the ``depth`` best of the allowed ones; methods may share work of the two."""
+        return self._predict(X, k), self._predict_allowed(X, depth, allowed)
+
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views that the method needs of these training documents."""
         return (self.view,)
@@ -181,6 +185,10 @@ class Model(Estimator):
         """``predict_topk`` of views and a mask that are checked already, for at most as many labels as there are."""
         X = self.read(views)
         return self._predict(X, k) if allowed is None else self._predict_allowed(X, k, allowed)
+
+    def predict_both(self, views: Views, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        """``predict_checked`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
+        return self._predict_both(self.read(views), k, depth, allowed)
 
     def _predict_in_batches(self, views: Views, k: int, allowed: Bools | None) -> TopK:
         batch = max(1, PREDICTED_LABELS // k)

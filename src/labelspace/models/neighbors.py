@@ -144,6 +144,14 @@ class Neighbors(Model):
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
         near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        return self._vote_among(near, similarity, k, allowed)
+
+    def _predict_both(self, X: Csr, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        among = self._vote_among(near, similarity, depth, allowed)
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
+
+    def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
         labels = self._allowed_labels.get(allowed, lambda: self._labels_among(allowed))
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
 

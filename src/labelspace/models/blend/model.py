@@ -57,7 +57,14 @@ from labelspace.models.blend.members import (
 from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
+from labelspace.models.blend.training import (
+    HeldOut,
+    MemberTraining,
+    plan,
+    predict_member,
+    predict_member_twice,
+    side_by_side,
+)
 from labelspace.models.blend.tuning import tuned_params
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
@@ -239,6 +246,12 @@ class Blend(Model):
         named = zip(self.members_, self.member_views_, strict=True)
         return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
 
+    def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
+        """What every member predicts, and its ``depth`` best of the allowed labels."""
+        k, named = self._n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
+        pairs = [predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
+        return side_by_side([every for every, _ in pairs]), side_by_side([among for _, among in pairs])
+
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
         """What tells this training from others; empty where nothing is kept of it."""
         if context.checkpoint is None:
@@ -275,8 +288,7 @@ class Blend(Model):
 
     def _rank(self, views: Views, out: TopK, depth: int, allowed: Bools | None) -> None:
         """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
-        asked = self._member_topk(views, 0 if allowed is not None else depth)
-        predicted = asked.first(self._n_predicted(self.n_labels_)) if depth else asked
+        predicted, asked = self._ask_members(views, out.k, depth, allowed)
         table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         first = self._first_scores(table)
         if len(self.forest_.roots) > 0:
@@ -286,15 +298,26 @@ class Blend(Model):
         lacking = np.flatnonzero(out.labels[:, -1] < 0)
         if not depth or not len(lacking):
             return
-        if allowed is not None:
-            asked = self._member_topk(views if len(lacking) == views.n else views.rows(lacking), depth, allowed)
+        if asked is None:
+            asked = self._member_topk(views.rows(lacking), depth, allowed)
         elif len(lacking) < views.n:
-            asked = MemberTopK(asked.labels[:, lacking], asked.scores[:, lacking])
+            asked = asked.rows(lacking)
         further = further_table(predicted, table, asked, lacking, self.pairs_.log_counts)
         lowest = lowest_scores(table, scores)[lacking]
         more = rank_further(further, self._weighted(further, self._first_scores(further)), lowest, out.k)
         whole = appended(TopK(out.labels[lacking], out.scores[lacking]), more)
         out.labels[lacking], out.scores[lacking] = whole.labels, whole.scores
+
+    def _ask_members(
+        self, views: Views, k: int, depth: int, allowed: Bools | None
+    ) -> tuple[MemberTopK, MemberTopK | None]:
+        """What members predict for the candidates, and for further ones; None where few documents will need those."""
+        if allowed is None:
+            asked = self._member_topk(views, depth)
+            return (asked.first(self._n_predicted(self.n_labels_)) if depth else asked), asked
+        if allowed.mean() * 2 * self.n_candidates >= k:  # candidates that are likely to be allowed
+            return self._member_topk(views), None
+        return self._member_topk_twice(views, depth, allowed)
 
     def _first_scores(self, table: StackingTable) -> Floats:
         """What the first pass says; the mean of the members' scores where it has learned nothing."""

@@ -32,6 +32,10 @@ class MemberTopK(NamedTuple):
         """What some of the members predict."""
         return MemberTopK(self.labels[list(members)], self.scores[list(members)])
 
+    def rows(self, documents: Longs) -> "MemberTopK":
+        """What they predict for some of the documents."""
+        return MemberTopK(self.labels[:, documents], self.scores[:, documents])
+
     def first(self, k: int) -> "MemberTopK":
         """The first k labels of every list."""
         return MemberTopK(np.ascontiguousarray(self.labels[:, :, :k]), np.ascontiguousarray(self.scores[:, :, :k]))

@@ -126,6 +126,13 @@ def predict_member(member: Model, views: Views, view: str, k: int, allowed: Bool
     return member.predict_checked(view_for(member, views, view), k, allowed)
 
 
+def predict_member_twice(
+    member: Model, views: Views, view: str, k: int, depth: int, allowed: Bools
+) -> tuple[TopK, TopK]:
+    """``predict_member`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
+    return member.predict_both(view_for(member, views, view), k, depth, allowed)
+
+
 def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
     """The predictions of all members for the same documents."""
     shape = (len(predicted), *predicted[0].labels.shape)

@@ -142,23 +142,31 @@ class Lexical(Model):
         return by_bucket, by_label
 
     def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        return self._rank(texts, k, None)
+        return self._rank(texts, (k, None))[0]
 
     def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
-        return self._rank(texts, k, allowed)
+        return self._rank(texts, (k, allowed))[0]
 
-    def _rank(self, texts: Sequence[str], k: int, allowed: Bools | None) -> TopK:
-        out = TopK.empty(len(texts), k)
+    def _predict_both(self, texts: Sequence[str], k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        every, among = self._rank(texts, (k, None), (depth, allowed))
+        return every, among
+
+    def _rank(self, texts: Sequence[str], *wanted: tuple[int, Bools | None]) -> list[TopK]:
+        """For each of ``wanted``, a number of labels and which are allowed, the best of them."""
+        tops = [TopK.empty(len(texts), k) for k, _ in wanted]
 
         def find(start: int, stop: int) -> None:
-            found = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
-            if allowed is not None:
-                kept, ends = kept_entries(found[0][:, 0], found[1], allowed)
-                found = found[0][kept], ends
-            matching.topk_matches(*found, self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop])
+            found, ends = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
+            for out, (_, allowed) in zip(tops, wanted, strict=True):
+                rows = found, ends
+                if allowed is not None:
+                    kept, kept_ends = kept_entries(found[:, 0], ends, allowed)
+                    rows = found[kept], kept_ends
+                part = out.labels[start:stop], out.scores[start:stop]
+                matching.topk_matches(*rows, self.log_odds_, self.shift_, *part)
 
         map_blocks(find, list(map(len, texts)))
-        return out
+        return tops
 
     def _matches(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[Ints, Longs]:
         """Rows of label, bucket and level, and the rows up to the end of each text."""
