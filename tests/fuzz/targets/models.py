@@ -49,6 +49,10 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     for k in (1, 5, 1000):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, k), k)
     check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, consistent=True), 3)
+    for few in (["0"], ["0", "1", "2"]):
+        for k in (3, 1000):
+            check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, k, include=few), k)
+            check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, k, exclude=few), k)
     if isinstance(tagger.model, Calibrated):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)

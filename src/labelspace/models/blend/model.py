@@ -33,7 +33,7 @@ from labelspace.models.base import PREDICTED_LABELS, Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
-from labelspace.models.blend.further import appended, further_depth, lowest_scores, rank_further
+from labelspace.models.blend.further import best_of_both, further_depth, lowest_scores, rank_further
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
@@ -290,23 +290,32 @@ class Blend(Model):
         """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
         predicted, asked = self._ask_members(views, out.k, depth, allowed)
         table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
-        first = self._first_scores(table)
+        probabilities = self._first_scores(table)
         if len(self.forest_.roots) > 0:
-            first = second_pass(table, first, self.second_forest_, self.pairs_)
-        scores = self._weighted(table, first)
-        table.rank(scores, out, allowed)
-        lacking = np.flatnonzero(out.labels[:, -1] < 0)
-        if not depth or not len(lacking):
+            probabilities = second_pass(table, probabilities, self.second_forest_, self.pairs_)
+        weights = self._label_weights
+        table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
+        if depth:
+            self._rank_further(views, out, depth, allowed, predicted, asked, table, probabilities)
+
+    def _rank_further(
+        self, views: Views, out: TopK, depth: int, allowed: Bools | None, predicted: MemberTopK,
+        asked: MemberTopK | None, table: StackingTable, probabilities: Floats,
+    ) -> None:  # fmt: skip
+        """Add labels beyond the candidates to ``out``, for the documents that they may be among the best of."""
+        weights = self._label_weights
+        rows = np.flatnonzero(out.labels[:, -1] < 0) if weights is None else np.arange(views.n)
+        if not len(rows):
             return
         if asked is None:
-            asked = self._member_topk(views.rows(lacking), depth, allowed)
-        elif len(lacking) < views.n:
-            asked = asked.rows(lacking)
-        further = further_table(predicted, table, asked, lacking, self.pairs_.log_counts)
-        lowest = lowest_scores(table, scores)[lacking]
-        more = rank_further(further, self._weighted(further, self._first_scores(further)), lowest, out.k)
-        whole = appended(TopK(out.labels[lacking], out.scores[lacking]), more)
-        out.labels[lacking], out.scores[lacking] = whole.labels, whole.scores
+            asked = self._member_topk(views.rows(rows), depth, allowed)
+        elif len(rows) < views.n:
+            asked = asked.rows(rows)
+        further = further_table(predicted, table, asked, rows, self.pairs_.log_counts)
+        lowest = lowest_scores(table, probabilities)[rows]
+        more = rank_further(further, self._first_scores(further), lowest, out.k, weights)
+        best = best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
+        out.labels[rows], out.scores[rows] = best.labels, best.scores
 
     def _ask_members(
         self, views: Views, k: int, depth: int, allowed: Bools | None
@@ -324,11 +333,6 @@ class Blend(Model):
         if len(self.forest_.roots) == 0:
             return table.mean_scores(len(self.members_))
         return self.forest_.probabilities(table.columns)
-
-    def _weighted(self, table: StackingTable, probabilities: Floats) -> Floats:
-        """What labels are ranked by."""
-        weights = self._label_weights
-        return probabilities if weights is None else probabilities * weights[table.labels]
 
     @cached_property
     def _label_weights(self) -> Floats | None:
