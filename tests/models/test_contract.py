@@ -496,11 +496,12 @@ def test_a_pretrained_t5_keeps_the_contract(setting, t5, few, tmp_path, monkeypa
 
 
 def check_contract(variant, few, tmp_path, monkeypatch):
-    """Batches, saving, refitting and threads; returns the fitted model and what it reads."""
+    """Batches, filters, saving, refitting and threads; returns the fitted model and what it reads."""
     train, test = few
     model, inputs = fit(variant, few)
     X = inputs(test)
     check_batch_equals_single_rows(model, X, len(test), 17)
+    check_filter_equals_the_full_list(model, X)
     check_round_trip(model, X, train.labels, tmp_path)
     model.fit(inputs(train), train.Y, labels=train.labels)  # refit: the same again, on another number of threads
     monkeypatch.setenv("LABELSPACE_THREADS", "1")

@@ -44,3 +44,4 @@ def compile_kernels(
         tagger.save(Path(folder, "model"))
         loaded = Tagger.load(Path(folder, "model"))
         loaded.predict_topk(loaded.inputs_of(documents), k=3)
+        loaded.predict_topk(loaded.inputs_of(documents), k=3, include=loaded.labels_.names[:3])
