@@ -1,7 +1,7 @@
 """The interface of an index: ``search(queries, k)``, ``add(ids, vectors)``, ``remove(ids)``."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.parameter_constraints import anything, integer, mapping, text
 from labelspace.state_constraints import plain
-from labelspace.types import Floats, Ints, TopK
+from labelspace.types import Bools, Floats, Ints, TopK
 
 
 class Index(Stateful):
@@ -55,6 +55,10 @@ class Index(Stateful):
             raise ParameterError(f"k must be at least 1, but is {k}; ask for k=1 or more")
         vectors = checked_vectors(queries, "queries", self.dimension)
         return self._search(vectors, k) if len(vectors) else TopK.empty(0, k)
+
+    def among(self, allowed: Bools) -> Self | None:
+        """An index of the allowed ids alone, with the same scores; None where this kind cannot be copied in part."""
+        return None
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""
