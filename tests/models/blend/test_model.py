@@ -248,14 +248,15 @@ def test_a_filter_changes_no_probability(noisy, optimize):
                     assert label < 0 or p == pytest.approx(known[label], rel=1e-5)
 
 
-def test_k_changes_no_probability(noisy):
+def test_k_changes_no_probability_of_a_candidate(noisy):
     train, test = noisy
     blend = Blend(members="pdsparse,neighbors", n_folds=2, boosting_rounds=10, n_candidates=4).fit(train.X, train.Y)
     everything = blend.predict_topk(test.X, 30)
-    for k in (1, 4, 5, 12):
+    for k in (1, 4, 5, 12):  # at least 4 are candidates
+        assert same_topk(blend.predict_topk(test.X, k).padded(4), everything.padded(k).padded(4))
+    assert (everything.labels >= 0).sum(axis=1).min() > 8, "labels beyond the candidates follow"
+    for k in (15, 30):  # members are asked for all labels
         assert same_topk(blend.predict_topk(test.X, k), everything.padded(k))
-    listed = (everything.labels >= 0).sum(axis=1)
-    assert listed.min() > 8, "labels beyond the candidates follow"
 
 
 def test_many_allowed_labels_are_searched_as_deep_as_needed(noisy, monkeypatch):

@@ -2,8 +2,8 @@
 
 The candidates, and what both passes of the stacking model say of them, depend neither on k nor on a filter. So:
 
-1. Ask every member for more labels, of the allowed ones: all of them where they are at most ``FEW_LABELS``, else twice
-   as many as asked for, and as for the candidates.
+1. Ask every member for more labels: twice as many as asked for. With a filter, for allowed ones, and for at least
+   ``FEW_LABELS`` of them. Where there are no more, the answer is exactly the list of all labels without the others.
 2. Those that are no candidates are further ones. Note of each what the stacking table notes of a candidate: the scores
    are the members', ranks and best scores those of the lists without a filter, as the first pass learned them.
 3. Score them by the first pass; all stay less probable than the document's candidates. The trees give many the same
@@ -15,18 +15,19 @@ import numpy as np
 from labelspace.labels.masks import FEW_LABELS
 from labelspace.models.blend.stacking import StackingTable, rank_rows
 from labelspace.models.blend.stacking_model import BELOW
-from labelspace.types import Floats, Ints, TopK
+from labelspace.types import Bools, Floats, Ints, TopK
 
 HALF_STEP = 2.0**-26  # less than half of the relative distance of two numbers of 32 bits
 
 
-def further_depth(k: int, n_candidates: int, n_allowed: int) -> int:
+def further_depth(k: int, n_candidates: int, n_labels: int, allowed: Bools | None) -> int:
     """The labels that every member is asked for (step 1).
 
-    >>> further_depth(5, 10, 300), further_depth(5, 10, 3000), further_depth(50, 10, 3000)
-    (300, 20, 100)
+    >>> further_depth(50, 10, 3000, None), further_depth(5, 10, 3000, np.arange(3000) < 300)
+    (100, 300)
     """
-    return n_allowed if n_allowed <= FEW_LABELS else min(2 * max(k, n_candidates), n_allowed)
+    depth = 2 * max(k, n_candidates)
+    return min(depth, n_labels) if allowed is None else min(max(depth, FEW_LABELS), int(allowed.sum()))
 
 
 def rank_further(further: StackingTable, first: Floats, lowest: Floats, k: int, weights: Floats | None = None) -> TopK:

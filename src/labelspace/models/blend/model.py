@@ -275,8 +275,7 @@ class Blend(Model):
         out, batch = TopK.empty(views.n, k), PREDICTED_AT_ONCE
         depth = 0  # what the candidates need
         if allowed is not None or k > self.n_candidates:
-            n_allowed = self.n_labels_ if allowed is None else int(allowed.sum())
-            depth = further_depth(k, self.n_candidates, n_allowed)
+            depth = further_depth(k, self.n_candidates, self.n_labels_, allowed)
             batch = max(1, min(batch, PREDICTED_LABELS // depth))
         if views.n <= batch:
             self._rank(views, out, depth, allowed)
