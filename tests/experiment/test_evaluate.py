@@ -122,3 +122,20 @@ def test_labels_that_the_model_does_not_know_are_counted(data):
     Y = sp.hstack([test_set.Y, np.ones((len(test_set), 2))], format="csr", dtype=np.float32)
     wider = replace(test_set, Y=Y, labels=replace(test_set.labels, hierarchy=None).extended(["x", "y"]))
     assert evaluate(tagger, wider)["n_unknown_labels"] == 2
+
+
+def test_figures_among_some_labels_are_those_of_documents_that_have_no_others(data):
+    train, test = data
+    tagger = Tagger("one_vs_rest").fit_dataset(train)
+    names = list(train.labels.names[:9])
+    figures = evaluate(tagger, test, include=names)
+    Y = test.Y.tolil()
+    Y[:, 9:] = 0
+    top = tagger.predict_topk(test.X, 5, include=names)
+    expected = metrics.evaluate(Y.tocsr(), top, tagger.labels_.counts, tagger.labels_.n_documents)
+    assert {key: figures[key] for key in expected} == expected
+    assert figures["n_allowed_labels"] == 9
+    wider = replace(test.labels, hierarchy=None).extended(["a label nobody knows"])
+    unknown = sp.hstack([test.Y, np.ones((len(test), 1))], format="csr", dtype=np.float32)
+    more = evaluate(tagger, replace(test, Y=unknown, labels=wider), include=names)
+    assert (more["P@5"], more["n_unknown_labels"]) == (figures["P@5"], 0)

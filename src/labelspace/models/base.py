@@ -82,19 +82,20 @@ class Model(Estimator):
     def _predict_allowed(self, X: Any, k: int, allowed: Bools) -> TopK:  # noqa: ANN401 - as ``read`` gives it
         """The k best of the allowed labels (n_labels,); a method that can search among them alone does so itself.
 
-        Here, twice as many labels are asked for until there are k allowed ones, of documents that have fewer.
+        Here, twice as many labels are asked for as have k allowed ones on average; then four times as many, and so on,
+        of documents that have fewer.
         """
-        n = X.n if isinstance(X, Views) else n_rows(X)
-        out, lacking, depth = TopK.empty(n, k), np.arange(n), k
+        n, n_labels = X.n if isinstance(X, Views) else n_rows(X), self.n_labels_
+        out, lacking, depth = TopK.empty(n, k), np.arange(n), -(-k * n_labels // (2 * int(allowed.sum())))
         while len(lacking):
-            depth = min(2 * depth, self.n_labels_)
+            depth = min(max(4 * depth, k), n_labels)
             batch, left = max(1, PREDICTED_LABELS // depth), [lacking[:0]]
             for rows in np.split(lacking, range(batch, len(lacking), batch)):
                 top = self._predict(X if len(rows) == n else take_rows(X, rows), depth)
                 found = top.among(allowed, k)
                 out.labels[rows], out.scores[rows] = found.labels, found.scores
                 left.append(rows[(found.labels[:, -1] < 0) & (top.labels[:, -1] >= 0)])
-            lacking = np.concatenate(left) if depth < self.n_labels_ else lacking[:0]
+            lacking = np.concatenate(left) if depth < n_labels else lacking[:0]
         return out
 
     def _predict_both(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
