@@ -43,6 +43,19 @@ def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -
     return kept, np.searchsorted(kept, starts).astype(starts.dtype)
 
 
+def ids_among(
+    ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The lists of ``kept_entries``: ids, and where lists start.
+
+    >>> ids, starts = ids_among(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))
+    >>> ids.tolist(), starts.tolist()
+    ([0, 2, 2], [0, 2, 3])
+    """
+    kept, kept_starts = kept_entries(ids, starts, mask)
+    return ids[kept], kept_starts
+
+
 def labels_among(Y: Csr, mask: Bools) -> Csr:
     """Labels of documents (n, n_labels) without those that are not in a mask; columns stay.
 

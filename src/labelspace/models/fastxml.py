@@ -36,7 +36,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.instance_trees import Weights, forest_topk, grow_tree
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask, kept_entries
+from labelspace.labels.masks import LastMask, ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -200,16 +200,12 @@ class FastXML(Model):
         return self._rank(X, k, self.document_labels_, self.label_starts_)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, k, *self._allowed_labels.get(allowed, lambda: self._labels_among(allowed)))
+        given = self.document_labels_, self.label_starts_
+        return self._rank(X, k, *self._allowed_labels.get(allowed, lambda: ids_among(*given, allowed)))
 
     @cached_property
     def _allowed_labels(self) -> LastMask[tuple[Ints, Longs]]:
         return LastMask()
-
-    def _labels_among(self, allowed: Bools) -> tuple[Ints, Longs]:
-        """The allowed labels of all documents, and where those of each start."""
-        kept, starts = kept_entries(self.document_labels_, self.label_starts_, allowed)
-        return self.document_labels_[kept], starts
 
     def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
         """The best labels, of ``labels`` of the training documents."""

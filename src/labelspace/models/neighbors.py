@@ -26,7 +26,7 @@ from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask, kept_entries
+from labelspace.labels.masks import LastMask, ids_among
 from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -152,17 +152,12 @@ class Neighbors(Model):
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
 
     def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
-        labels = self._allowed_labels.get(allowed, lambda: self._labels_among(allowed))
+        labels = self._allowed_labels.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
 
     @cached_property
     def _allowed_labels(self) -> LastMask[tuple[Ints, Ints]]:
         return LastMask()
-
-    def _labels_among(self, allowed: Bools) -> tuple[Ints, Ints]:
-        """The allowed labels of all documents, and where those of each start."""
-        kept, starts = kept_entries(self.labels_of_, self.label_starts_, allowed)
-        return self.labels_of_[kept], starts
 
     @cached_property
     def _index(self) -> Postings:
