@@ -386,3 +386,51 @@ def test_a_precision_lies_between_0_and_1(precision):
         tagger.tag("a", precision=0.9, min_probability=0.5)
     with pytest.raises(ParameterError, match="a precision needs a method that learns thresholds .* --method blend"):
         tagger.tag("a", precision=0.9)
+
+
+def paths_tagger():
+    texts = ["rye bread", "white bread", "fresh fish", "green tea"] * 3
+    leaves = [["food > bread > rye"], ["food > bread > white"], ["food > fish"], ["drink > tea"]] * 3
+    return Tagger("one_vs_rest").fit(texts, leaves)
+
+
+def tagged(tagger, text="rye bread", k=9, **options):
+    return [name for name, _ in tagger.tag(text, k, **options)]
+
+
+def test_labels_can_be_included_and_excluded(tmp_path):
+    tagger = paths_tagger()
+    everything = tagged(tagger)
+    assert everything[0] == "food > bread > rye"
+    bread = ["food > bread > rye", "food > bread > white"]
+    assert tagged(tagger, under="food > bread") == [name for name in everything if name in bread]
+    assert tagged(tagger, exclude=bread[:1]) == everything[1:]
+    assert tagged(tagger, include=["drink > tea"], under=["bread"], exclude=["1"]) == [
+        name for name in everything if name in ("food > bread > white", "drink > tea")
+    ]
+    file = tmp_path / "labels.txt"
+    for name in bread:  # a file may change
+        file.write_text(name + "\n")
+        assert tagged(tagger, include=str(file)) == [name]
+    record = Record("1", "rye bread")
+    assert [[name for name, _ in tags] for _, tags in tagger.tag_stream([record] * 3, 9, exclude=bread)] == (
+        [[name for name in everything if name not in bread]] * 3
+    )
+
+
+def test_a_refit_chooses_labels_anew():
+    tagger = paths_tagger()
+    assert tagged(tagger, include=["1"]) == ["food > bread > rye"]
+    tagger.fit(["rye bread", "green tea"] * 3, [["loaf"], ["tea"]] * 3)
+    assert tagged(tagger, include=["1"]) == ["tea"]
+
+
+def test_ancestors_that_are_not_allowed_are_not_included():
+    tagger = paths_tagger()
+    assert tagged(tagger, k=3, consistent=True) == ["food", "food > bread", "food > bread > rye"]
+    without = tagged(tagger, k=2, consistent=True, exclude=["food > bread"])
+    assert without == ["food", "food > bread > rye"]
+    assert tagged(tagger, consistent=True, under="bread", exclude="food > bread > white") == [
+        "food > bread",
+        "food > bread > rye",
+    ]

@@ -49,3 +49,5 @@ MAX_ANCESTORS = Limit("LABELSPACE_MAX_ANCESTORS", 50_000_000)
 ANCESTORS_PER_LABEL = 32
 MAX_PATH_CHARACTERS = Limit("LABELSPACE_MAX_PATH_CHARACTERS", 2**29)
 """Of all prefixes that become labels because label names are paths."""
+MAX_SELECTION_CHARACTERS = Limit("LABELSPACE_MAX_SELECTION_CHARACTERS", 64 * 2**20)
+"""Characters of a file of labels that an answer may, or may not, have."""

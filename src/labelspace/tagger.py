@@ -30,6 +30,7 @@ from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTrans
 from labelspace.labels.hierarchy import ancestor_probabilities
 from labelspace.labels.hierarchy import include_ancestors as with_ancestors
 from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
+from labelspace.labels.selection import Selection, listed, select_labels
 from labelspace.models.base import Model
 from labelspace.models.capabilities import (
     AddsLabels,
@@ -70,7 +71,18 @@ class Answer(NamedTuple):
     left_out: list[LeftOut]
 
 
-class TagOptions(TypedDict, total=False):
+class SelectOptions(TypedDict, total=False):
+    """Which labels are allowed: see ``labels/selection.py``."""
+
+    include: str | Sequence[str] | None
+    """Allow these labels alone: names, ids, or files with one of these per line."""
+    exclude: str | Sequence[str] | None
+    """Never name these labels."""
+    under: str | Sequence[str] | None
+    """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
+
+
+class TagOptions(SelectOptions, total=False):
     """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
 
     min_probability: float | None
@@ -114,6 +126,7 @@ class Tagger:
         if self.features is not None:
             features_class(self.features)  # an unknown name is said here
         self.feature_params = {**given, **(feature_params or {})}
+        self._selection: tuple[list[list[str]], Selection] | None = None  # the last, and the options it was made of
 
     def views(self, documents: Dataset) -> list[View]:
         """The views that will be made of training documents with texts."""
@@ -249,20 +262,33 @@ class Tagger:
         self._check_fitted()
         check_k(k)
         check_options(options)
-        rule = self._keep_rule(options)
+        rule, selection = self._keep_rule(options), self.selection(options)
+        allowed = None if selection is None else selection.allowed
         calibrated = calibrated or rule is not None
         views = self._inputs(inputs)
         if not options.get("consistent"):
-            top = self.model.predict_topk(views, k, calibrated=calibrated)
+            top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
             return _Answers(top if rule is None else rule.kept(top), top, top, rule)
-        hierarchy = self._hierarchy()
+        hierarchy = self._hierarchy() if selection is None else self._hierarchy() and selection.hierarchy
         deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # those of one score may rank beyond k
-        top = self.model.predict_topk(views, min(deep, len(self.labels_)), calibrated=calibrated)
+        top = self.model.predict_topk(views, min(deep, len(self.labels_)), calibrated=calibrated, allowed=allowed)
         if rule is None:
             closed = with_ancestors(top, hierarchy, k)
             return _Answers(closed, closed, closed, None)
         judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
         return _Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule)
+
+    def selection(self, options: SelectOptions) -> Selection | None:
+        """The labels that options allow; None where they say nothing of it."""
+        given = [listed(options.get("include")), listed(options.get("exclude")), listed(options.get("under"))]
+        if not any(given):
+            return None
+        last = self._selection
+        if last is not None and last[0] == given and last[1].labels is self.labels_:
+            return last[1]
+        chosen = select_labels(self.labels_, *given)
+        self._selection = None if chosen is None or chosen.reads_files else (given, chosen)  # a file may change
+        return chosen
 
     def predict_proba(self, inputs: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> Csr:
         """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).

@@ -117,6 +117,17 @@ class TopK:
         low = self.scores < score
         return TopK(np.where(low, -1, self.labels), np.where(low, -np.inf, self.scores))
 
+    def among(self, allowed: Bools, k: int) -> TopK:
+        """The first k that are allowed (n_labels,), of each document.
+
+        >>> TopK.from_scores([[0.9, 0.1, 0.5]], k=3).among(np.array([False, True, True]), k=3).labels.tolist()
+        [[2, 1, -1]]
+        """
+        kept = (self.labels >= 0) & allowed[self.labels]
+        order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
+        labels, scores = np.where(kept, self.labels, -1), np.where(kept, self.scores, -np.inf)
+        return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)).padded(k)
+
     def to_csr(self, n_labels: int) -> Csr:
         """The labels as a 0/1 matrix (n, n_labels)."""
         is_label = self.labels >= 0

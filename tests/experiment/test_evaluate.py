@@ -181,3 +181,20 @@ def test_documents_without_labels_count_in_thresholds_and_intervals_where_they_c
     assert counted["ci"]["PSP@1"] == pytest.approx(skipped["ci"]["PSP@1"], abs=3), "a ratio of sums"
     assert counted["micro_f1"] < skipped["micro_f1"]
     assert counted["coverage_at_precision_90"] <= skipped["coverage_at_precision_90"]
+
+
+def test_figures_among_some_labels_are_those_of_documents_that_have_no_others(data):
+    train, test = data
+    tagger = Tagger("one_vs_rest").fit_dataset(train)
+    names = list(train.labels.names[:9])
+    figures = evaluate(tagger, test, include=names)
+    Y = test.Y.tolil()
+    Y[:, 9:] = 0
+    top = tagger.predict_topk(test.X, 5, include=names)
+    expected = metrics.evaluate(Y.tocsr(), top, tagger.labels_.counts, tagger.labels_.n_documents)
+    assert {key: figures[key] for key in expected} == expected
+    assert figures["n_allowed_labels"] == 9
+    wider = replace(test.labels, hierarchy=None).extended(["a label nobody knows"])
+    unknown = sp.hstack([test.Y, np.ones((len(test), 1))], format="csr", dtype=np.float32)
+    more = evaluate(tagger, replace(test, Y=unknown, labels=wider), include=names)
+    assert (more["P@5"], more["n_unknown_labels"]) == (figures["P@5"], 0)

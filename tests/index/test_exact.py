@@ -115,3 +115,13 @@ def test_invalid_input_is_rejected(clustered):
         index.search(queries, 0)
     with pytest.raises(ParameterError, match="storage must be one of .*, but is 'int4'"):
         Exact(vectors, ids, "int4")
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_a_part_of_an_index_has_the_same_scores(storage):
+    rng = np.random.default_rng(8)
+    vectors, queries = rng.standard_normal((60, 8)).astype(np.float32), rng.standard_normal((5, 8)).astype(np.float32)
+    index, allowed = Exact(vectors, np.arange(60), storage), rng.random(60) < 0.3
+    everything = index.search(queries, 60)
+    assert same_topk(index.among(allowed).search(queries, 7), everything.among(allowed, 7))
+    assert same_topk(index.search(queries, 60), everything), "the index stays as it was"

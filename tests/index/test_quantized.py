@@ -164,3 +164,15 @@ def test_a_state_that_would_be_read_beyond_its_end_is_rejected(clustered, tmp_pa
     change(index)
     with pytest.raises(ModelError, match=rule):
         save_and_load(index, tmp_path / "model")
+
+
+def test_a_part_of_an_index_has_the_same_scores():
+    rng = np.random.default_rng(8)
+    vectors, queries = (
+        rng.standard_normal((300, 32)).astype(np.float32),
+        rng.standard_normal((5, 32)).astype(np.float32),
+    )
+    index, allowed = Quantized(vectors, np.arange(300), shortlist=300), rng.random(300) < 0.2
+    everything = index.search(queries, 300)
+    assert same_topk(index.among(allowed).search(queries, 7), everything.among(allowed, 7))
+    assert same_topk(index.search(queries, 300), everything), "the index stays as it was"

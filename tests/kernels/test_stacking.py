@@ -4,7 +4,9 @@ from labelspace.kernels.stacking import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
     count_candidates,
+    count_further,
     fill_candidate_features,
+    fill_further_features,
     rank_candidates,
 )
 
@@ -59,3 +61,43 @@ def test_the_best_of_a_table_ties_to_the_smaller_label():
     rank_candidates(labels, probabilities, np.array([0, 3, 4]), 0, 2, out_labels, out_scores)
     assert out_labels.tolist() == [[4, 6], [2, -1]]
     assert np.isneginf(out_scores[1, 1])
+
+
+def further_twin(rankings, scores, deep, deep_scores, known, log_counts, entry, row):
+    """What members list in ``deep`` and is not known: scores of those lists, ranks and bests of ``rankings``."""
+    members, _, n_ranks = rankings.shape
+    labels = sorted({int(label) for label in deep[:, entry].ravel() if label >= 0} - set(known.tolist()))
+    table = []
+    for label in labels:
+        columns, total, listed = [], 0.0, 0
+        for member in range(members):
+            best, at = max(scores[member, row, 0], 0.0), np.flatnonzero(deep[member, entry] == label)
+            ranks = np.flatnonzero(rankings[member, row] == label)
+            score = deep_scores[member, entry, at[0]] if len(at) else 0.0
+            columns += [score, ranks[0] if len(ranks) else n_ranks, score / best if best else 0.0, best]
+            total, listed = total + score, listed + len(ranks)
+        table.append([*columns, log_counts[label], total, listed])
+    return labels, np.array(table, np.float32).reshape(len(labels), members * COLUMNS_PER_MEMBER + SHARED_COLUMNS)
+
+
+def test_features_of_further_candidates_equal_the_twin():
+    rankings, scores, log_counts = random_rankings()
+    deep, deep_scores, _ = random_rankings(seed=1, n_ranks=9)
+    rows = np.array([3, 4, 11, 19], np.int64)
+    deep, deep_scores = deep[:, rows], deep_scores[:, rows]
+    rng = np.random.default_rng(2)
+    lists = [np.sort(rng.permutation(15)[: rng.integers(0, 9)]).astype(np.int32) for _ in range(20)]
+    known, known_ends = np.concatenate(lists), np.concatenate([[0], np.cumsum([len(part) for part in lists])])
+    counts = np.zeros(4, np.int64)
+    count_further(deep, rows, 0, 4, known, known_ends, counts)
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    width = 3 * COLUMNS_PER_MEMBER + SHARED_COLUMNS
+    labels, table = np.empty(ends[-1], np.int32), np.empty((ends[-1], width), np.float32)
+    fill_further_features(
+        rankings, scores, deep, deep_scores, rows, 0, 4, known, known_ends, log_counts, ends, labels, table
+    )
+    for entry, row in enumerate(rows):
+        expected, features = further_twin(rankings, scores, deep, deep_scores, lists[row], log_counts, entry, row)
+        assert labels[ends[entry] : ends[entry + 1]].tolist() == expected
+        np.testing.assert_allclose(table[ends[entry] : ends[entry + 1]], features, rtol=1e-5)
+    assert counts.min() > 0

@@ -186,6 +186,40 @@ def test_k_only_cuts_the_list(name, fitted, data):
     assert same_topk(model.predict_topk(X, k=10).padded(3), model.predict_topk(X, k=3))
 
 
+EXACT = {"label_tree": {"beam_size": 100}, "hierarchicalxc": {"beam_size": 100}}
+"""Where a beam would keep labels from the list of all."""
+
+
+def check_filter_equals_the_full_list(model, X):
+    """Among some labels, the answer is the list of all labels without the others: the same order, the same scores."""
+    n_labels = model.n_labels_
+    full = model.predict_topk(X, k=n_labels)
+    few = np.random.default_rng(3).permutation(n_labels) < 7
+    for allowed in (few, ~few, np.arange(n_labels) == full.labels[0, 0]):
+        for k in (1, 5, n_labels):
+            found, expected = model.predict_topk(X, k, allowed=allowed), full.among(allowed, k)
+            np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+            tied = np.isclose(expected.scores[:, 1:], expected.scores[:, :-1], rtol=1e-5).any(axis=1)
+            assert np.array_equal(found.labels[~tied], expected.labels[~tied])
+            assert allowed[found.labels[found.labels >= 0]].all()
+    assert same_topk(model.predict_topk(X, 5, allowed=np.ones(n_labels, bool)), model.predict_topk(X, 5))
+
+
+def test_a_filter_equals_the_full_list_without_the_others(name, fitted, data):
+    model, inputs = fitted
+    check_filter_equals_the_full_list(model.set_params(**EXACT.get(name, {})), rows(inputs(data[1]), slice(40)))
+
+
+def test_a_filter_that_is_no_mask_is_refused(name, fitted, data):
+    model, inputs = fitted
+    X = rows(inputs(data[1]), slice(2))
+    for wrong, what in (([True] * 40, "is of type list"), (np.ones(39, bool), "shape"), (np.ones(40), "float64")):
+        with pytest.raises(ParameterError, match=f"one for each of 40 labels, but .*{what}.*; give such a mask"):
+            model.predict_topk(X, allowed=wrong)
+    with pytest.raises(ParameterError, match="at least one label must be allowed"):
+        model.predict_topk(X, allowed=np.zeros(40, bool))
+
+
 def test_empty_rows_and_rows_without_labels_are_allowed(name, few):
     train, _ = few
     X, Y = train.X[:60].tolil(), train.Y[:60].tolil()
@@ -462,11 +496,12 @@ def test_a_pretrained_t5_keeps_the_contract(setting, t5, few, tmp_path, monkeypa
 
 
 def check_contract(variant, few, tmp_path, monkeypatch):
-    """Batches, saving, refitting and threads; returns the fitted model and what it reads."""
+    """Batches, filters, saving, refitting and threads; returns the fitted model and what it reads."""
     train, test = few
     model, inputs = fit(variant, few)
     X = inputs(test)
     check_batch_equals_single_rows(model, X, len(test), 17)
+    check_filter_equals_the_full_list(model, X)
     check_round_trip(model, X, train.labels, tmp_path)
     model.fit(inputs(train), train.Y, labels=train.labels)  # refit: the same again, on another number of threads
     monkeypatch.setenv("LABELSPACE_THREADS", "1")

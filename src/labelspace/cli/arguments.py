@@ -62,6 +62,25 @@ Optimize = Annotated[
 Consistent = Annotated[
     bool, typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it.")
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="LABEL",
+        help="Allow these labels alone: a name, an id, or a file with one of these per line. Repeatable.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="LABEL", help="Never name this label, given as for --include.")
+]
+Under = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--under",
+        metavar="LABEL",
+        help="Allow a branch of the hierarchy, such as 'food > bread', beside what --include allows. Repeatable.",
+    ),
+]
 TopKOption = Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")]
 Ks = Annotated[str, typer.Option("--k", metavar="1,3,5", help="Cutoff ranks of the metrics.")]
 

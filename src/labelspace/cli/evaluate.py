@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from labelspace.cli.arguments import Consistent, DataPath, Json, Ks, ModelPath
+from labelspace.cli.arguments import Consistent, DataPath, Exclude, Include, Json, Ks, ModelPath, Under
 from labelspace.cli.console import console, print_json, print_line
-from labelspace.cli.notes import note_figures, note_label_files
+from labelspace.cli.notes import note_figures, note_label_files, note_selection
 
 if TYPE_CHECKING:
     from labelspace.models.base import Model
+    from labelspace.tagger import SelectOptions
 
 
 def evaluate(
@@ -32,6 +33,9 @@ def evaluate(
         typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
     ] = "skip",
     consistent: Consistent = False,
+    include: Include = None,
+    exclude: Exclude = None,
+    under: Under = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
     ] = False,
@@ -44,7 +48,11 @@ def evaluate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Evaluate a model on the test documents of DATA, or on all documents of a file."""
+    """Evaluate a model on the test documents of DATA, or on all documents of a file.
+
+    With --include, --exclude or --under, figures are among the allowed labels: other labels of the documents do not
+    count, and a document that has no other is one without labels.
+    """
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
     from labelspace.data.files import writing_text
@@ -65,8 +73,10 @@ def evaluate(
     if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
     documents = read_dataset(file, labels, tagger.columns_)
+    selected: SelectOptions = {"include": include, "exclude": exclude, "under": under}
+    note_selection(tagger.selection(selected), quiet=as_json)
     figures = experiment.evaluate(
-        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, ci=ci
+        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, ci=ci, **selected
     )
     if by_epoch is not None:
         figures["curve"] = by_epoch

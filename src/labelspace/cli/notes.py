@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from pathlib import Path
 
     from labelspace.experiment import Plan, Recipe
+    from labelspace.labels.selection import Selection
     from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
@@ -42,6 +43,13 @@ def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
         f"{file} is not read with {path.name}; if it belongs to it, name it {own_file(path, file.name).name}"
         for file in unread_label_files(path)
     ]
+
+
+def note_selection(selection: Selection | None, quiet: bool = False) -> None:
+    """Say which labels are allowed, and what was no name of one."""
+    if selection is not None and not quiet:
+        for line in [*selection.notes, selection.summary]:
+            note(line)
 
 
 def note_preset(recipe: Recipe) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import Consistent, Json, ModelPath, TopKOption
+from labelspace.cli.arguments import Consistent, Exclude, Include, Json, ModelPath, TopKOption, Under
 from labelspace.cli.console import console, print_json
-from labelspace.cli.notes import note
+from labelspace.cli.notes import note, note_selection
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.tagger import Answer, Tagger, TagOptions, Tags
@@ -43,6 +43,9 @@ def predict(
         ),
     ] = None,
     consistent: Consistent = False,
+    include: Include = None,
+    exclude: Exclude = None,
+    under: Under = None,
     as_json: Json = False,
 ) -> None:
     """Tag texts, or the documents of a file of any size.
@@ -57,7 +60,15 @@ def predict(
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
     tagger = Tagger.load(model)
     k = min(k, len(tagger.labels_))  # the rest would be padding
-    options: TagOptions = {"min_probability": min_probability, "precision": precision, "consistent": consistent}
+    options: TagOptions = {
+        "min_probability": min_probability,
+        "precision": precision,
+        "consistent": consistent,
+        "include": include,
+        "exclude": exclude,
+        "under": under,
+    }
+    note_selection(tagger.selection(options), quiet=as_json)
     if file is not None:
         predict_stream(tagger, file, k, options, quiet=as_json)
         return

@@ -1,18 +1,20 @@
 """Evaluate: the figures of a fitted tagger on labeled documents."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from labelspace import metrics, store
 from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
+from labelspace.labels.masks import labels_among
+from labelspace.labels.selection import Selection
 from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
-from labelspace.tagger import Tagger
+from labelspace.tagger import SelectOptions, Tagger
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
 
 MAX_K = 100  # to measure at, where there are fewer labels than that
@@ -40,11 +42,13 @@ def evaluate(
     unlabelled: metrics.Unlabelled = "skip",
     ci: bool = False,
     thresholds: bool = True,
+    **selected: Unpack[SelectOptions],
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
 
     Labels that the model does not know count as missed; for ``unlabelled`` documents see ``metrics.evaluate``.
-    ``consistent`` measures answers closed upwards. Where the
+    ``consistent`` measures answers closed upwards. ``selected`` (see ``SelectOptions``) allows some labels alone: no
+    others are answered, and those of the documents do not count. Where the
     documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
     by column, where the tagger learned from a table. ``ci`` adds 95 % bootstrap intervals of the metrics that are sums
     over documents. ``thresholds=False`` leaves out F1 and precision at thresholds, which take one more prediction.
@@ -53,7 +57,7 @@ def evaluate(
     ``n_unknown_labels`` of the documents' labels are not the tagger's.
     """
     found = evaluate_documents(
-        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, thresholds
+        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, thresholds, **selected
     )
     if not ci:
         return found.figures
@@ -70,6 +74,7 @@ def evaluate_documents(
     consistent: bool = False,
     unlabelled: metrics.Unlabelled = "skip",
     thresholds: bool = True,
+    **selected: Unpack[SelectOptions],
 ) -> Evaluation:
     """The figures of ``evaluate``, and what each document adds to those that are sums over documents."""
     if propensity_preset not in metrics.PRESETS:
@@ -77,8 +82,10 @@ def evaluate_documents(
         raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
     A, B = metrics.PRESETS[propensity_preset]
     check_ks(ks, len(tagger.labels_))
-    inputs, Y, known = tagger.inputs_of(documents), documents.Y, tagger.labels_
-    predict = partial(tagger.predict_topk, consistent=consistent)
+    inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(selected)
+    documents = only_allowed(documents, selection)
+    Y = documents.Y
+    predict = partial(tagger.predict_topk, consistent=consistent, **selected)
     warm_up(lambda some: predict(some, max(ks)), inputs)
     with timed() as taken:
         top = predict(inputs, max(ks))
@@ -97,10 +104,21 @@ def evaluate_documents(
     figures |= by_groups(tagger, documents, top, lambda k: predict(inputs, k), ks)
     figures |= of_documents(tagger, documents, inputs)
     figures["unlabelled"] = unlabelled
+    if selection is not None:
+        figures["n_allowed_labels"] = int(selection.allowed.sum())
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
     figures |= latency(lambda one: predict(one, max(ks)), inputs)
     return Evaluation(figures, per_document)
+
+
+def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
+    """The documents without labels that a selection does not allow; labels that the model has not are such too."""
+    if selection is None:
+        return documents
+    allowed = np.zeros(documents.Y.shape[1], bool)
+    allowed[: len(selection.allowed)] = selection.allowed
+    return replace(documents, Y=labels_among(documents.Y, allowed))
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:

@@ -1,7 +1,7 @@
 """The interface of an index: ``search(queries, k)``, ``vectors(ids)``, ``add(ids, vectors)``, ``remove(ids)``."""
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
 from labelspace.parameter_constraints import anything, integer, mapping, text
 from labelspace.state_constraints import plain
-from labelspace.types import Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 
 class Index(Stateful):
@@ -68,6 +68,10 @@ class Index(Stateful):
             raise DataError(f"ids must be in the index, but {unknown} is not; leave it out")
         at = at[np.argsort(known[at])]
         return self._vectors(at[np.searchsorted(known[at], wanted)])
+
+    def among(self, allowed: Bools) -> Self | None:
+        """An index of the allowed ids alone, with the same scores; None where this kind cannot be copied in part."""
+        return None
 
     def add(self, ids: npt.ArrayLike, vectors: npt.ArrayLike) -> None:
         """Add vectors (n, dimension) under new ids, without a rebuild."""

@@ -1,5 +1,8 @@
 """Exact search: every query is compared with every vector. The default up to millions of numbers."""
 
+from copy import copy
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,7 +14,7 @@ from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
 from labelspace.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.store import Arrays
-from labelspace.types import Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 STORAGES = ("float32", "int8", "int8+float32")
 QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cache
@@ -97,6 +100,12 @@ class Exact(Index):
         if "float32" in self.storage:
             return self.arrays_["vectors"][at]
         return self.arrays_["bytes"][at] * self.arrays_["scales"][at, None]
+
+    def among(self, allowed: Bools) -> Self:
+        """A copy without the ids that are not allowed; ``allowed`` has a boolean for each id up to the largest."""
+        other = copy(self)
+        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, and leaves these
+        return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new = {"ids": ids, **self._encode(vectors)}

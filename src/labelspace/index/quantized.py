@@ -31,7 +31,7 @@ from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.parameter_constraints import integer
 from labelspace.state_constraints import are_sorted_spans, array, ids, must, plain
-from labelspace.types import Doubles, Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
 SHORTLIST = 256
@@ -167,6 +167,12 @@ class Quantized(Index):
 
     def _vectors(self, at: Longs) -> Floats:
         return self.vectors_[at] * self.vector_scales_[at, None]
+
+    def among(self, allowed: Bools) -> Self:
+        """A copy without the ids that are not allowed; ``allowed`` has a boolean for each id up to the largest."""
+        other = copy(self)
+        other._remove(self.ids[~allowed[self.ids]])  # makes new arrays, and leaves these
+        return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
         new: tuple[npt.NDArray[Any], ...] = (ids, *self._encode(vectors))

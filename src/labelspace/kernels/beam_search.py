@@ -223,8 +223,8 @@ def beam_search(
             nodes[0], scores[0], width = roots[tree], 0.0, integer(1)
             n_leaves[tree] = 0
             while width > 0:
-                sort_by_node(nodes, scores, width)
                 if not at_once:
+                    sort_by_node(nodes, scores, width)
                     margins = child_margins(
                         data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child,
                         nodes[:width], shift, margins,

@@ -5,7 +5,7 @@ import numpy as np
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import integer, kernel
 from labelspace.kernels.radix_sort import radix_sort
-from labelspace.kernels.topk import push, sort_best_first
+from labelspace.kernels.topk import Scores, push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 COLUMNS_PER_MEMBER = 4  # columns: score, rank, score relative to the member's best, that best
@@ -83,8 +83,82 @@ def fill_candidate_features(
 
 
 @kernel()
+def collect_further(rankings: Ints, row: int, known: Ints, buffers: Longs, out: Ints) -> int:
+    """The labels that any member lists for a row and that are not ``known``, both sorted; returns their number."""
+    size = 0
+    for i in range(collect_candidates(rankings, row, rankings.shape[2], buffers, out)):
+        at = lower_bound(known, integer(0), len(known), out[i])
+        if at == len(known) or known[at] != out[i]:
+            out[size] = out[i]
+            size += 1
+    return size
+
+
+@kernel()
+def count_further(
+    deep: Ints, rows: Longs, start: int, stop: int, known: Ints, known_ends: Longs, out: Longs
+) -> None:  # fmt: skip
+    """The number of further candidates of entries start..stop: see ``fill_further_features``."""
+    n = deep.shape[0] * deep.shape[2]
+    buffers, candidates = np.empty((2, n), np.int64), np.empty(n, np.int32)
+    for i in range(start, stop):
+        listed = known[known_ends[rows[i]] : known_ends[rows[i] + 1]]
+        out[i] = collect_further(deep, i, listed, buffers, candidates)
+
+
+@kernel()
+def fill_further_features(
+    rankings: Ints, scores: Floats, deep: Ints, deep_scores: Floats, rows: Longs, start: int, stop: int, known: Ints,
+    known_ends: Longs, log_counts: Floats, ends: Longs, labels: Ints, table: Floats,
+) -> None:  # fmt: skip
+    """Candidates of other lists, ``deep`` (members, entries, depth), beside those that are known, and their features.
+
+    Entry i is of row rows[i] of ``rankings``, with known labels known_ends[row]..known_ends[row + 1]; it fills
+    ends[i]..ends[i + 1]. Scores are those of the deep lists; ranks, the best score and the number of members are those
+    of ``rankings``, as in ``fill_candidate_features``.
+    """
+    n_members, _, n_ranks = rankings.shape
+    size = n_members * deep.shape[2]
+    buffers, candidates = np.empty((2, size), np.int64), np.empty(size, np.int32)
+    sum_column, count_column = COLUMNS_PER_MEMBER * n_members + 1, COLUMNS_PER_MEMBER * n_members + 2
+    for entry in range(start, stop):
+        row = rows[entry]
+        listed = known[known_ends[row] : known_ends[row + 1]]
+        first, n = ends[entry], collect_further(deep, entry, listed, buffers, candidates)
+        row_table = table[first : first + n]
+        for i in range(n):
+            labels[first + i] = candidates[i]
+            for column in range(table.shape[1]):
+                row_table[i, column] = 0.0
+            row_table[i, COLUMNS_PER_MEMBER * n_members] = log_counts[candidates[i]]
+        for member in range(n_members):
+            first_column = COLUMNS_PER_MEMBER * member
+            best = max(scores[member, row, 0], np.float32(0.0))
+            for i in range(n):
+                row_table[i, first_column + 1], row_table[i, first_column + 3] = n_ranks, best
+            for rank in range(deep.shape[2]):
+                label = deep[member, entry, rank]
+                if label < 0:
+                    break
+                i = lower_bound(candidates, integer(0), n, label)
+                if i < n and candidates[i] == label:
+                    score = deep_scores[member, entry, rank]
+                    row_table[i, first_column] = score
+                    row_table[i, first_column + 2] = score / best if best > 0 else np.float32(0.0)
+                    row_table[i, sum_column] += score
+            for rank in range(n_ranks):
+                label = rankings[member, row, rank]
+                if label < 0:
+                    break
+                i = lower_bound(candidates, integer(0), n, label)
+                if i < n and candidates[i] == label:
+                    row_table[i, first_column + 1] = rank
+                    row_table[i, count_column] += 1.0
+
+
+@kernel()
 def rank_candidates(
-    labels: Ints, probabilities: Floats, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Floats
+    labels: Ints, probabilities: Scores, ends: Longs, start: int, stop: int, out_labels: Ints, out_scores: Scores
 ) -> None:
     """The candidates of rows start..stop with the highest probabilities, best first."""
     for row in range(start, stop):

@@ -1,14 +1,29 @@
 """Predictions that agree with a hierarchy of the labels: 'rye bread' implies 'bread', which is ranked before it."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
 from labelspace.kernels.ancestor_probabilities import ancestor_probabilities as ancestor_probabilities_of_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.types import Hierarchy, TopK
+from labelspace.types import Bools, Hierarchy, TopK
 
 ROW_BLOCK = 256  # documents per task
+
+
+def hierarchy_among(hierarchy: Hierarchy, allowed: Bools) -> Hierarchy:
+    """The hierarchy of some of the labels: the parents of each are all its ancestors that are allowed.
+
+    >>> tree = Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=3)
+    >>> hierarchy_among(tree, np.array([True, False, True])).edges.tolist()
+    [[2, 0]]
+    """
+    only = sp.diags(allowed.astype(np.float32), format="csr")
+    parents = (only @ hierarchy.ancestors @ only).tocsr()
+    parents.eliminate_zeros()
+    parents.sort_indices()
+    return Hierarchy(parents)
 
 
 def include_ancestors(top: TopK, hierarchy: Hierarchy, k: int) -> TopK:

@@ -1,5 +1,6 @@
 """Label trees, with their nodes numbered as training and beam search need them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import log2
@@ -9,8 +10,10 @@ import numpy as np
 
 from labelspace.kernels.complete_link import node_levels
 from labelspace.state_constraints import array, ids, must
-from labelspace.types import Floats, Hierarchy, Ints, Longs
+from labelspace.types import Bools, Floats, Hierarchy, Ints, Longs, TopK
 
+PRUNED_BIAS = np.float32(-1e30)  # of a node that a beam search is to leave out: it has no allowed label
+PRUNED_LOG = -1e29  # below this log activation, such nodes are pruned
 MAX_HEIGHT_FACTOR = 4.0  # a tree higher than this times (log2 of its labels + 1) is degenerate
 
 
@@ -56,6 +59,21 @@ class TreeNodes:
         level: Ints = node_levels(self.parent)
         return level
 
+    def above(self, allowed: Bools) -> Bools:
+        """The leaves of allowed labels (n_labels,), and all nodes above them. Shape (n_nodes,).
+
+        >>> nodes = TreeNodes(np.array([1, 0, 3, 0, 0]), np.array([3, 0, 5, 0, 0]), np.array([-1, 2, -1, 0, 1]))
+        >>> nodes.above(np.array([False, True, False])).tolist()
+        [True, False, True, False, True]
+        """
+        found = (self.label >= 0) & allowed[self.label]
+        nodes = np.flatnonzero(found)
+        while len(nodes):  # a step up at a time
+            nodes = np.unique(self.parent[nodes])
+            nodes = nodes[(nodes >= 0) & ~found[nodes] & (self.label[nodes] < 0)]
+            found[nodes] = True
+        return found
+
     @property
     def height(self) -> int:
         """Steps from the root to the deepest node."""
@@ -75,6 +93,20 @@ class TreeNodes:
     def is_degenerate(self) -> bool:
         """Whether the tree is much higher than a balanced one, nearly a chain."""
         return is_degenerate(self.n_labels, self.height)
+
+
+def widen_beam(find: Callable[[Longs, int], TopK], n: int, k: int, wanted: int, beam_size: int, widest: int) -> TopK:
+    """The k best labels of n documents by ``find(rows, beam_size)``, with a beam wide enough to find those ``wanted``.
+
+    Documents that lack some are searched again with twice the beam, up to the ``widest``.
+    """
+    out, lacking = TopK.empty(n, k), np.arange(n)
+    while len(lacking):
+        top = find(lacking, beam_size)
+        out.labels[lacking], out.scores[lacking] = top.labels, top.scores
+        lacking = lacking[((top.labels >= 0).sum(axis=1) < wanted) & (beam_size < widest)]
+        beam_size = min(2 * beam_size, widest)
+    return out
 
 
 def check_forest(first_child: Ints, last_child: Ints, roots: Ints) -> None:

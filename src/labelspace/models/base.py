@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from labelspace import store
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Estimator, learned
-from labelspace.features.views import GIVEN, WORDS, View, Views
+from labelspace.features.views import GIVEN, WORDS, View, Views, n_rows, take_rows
 from labelspace.models import checks
 from labelspace.models.capabilities import Calibrated, Checkpoints, require
 from labelspace.models.checks import Inputs
@@ -20,7 +21,7 @@ from labelspace.models.fit_context import FitContext, Held
 from labelspace.parameter_constraints import integer, mapping
 from labelspace.state_constraints import StateError, plain
 from labelspace.training.budget import Budget
-from labelspace.types import Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
 PREDICTED_LABELS = 2**20  # labels of all documents that a method ranks at once: methods need memory for each
@@ -80,6 +81,29 @@ class Model(Estimator):
     @abstractmethod
     def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - as ``read`` gives it
         """The k best labels of each document."""
+
+    def _predict_allowed(self, X: Any, k: int, allowed: Bools) -> TopK:  # noqa: ANN401 - as ``read`` gives it
+        """The k best of the allowed labels (n_labels,); a method that can search among them alone does so itself.
+
+        Here, twice as many labels are asked for as have k allowed ones on average; then four times as many, and so on,
+        of documents that have fewer.
+        """
+        n, n_labels = X.n if isinstance(X, Views) else n_rows(X), self.n_labels_
+        out, lacking, depth = TopK.empty(n, k), np.arange(n), -(-k * n_labels // (2 * int(allowed.sum())))
+        while len(lacking):
+            depth = min(max(4 * depth, k), n_labels)
+            batch, left = max(1, PREDICTED_LABELS // depth), [lacking[:0]]
+            for rows in np.split(lacking, range(batch, len(lacking), batch)):
+                top = self._predict(X if len(rows) == n else take_rows(X, rows), depth)
+                found = top.among(allowed, k)
+                out.labels[rows], out.scores[rows] = found.labels, found.scores
+                left.append(rows[(found.labels[:, -1] < 0) & (top.labels[:, -1] >= 0)])
+            lacking = np.concatenate(left) if depth < n_labels else lacking[:0]
+        return out
+
+    def _predict_both(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
+        """The k best of all labels, and the ``depth`` best of the allowed ones; methods may share work of the two."""
+        return self._predict(X, k), self._predict_allowed(X, depth, allowed)
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views that the method needs of these training documents."""
@@ -144,27 +168,40 @@ class Model(Estimator):
         checks.check_widths(views, train.widths, "validation")
         return self.read(views), truth[:, :n_labels]
 
-    def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False) -> TopK:
-        """The k best labels of each document, best first, padded with -1 / -inf where there are fewer."""
+    def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False, allowed: Bools | None = None) -> TopK:
+        """The k best labels of each document, best first, padded with -1 / -inf where there are fewer.
+
+        ``allowed`` (n_labels,) says which labels may be among them; it changes no label's score.
+        """
         self.check_fitted()
         checks.check_k(k)
         calibration = require(self, Calibrated) if calibrated else None
+        mask = checks.check_allowed(allowed, self.n_labels_)
         views = checks.check_inputs(X)
         checks.check_widths(views, self.widths_)
         if views.n == 0:
             return TopK.empty(0, k)
         checks.check_answer(views.n, k)
-        top = self._predict_in_batches(views, min(k, self.n_labels_)).padded(k)
+        top = self._predict_in_batches(views, min(k, self.n_labels_), mask).padded(k)
         return top if calibration is None else calibration.to_probabilities(top)
 
-    def _predict_in_batches(self, views: Views, k: int) -> TopK:
+    def predict_checked(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
+        """``predict_topk`` of views and a mask that are checked already, for at most as many labels as there are."""
+        X = self.read(views)
+        return self._predict(X, k) if allowed is None else self._predict_allowed(X, k, allowed)
+
+    def predict_both(self, views: Views, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        """``predict_checked`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
+        return self._predict_both(self.read(views), k, depth, allowed)
+
+    def _predict_in_batches(self, views: Views, k: int, allowed: Bools | None) -> TopK:
         batch = max(1, PREDICTED_LABELS // k)
         if views.n <= batch:
-            return self._predict(self.read(views), k)
+            return self.predict_checked(views, k, allowed)
         out = TopK.empty(views.n, k)
         for start in range(0, views.n, batch):
             part = slice(start, start + batch)
-            top = self._predict(self.read(views.rows(part)), k).padded(k)
+            top = self.predict_checked(views.rows(part), k, allowed).padded(k)
             out.labels[part], out.scores[part] = top.labels, top.scores
         return out
 

@@ -11,7 +11,7 @@ from labelspace.data.texts import check_texts, is_column
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, Views, is_matrix, n_rows
-from labelspace.types import Csr, LabelSpace
+from labelspace.types import Bools, Csr, LabelSpace
 
 MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB
 Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
@@ -30,6 +30,22 @@ def check_answer(n: int, k: int) -> None:
             f"k times the number of documents must be at most {MAX_ANSWER}, but is {k} x {n}; ask for a smaller k, or "
             "predict fewer documents at a time"
         )
+
+
+def check_allowed(allowed: object, n_labels: int) -> Bools | None:
+    """A mask of the labels that may be returned; None where all may."""
+    if allowed is None:
+        return None
+    if not isinstance(allowed, np.ndarray) or allowed.dtype != np.bool_ or allowed.shape != (n_labels,):
+        what = f"is of type {type(allowed).__name__}"
+        if isinstance(allowed, np.ndarray):
+            what = f"has shape {allowed.shape} and type {allowed.dtype}"
+        raise ParameterError(
+            f"allowed must be an array of booleans, one for each of {n_labels} labels, but {what}; give such a mask"
+        )
+    if not allowed.any():
+        raise ParameterError(f"at least one label must be allowed, but none of {n_labels} is; allow some")
+    return None if allowed.all() else np.ascontiguousarray(allowed)
 
 
 def check_inputs(X: Inputs) -> Views:

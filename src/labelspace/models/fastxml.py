@@ -25,6 +25,7 @@ below their published precision. A node whose sides cannot be separated is a lea
 drawn at random, are kept.
 """
 
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -35,6 +36,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.instance_trees import Weights, forest_topk, grow_tree
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.masks import LastMask, ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -44,7 +46,7 @@ from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.state_constraints import IDS, array, ids, must, offsets, plain, sparse
 from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
-from labelspace.types import Csr, Doubles, Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 
 ROW_BLOCK = 64  # documents per task
 MAX_DOCUMENTS = 1000  # kept of a leaf
@@ -195,14 +197,26 @@ class FastXML(Model):
         return labels, counts / max(len(documents), 1)
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._rank(X, k, self.document_labels_, self.label_starts_)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        given = self.document_labels_, self.label_starts_
+        return self._rank(X, k, *self._allowed_labels.get(allowed, lambda: ids_among(*given, allowed)))
+
+    @cached_property
+    def _allowed_labels(self) -> LastMask[tuple[Ints, Longs]]:
+        return LastMask()
+
+    def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
+        """The best labels, of ``labels`` of the training documents."""
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
         out, tail = TopK.empty(X.shape[0], k), self.tail_
 
         def score(start: int, stop: int) -> None:
             forest_topk(
                 values, X.data, X.indices, X.indptr, start, stop, self.roots_, self.child_, self.features_,
-                self.weights_, self.weight_starts_, self.documents_, self.document_starts_, self.document_labels_,
-                self.label_starts_, self.label_weights_, tail.data, tail.indices, tail.indptr, self.tail_norms_,
+                self.weights_, self.weight_starts_, self.documents_, self.document_starts_, labels, starts,
+                self.label_weights_, tail.data, tail.indices, tail.indptr, self.tail_norms_,
                 float(self.alpha_), float(self.gamma), out.labels, out.scores,
             )  # fmt: skip  # steps 6 and 7
 

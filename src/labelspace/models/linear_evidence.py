@@ -10,7 +10,7 @@ def linear_evidence(classifiers: LinearWeights, seen: Bools, X: Csr, labels: Int
 
     A label without training documents has no classifier: nothing speaks for it.
     """
-    weights = classifiers.of_labels(X.indices, labels)
+    weights = classifiers.weights_of(X.indices, labels)
     found = []
     for own, label in zip(weights, labels.tolist(), strict=True):
         baseline = 2.0 * float(classifiers.bias[label]) if seen[label] else logit(MIN_PROBABILITY)

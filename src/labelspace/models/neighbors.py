@@ -27,6 +27,7 @@ from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.masks import LastMask, ids_among
 from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -172,6 +173,23 @@ class Neighbors(Model):
         spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
         return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
 
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        return self._vote_among(near, similarity, k, allowed)
+
+    def _predict_both(self, X: Csr, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        among = self._vote_among(near, similarity, depth, allowed)
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
+
+    def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
+        labels = self._allowed_labels.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
+
+    @cached_property
+    def _allowed_labels(self) -> LastMask[tuple[Ints, Ints]]:
+        return LastMask()
+
     @cached_property
     def _index(self) -> Postings:
         """What the kernel takes."""
@@ -196,13 +214,17 @@ class Neighbors(Model):
         run_blocks(find, Q.shape[0], ROW_BLOCK, report)
         return near, similarity
 
-    def _vote(self, near: Ints, similarity: Floats, m: int, p: float, k: int) -> TopK:
+    def _vote(
+        self, near: Ints, similarity: Floats, m: int, p: float, k: int, labels: tuple[Ints, Ints] | None = None
+    ) -> TopK:
+        """The votes for the labels of the documents; ``labels`` are those of them that count."""
         out = TopK.empty(len(near), k)
+        voted, starts = labels or (self.labels_of_, self.label_starts_)
 
         def count(start: int, stop: int) -> None:
             vote_by_similarity(
-                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), self.labels_of_,
-                self.label_starts_, zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
+                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), voted, starts,
+                zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
                 out.scores[start:stop],
             )  # fmt: skip
 

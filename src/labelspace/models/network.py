@@ -41,7 +41,7 @@ from labelspace.training.losses import label_block_bce_gradient, log_odds, sigmo
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.output_layer import OutputLayer
 from labelspace.training.sparse_layers import Batch, SparseLayer, batch_rows
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
@@ -98,13 +98,19 @@ class Network(Model):
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._rank(X, k, self.seen_)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        return self._rank(X, k, self.seen_ & allowed)
+
+    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
             network_topk(
                 X.data, X.indices, X.indptr, start, stop, self.feature_embeddings_, self.feature_scales_,
-                self.hidden_bias_, self.output_weights_, self.output_scales_, self.output_bias_, self.seen_,
+                self.hidden_bias_, self.output_weights_, self.output_scales_, self.output_bias_, allowed,
                 out.labels, out.scores,
             )  # fmt: skip  # step 6
 

@@ -16,6 +16,8 @@ Where we differ, and why: the labels are spread over threads, not machines; rows
 and lies between 0 and 1. It is no calibrated probability. A label without training documents is never suggested.
 """
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
@@ -24,6 +26,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.masks import LastMask
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
@@ -31,7 +34,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.linear_evidence import linear_evidence
 from labelspace.state_constraints import array, part
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
-from labelspace.types import Csr, Ints, TopK
+from labelspace.types import Bools, Csr, Ints, TopK
 
 BIAS = 1.0  # the value of the bias feature, as in LIBLINEAR
 
@@ -106,3 +109,11 @@ class OneVsRest(Model):
     def _predict(self, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X
         return self.classifiers_.rank(X, self.seen_, k)  # step 4
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        X = normalize_rows(X) if self.normalize else X
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self._allowed_classifiers)
+
+    @cached_property
+    def _allowed_classifiers(self) -> LastMask[LinearWeights]:
+        return LastMask()

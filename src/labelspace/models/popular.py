@@ -7,7 +7,7 @@ from labelspace.features.views import BIGRAMS
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import array
-from labelspace.types import Csr, Floats, TopK
+from labelspace.types import Bools, Csr, Floats, TopK
 
 
 class Popular(Model):
@@ -30,6 +30,12 @@ class Popular(Model):
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        scores = np.where(self.share_ > 0, self.share_, -np.inf)[None, :]
+        return self._rank(X, k, self.share_ > 0)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        return self._rank(X, k, allowed & (self.share_ > 0))
+
+    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        scores = np.where(allowed, self.share_, -np.inf)[None, :]
         best = TopK.from_scores(scores, k)
         return TopK(np.repeat(best.labels, X.shape[0], axis=0), np.repeat(best.scores, X.shape[0], axis=0))

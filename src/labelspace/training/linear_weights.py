@@ -1,6 +1,6 @@
 """Linear classifiers, trained one by one, as one sparse matrix laid out for prediction."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.weight_lookup import scan_weights
+from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
 from labelspace.state_constraints import IDS, array, ids, offsets
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
@@ -68,7 +69,7 @@ class LinearWeights:
         shape = (len(self.scales), len(self.bias))
         return sp.csr_matrix((weights, self.labels.astype(np.int32), self.starts), shape=shape)
 
-    def of_labels(self, features: Ints, labels: Ints) -> Doubles:
+    def weights_of(self, features: Ints, labels: Ints) -> Doubles:
         """The weights of some labels for some features. Shape (n_labels, n_features)."""
         out = np.empty((len(labels), len(features)))
         scan_weights(features, labels, self.values, self.labels, self.starts, self.scales, out)
@@ -88,6 +89,31 @@ class LinearWeights:
         listed = out.labels >= 0
         out.scores[listed] = sigmoid(2 * out.scores[listed])
         return out
+
+    def of_labels(self, labels: Longs) -> Self:
+        """The classifiers of some labels, sorted, which are numbered from 0.
+
+        >>> both = LinearWeights.from_matrix(sp.csr_matrix([[0.5, -1.0]], dtype=np.float32), np.array([0.0, 2.0]))
+        >>> one = both.of_labels(np.array([1]))
+        >>> one.values.tolist(), one.labels.tolist(), one.bias.tolist()
+        ([-127], [0], [2.0])
+        """
+        mask = np.zeros(len(self.bias), bool)
+        mask[labels] = True
+        kept, starts = kept_entries(self.labels, self.starts, mask)
+        numbers = np.searchsorted(labels, self.labels[kept]).astype(self.labels.dtype)
+        return replace(self, values=self.values[kept], labels=numbers, starts=starts, bias=self.bias[labels])
+
+    def rank_allowed(self, X: Csr, allowed: Bools, k: int, cache: LastMask[Self]) -> TopK:
+        """``rank``; of few allowed labels, ``cache`` has the classifiers."""
+        labels = np.flatnonzero(allowed)
+        if len(labels) > FEW_LABELS:
+            return self.rank(X, allowed, k)
+        few = cache.get(allowed, lambda: self.of_labels(labels))
+        top = few.rank(X, np.ones(len(labels), bool), k)
+        listed = top.labels >= 0
+        top.labels[listed] = labels[top.labels[listed]]
+        return top
 
 
 def with_bias_column(X: Csr) -> Csr:

@@ -23,7 +23,7 @@ from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
-from labelspace.tagger import Answer, Tagger
+from labelspace.tagger import Answer, SelectOptions, Tagger
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError
@@ -58,6 +58,8 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
     for k in (1, 5, 1000):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, k), k)
     check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, consistent=True), 3)
+    for options in ({"include": ["0"]}, {"include": ["0", "1", "2"]}, {"exclude": ["0"]}):
+        check_filter(tagger, attempts, options)
     if isinstance(tagger.model, Calibrated):
         check_answer(tagger, attempts, attempts(tagger.predict_topk, inputs, 3, calibrated=True), 3)
         attempts(tagger.predict_topk, inputs, 3, min_probability=0.2)
@@ -72,6 +74,18 @@ def ask(tagger: Tagger, attempts: Attempts) -> None:
         attempts(lambda: list(tagger.tag_stream(ROWS, 3)))
     elif tagger.columns_ is not None:
         attempts(tagger.tag, dict.fromkeys(tagger.columns_.inputs, "w1"))
+
+
+def check_filter(tagger: Tagger, attempts: Attempts, options: SelectOptions) -> None:
+    """Refuse an answer with a label that is not allowed."""
+    selection = attempts(tagger.selection, options)
+    for k in (3, 1000):
+        top = attempts(tagger.predict_topk, documents_of(tagger), k, **options)
+        check_answer(tagger, attempts, top, k)
+        if top is not None and selection is not None and not selection.allowed[top.labels[top.labels >= 0]].all():
+            raise BadAnswerError(
+                f"labels must be allowed by {selection.described}, but are {np.unique(top.labels)[:9]}"
+            )
 
 
 def documents_of(tagger: Tagger):  # noqa: ANN201 - texts or a matrix

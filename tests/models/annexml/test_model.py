@@ -57,9 +57,9 @@ def test_votes_are_counted_with_sharpness_0(groups):
 
 def test_votes_worked_by_hand():
     model = AnnexML(sharpness=2.0)
-    model.Y_ = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32))
+    Y = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [0, 0, 1]], np.float32))
     near = np.array([[[0, 1], [2, -1]]], np.int32)
-    top = model._vote(near, np.array([[[1.0, 0.5], [0.0, -np.inf]]], np.float32), 3)
+    top = model._vote(near, np.array([[[1.0, 0.5], [0.0, -np.inf]]], np.float32), Y, 3)
     assert top.labels.tolist() == [[1, 0, 2]]
     assert np.allclose(top.scores, [[1 + np.exp(-1), 1, np.exp(-2)]])
 

@@ -9,14 +9,14 @@ from labelspace import Tagger
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.views import Views
 from labelspace.metrics import expected_calibration_error
-from labelspace.models.blend import members
+from labelspace.models.blend import further, members
 from labelspace.models.blend.folds import choose_folds
 from labelspace.models.blend.members import parse_members
 from labelspace.models.blend.model import Blend
 from labelspace.models.neighbors import Neighbors
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace
-from tests.checks import planted_split, precision_at_1
+from tests.checks import planted_split, precision_at_1, same_topk
 
 pytestmark = pytest.mark.slow  # many small trainings
 
@@ -227,3 +227,48 @@ def test_ranking_for_rare_labels_keeps_the_probabilities(noisy):
             assert of_usual[label] == pytest.approx(p, rel=1e-4)
     with pytest.raises(ParameterError, match=r"optimize of blend must be a metric such as P@5"):
         Blend(optimize="accuracy").fit(train.X, train.Y)
+
+
+@pytest.mark.parametrize("optimize", ["nDCG@5", "PSP@5"])
+def test_a_filter_changes_no_probability(noisy, optimize):
+    train, test = noisy
+    blend = Blend(members="pdsparse,neighbors", n_folds=2, boosting_rounds=10, n_candidates=4, optimize=optimize)
+    blend.fit(train.X, train.Y)
+    everything = blend.predict_topk(test.X, 30, calibrated=True)
+    for n_allowed in (2, 6, 25):
+        allowed = np.random.default_rng(n_allowed).permutation(30) < n_allowed
+        for k in (1, 3, 8):
+            ranked = blend.predict_topk(test.X, 30).among(allowed, k)
+            found = blend.predict_topk(test.X, k, allowed=allowed)
+            assert same_topk(found, ranked), "the list of all labels without the others"
+            sure = blend.predict_topk(test.X, k, calibrated=True, allowed=allowed)
+            for row in range(10):
+                known = dict(zip(everything.labels[row].tolist(), everything.scores[row].tolist(), strict=True))
+                for label, p in zip(sure.labels[row].tolist(), sure.scores[row].tolist(), strict=True):
+                    assert label < 0 or p == pytest.approx(known[label], rel=1e-5)
+
+
+def test_k_changes_no_probability_of_a_candidate(noisy):
+    train, test = noisy
+    blend = Blend(members="pdsparse,neighbors", n_folds=2, boosting_rounds=10, n_candidates=4).fit(train.X, train.Y)
+    everything = blend.predict_topk(test.X, 30)
+    for k in (1, 4, 5, 12):  # at least 4 are candidates
+        assert same_topk(blend.predict_topk(test.X, k).padded(4), everything.padded(k).padded(4))
+    assert (everything.labels >= 0).sum(axis=1).min() > 8, "labels beyond the candidates follow"
+    for k in (15, 30):  # members are asked for all labels
+        assert same_topk(blend.predict_topk(test.X, k), everything.padded(k))
+
+
+def test_many_allowed_labels_are_searched_as_deep_as_needed(noisy, monkeypatch):
+    train, test = noisy
+    blend = Blend(members="pdsparse,label_tree", n_folds=2, boosting_rounds=10, n_candidates=2).fit(train.X, train.Y)
+    monkeypatch.setattr(further, "FEW_LABELS", 0)
+    allowed = np.random.default_rng(4).permutation(30) < 12
+    shallow, deep = blend.predict_topk(test.X, 5, allowed=allowed), blend.predict_topk(test.X, 12, allowed=allowed)
+    assert (shallow.labels >= 0).all()
+    assert allowed[shallow.labels].all()
+    first = blend.predict_topk(test.X, 2)
+    for row in range(len(test)):  # candidates keep their probabilities
+        known = dict(zip(first.labels[row].tolist(), first.scores[row].tolist(), strict=True))
+        scores = dict(zip(deep.labels[row].tolist(), deep.scores[row].tolist(), strict=True))
+        assert all(scores[label] == known[label] for label in known if allowed[label])

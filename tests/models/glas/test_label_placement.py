@@ -46,6 +46,18 @@ def test_a_label_comes_and_goes_and_comes_back_with_its_id(small, fitted):
     assert fitted.add_label("new", examples) == 30
 
 
+def test_a_filter_knows_labels_that_come_and_go(small, fitted):
+    examples, allowed = small.X[[4, 9]], np.arange(31) % 6 == 0  # 30 is the new one
+    fitted.add_label("new", examples, share=0.5)
+    first = fitted.predict_topk(examples, 6, allowed=allowed)
+    assert (first.labels == 30).any(axis=1).all()
+    fitted.remove_label("new")
+    assert not (fitted.predict_topk(examples, 6, allowed=allowed).labels == 30).any()
+    fitted.add_label("new", small.X[[1]], share=0.01)
+    again = fitted.predict_topk(examples, 6, allowed=allowed)
+    assert not np.allclose(again.scores[again.labels == 30], first.scores[first.labels == 30])
+
+
 def test_the_larger_its_share_the_more_documents_a_label_scores_high(small, fitted):
     scores = []
     for name, share in (("rare", 0.01), ("frequent", 0.5)):

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 import labelspace
 from labelspace.data.synthetic import planted
 from labelspace.errors import DataError
-from labelspace.models.label_tree import LabelTree
+from labelspace.models.label_tree import LabelTree, search
 from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.types import Hierarchy, LabelSpace
 
@@ -139,3 +139,44 @@ def test_progress_reaches_the_number_of_nodes(data):
         model.fit(train.X, train.Y, progress=lambda *step, seen=seen: seen.append(step))
         nodes = int((model.label_ < 0).sum())
         assert seen[-1] == ("nodes", nodes, nodes)
+
+
+def every_label(model, X):
+    """The scores of all labels by products along all paths: no beam."""
+    beam_size = model.beam_size
+    top = model.set_params(beam_size=len(model.label_)).predict_topk(X, model.n_labels_)
+    model.set_params(beam_size=beam_size)
+    return top
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("few", [1000, 0])  # copied trees, which are exact; a beam among allowed nodes
+def test_among_allowed_labels_the_search_is_exact_or_a_beam_of_them(data, setting, few, monkeypatch):
+    monkeypatch.setattr(search, "FEW_LABELS", few)
+    train, test = data
+    model = LabelTree(**{**SETTINGS[setting], "beam_size": 1 if few else 2})
+    model.fit(train.X, train.Y, labels=train.labels)
+    everything = every_label(model, test.X)
+    for n_allowed in (1, 6, 39):
+        allowed = np.random.default_rng(n_allowed).permutation(40) < n_allowed
+        expected = everything.among(allowed, 5)
+        found = model.predict_topk(test.X, 5, allowed=allowed)
+        assert allowed[found.labels[found.labels >= 0]].all()
+        assert np.array_equal((found.labels >= 0).sum(axis=1), (expected.labels >= 0).sum(axis=1)), "k answers"
+        if few:
+            assert np.array_equal(found.labels, expected.labels)
+            assert np.array_equal(found.scores, expected.scores), "a filter changes no score"
+    assert np.array_equal(model.predict_topk(test.X, 5, allowed=allowed).scores, found.scores), "kept for the next"
+
+
+def test_a_few_of_very_many_labels_get_their_answers():
+    """A beam of 10 nodes would never reach a branch that the document has nothing to do with."""
+    rng = np.random.default_rng(3)
+    n, n_labels = 3000, 3000
+    Y = sp.csr_matrix((np.ones(n, np.float32), (np.arange(n), rng.permutation(n_labels))), shape=(n, n_labels))
+    X = sp.random(n, 500, 0.02, "csr", np.float32, rng=rng)
+    model = LabelTree(max_leaf_size=20, max_iter=2).fit(X, Y)
+    for n_allowed in (50, 1500):
+        allowed = rng.permutation(n_labels) < n_allowed
+        assert (model.predict_topk(X[:30], 30, allowed=allowed).labels >= 0).all()
+    assert (model.predict_topk(X[:30], 300).among(rng.permutation(n_labels) < 50, 5).labels < 0).any()

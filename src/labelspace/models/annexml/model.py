@@ -29,6 +29,8 @@ results do not depend on their number. Near documents have larger votes (the pre
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -39,6 +41,7 @@ from labelspace.kernels.partition_search import nearest_in_partitions
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels.masks import LastMask, labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.annexml.learner import Learner, train_learner
@@ -46,7 +49,7 @@ from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import integer, real
 from labelspace.state_constraints import array, ids, must, offsets, sparse
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 PARTITION_SIZE = 6000  # documents per partition, where their number is not given
 ROW_BLOCK = 16  # documents per task
@@ -148,11 +151,22 @@ class AnnexML(Model):
         self.point_starts_ = starts_of([len(partition.rows) for partition in partitions])
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._rank(X, self.Y_, k)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        return self._rank(X, self._allowed_labels.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
+
+    @cached_property
+    def _allowed_labels(self) -> LastMask[Csr]:
+        return LastMask()
+
+    def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
+        """The votes for the labels Y of the training documents."""
         X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
 
         def tag(start: int, stop: int) -> None:
-            top = self._vote(*self._nearest(X, start, stop), k)
+            top = self._vote(*self._nearest(X, start, stop), Y, k)
             out.labels[start:stop], out.scores[start:stop] = top.labels, top.scores
 
         run_blocks(tag, X.shape[0], ROW_BLOCK)
@@ -169,11 +183,11 @@ class AnnexML(Model):
         )  # fmt: skip
         return near, cosines
 
-    def _vote(self, near: Ints, cosines: Floats, k: int) -> TopK:
+    def _vote(self, near: Ints, cosines: Floats, Y: Csr, k: int) -> TopK:
         """The votes of the nearest documents of all learners; with sharpness 0 their number."""
         votes = np.zeros_like(cosines)
         np.exp(np.float32(self.sharpness) * (cosines - np.float32(1)), where=near >= 0, out=votes)
-        return count_votes(near.reshape(len(near), -1), votes.reshape(len(near), -1), self.Y_, k)
+        return count_votes(near.reshape(len(near), -1), votes.reshape(len(near), -1), Y, k)
 
 
 def starts_of(sizes: npt.ArrayLike) -> Ints:

@@ -10,7 +10,8 @@
 4. Learn from these rows whether a label is right: gradient-boosted trees with a logistic loss.
 5. Learn it again for each document's 16 most probable labels, from how these go together: a second pass of trees.
 6. Train the members on all training documents (with validation documents, or a sample: that was step 2 already).
-7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right.
+7. To tag, ask every member, score the candidates by both passes, and rank by the probability of being right. Where a
+   filter, or a large k, asks for labels beyond the candidates, they stand below them (``further.py``).
 
 The trees are fitted by log-loss on documents no member was trained on, so their scores are probabilities that can be
 acted on (``calibrated=True``, ``--min-probability``). On half of these documents at a time the trees are fitted again
@@ -29,11 +30,12 @@ from labelspace.features import joined
 from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import parameters
-from labelspace.models.base import Model
+from labelspace.models.base import PREDICTED_LABELS, Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.explanations import BlendEvidence
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
+from labelspace.models.blend.further import best_of_both, further_depth, lowest_scores, rank_further
 from labelspace.models.blend.gradient_boosting import Forest
 from labelspace.models.blend.label_context import Cooccurrence, count_pairs
 from labelspace.models.blend.members import (
@@ -54,10 +56,17 @@ from labelspace.models.blend.members import (
     parse_members,
     wide_view,
 )
-from labelspace.models.blend.stacking import MemberTopK, StackingTable, n_columns, stacking_table
-from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass, with_more_candidates
+from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, n_columns, stacking_table
+from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
 from labelspace.models.blend.steps import Steps
-from labelspace.models.blend.training import HeldOut, MemberTraining, plan, predict_member, side_by_side
+from labelspace.models.blend.training import (
+    HeldOut,
+    MemberTraining,
+    plan,
+    predict_member,
+    predict_member_twice,
+    side_by_side,
+)
 from labelspace.models.blend.tuning import tuned_params
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -66,7 +75,7 @@ from labelspace.parameter_constraints import Constraint, integer, list_of, one_o
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
-from labelspace.types import Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
 from labelspace.version import __version__
 
 METRIC = Constraint(
@@ -242,11 +251,17 @@ class Blend(Model):
         """The labels that every member predicts: at least twice as many as become candidates."""
         return min(max(2 * self.n_candidates, k), n_labels)
 
-    def member_topk(self, views: Views, k: int = 0) -> MemberTopK:
-        """What every member predicts."""
-        k = self._n_predicted(self.n_labels_, k)
+    def member_topk(self, views: Views, k: int = 0, allowed: Bools | None = None) -> MemberTopK:
+        """What every member predicts: at least twice as many labels as become candidates, or k allowed ones."""
+        k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
-        return side_by_side([predict_member(member, views, view, k) for member, view in named])
+        return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
+
+    def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
+        """What every member predicts, and its ``depth`` best of the allowed labels."""
+        k, named = self._n_predicted(self.n_labels_), zip(self.members_, self.member_views_, strict=True)
+        pairs = [predict_member_twice(member, views, view, k, depth, allowed) for member, view in named]
+        return side_by_side([every for every, _ in pairs]), side_by_side([among for _, among in pairs])
 
     def _fingerprint(self, members: Sequence[Member], views: Views, Y: Csr, context: FitContext) -> dict[str, Any]:
         """What tells this training from others; empty where nothing is kept of it."""
@@ -261,35 +276,70 @@ class Blend(Model):
         }
 
     def _predict(self, views: Views, k: int) -> TopK:
-        out = TopK.empty(views.n, k)
-        if views.n <= PREDICTED_AT_ONCE:
-            self._rank(views, out)
+        return self._predict_some(views, k, None)
+
+    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
+        return self._predict_some(views, k, allowed)
+
+    def _predict_some(self, views: Views, k: int, allowed: Bools | None) -> TopK:
+        """The k best of the allowed labels, a part of the documents at a time."""
+        out, batch = TopK.empty(views.n, k), PREDICTED_AT_ONCE
+        depth = 0  # what the candidates need
+        if allowed is not None or k > self.n_candidates:
+            depth = further_depth(k, self.n_candidates, self.n_labels_, allowed)
+            batch = max(1, min(batch, PREDICTED_LABELS // depth))
+        if views.n <= batch:
+            self._rank(views, out, depth, allowed)
             return out
-        for start in range(0, views.n, PREDICTED_AT_ONCE):
-            part = slice(start, start + PREDICTED_AT_ONCE)
-            self._rank(views.rows(part), TopK(out.labels[part], out.scores[part]))
+        for start in range(0, views.n, batch):
+            part = slice(start, start + batch)
+            self._rank(views.rows(part), TopK(out.labels[part], out.scores[part]), depth, allowed)
         return out
 
-    def _rank(self, views: Views, out: TopK) -> None:
-        """Write the best labels of some documents to ``out`` (step 7)."""
-        predicted = self.member_topk(views, out.k)
-        table, scores = self._judge(predicted.first(self._n_predicted(self.n_labels_)), self.n_candidates)
-        if out.k > self.n_candidates:
-            more = stacking_table(predicted, out.k, self.pairs_.log_counts)
-            scores = with_more_candidates(table, scores, more, self._first_pass(more))
-            table = more
+    def _rank(self, views: Views, out: TopK, depth: int, allowed: Bools | None) -> None:
+        """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
+        predicted, asked = self._ask_members(views, out.k, depth, allowed)
+        table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
+        probabilities = self._first_scores(table)
+        if len(self.forest_.roots) > 0:
+            probabilities = second_pass(table, probabilities, self.second_forest_, self.pairs_)
         weights = self._label_weights
-        table.rank(scores if weights is None else scores * weights[table.labels], out)
+        table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
+        if depth:
+            self._rank_further(views, out, depth, allowed, predicted, asked, table, probabilities)
 
-    def _judge(self, predicted: MemberTopK, depth: int) -> tuple[StackingTable, Floats]:
-        """The candidates of documents, and the probability of each by both passes."""
-        table = stacking_table(predicted, depth, self.pairs_.log_counts)
-        first = self._first_pass(table)
-        if len(self.forest_.roots) == 0:
-            return table, first
-        return table, second_pass(table, first, self.second_forest_, self.pairs_)
+    def _rank_further(
+        self, views: Views, out: TopK, depth: int, allowed: Bools | None, predicted: MemberTopK,
+        asked: MemberTopK | None, table: StackingTable, probabilities: Floats,
+    ) -> None:  # fmt: skip
+        """Add labels beyond the candidates to ``out``, for the documents that they may be among the best of."""
+        weights = self._label_weights
+        rows = np.flatnonzero(out.labels[:, -1] < 0) if weights is None else np.arange(views.n)
+        if not len(rows):
+            return
+        if asked is None:
+            asked = self.member_topk(views.rows(rows), depth, allowed)
+        elif len(rows) < views.n:
+            asked = asked.rows(rows)
+        further = further_table(predicted, table, asked, rows, self.pairs_.log_counts)
+        lowest = lowest_scores(table, probabilities)[rows]
+        more = rank_further(further, self._first_scores(further), lowest, out.k, weights)
+        best = best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
+        out.labels[rows], out.scores[rows] = best.labels, best.scores
 
-    def _first_pass(self, table: StackingTable) -> Floats:
+    def _ask_members(
+        self, views: Views, k: int, depth: int, allowed: Bools | None
+    ) -> tuple[MemberTopK, MemberTopK | None]:
+        """What members predict for the candidates, and for further ones; None where few documents will need those."""
+        if allowed is None:
+            asked = self.member_topk(views, depth)
+            return (asked.first(self._n_predicted(self.n_labels_)) if depth else asked), asked
+        if allowed.mean() * 2 * self.n_candidates >= k:  # candidates that are likely to be allowed
+            return self.member_topk(views), None
+        return self._member_topk_twice(views, depth, allowed)
+
+    def _first_scores(self, table: StackingTable) -> Floats:
+        """What the first pass says; the mean of the members' scores where it has learned nothing."""
         if len(self.forest_.roots) == 0:
             return table.mean_scores(len(self.members_))
         return self.forest_.probabilities(table.columns)

@@ -91,25 +91,6 @@ def second_pass(table: StackingTable, first: Floats, forest: Forest, pairs: Cooc
     return out
 
 
-def with_more_candidates(table: StackingTable, scores: Floats, more: StackingTable, first: Floats) -> Floats:
-    """The scores of a table of more candidates: those that were judged as they are, the others below, by ``first``.
-
-    So a probability does not depend on how many labels are asked for.
-    """
-    judged, rows = _keys(table), _keys(more)
-    least = np.ones(len(more.ends) - 1, np.float32)
-    np.minimum.at(least, judged >> 32, scores)
-    out: Floats = np.minimum(first, least[rows >> 32] * BELOW)
-    out[np.searchsorted(rows, judged)] = scores
-    return out
-
-
-def _keys(table: StackingTable) -> Longs:
-    """A number for each row, in their order: the document and the label."""
-    documents = np.repeat(np.arange(len(table.ends) - 1, dtype=np.int64), np.diff(table.ends))
-    return (documents << 32) + table.labels
-
-
 def _halves(sizes: Sequence[int], random_state: int) -> list[Bools]:
     """For each of several groups of documents, which are in the first half."""
     rng = np.random.default_rng(random_state)

@@ -17,7 +17,7 @@ from labelspace.models.blend.steps import Step, Steps
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.training.budget import Budget
-from labelspace.types import Csr, LabelSpace, Progress, TopK
+from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK
 
 
 class HeldOut(NamedTuple):
@@ -121,9 +121,16 @@ class MemberTraining:
         return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
 
 
-def predict_member(member: Model, views: Views, view: str, k: int) -> TopK:
-    """What a member predicts; what goes in was checked."""
-    return member._predict(member.read(view_for(member, views, view)), k)
+def predict_member(member: Model, views: Views, view: str, k: int, allowed: Bools | None = None) -> TopK:
+    """What a member predicts, among the allowed labels; what goes in was checked."""
+    return member.predict_checked(view_for(member, views, view), k, allowed)
+
+
+def predict_member_twice(
+    member: Model, views: Views, view: str, k: int, depth: int, allowed: Bools
+) -> tuple[TopK, TopK]:
+    """``predict_member`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
+    return member.predict_both(view_for(member, views, view), k, depth, allowed)
 
 
 def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:

@@ -29,8 +29,8 @@ layers of their autoencoder for Bibtex too.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.tree import TreeNodes
+from labelspace.labels.masks import FEW_LABELS, LastMask
+from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_beam
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
@@ -57,7 +58,7 @@ from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
@@ -91,6 +92,19 @@ class CodeClassifiers(NamedTuple):
     weights: Annotated[Int8s, array("int8", "n_nodes", "code")]
     scales: Annotated[Floats, array("float32", "n_nodes")]
     bias: Annotated[Floats, array("float32", "n_nodes")]
+
+
+@dataclass(frozen=True)
+class Beam:
+    """How many nodes of a level are searched, and which may be."""
+
+    size: int
+    kept: Bools | None = None  # (n_nodes,); None for all
+    n_labels: int = 0  # of the nodes that are kept
+
+    def pruned(self, bias: Floats) -> Floats:
+        """The biases of the nodes, of those that are left out so low that the search prunes them."""
+        return bias if self.kept is None else np.where(self.kept, bias, PRUNED_BIAS)
 
 
 class HierarchicalXC(Model):
@@ -246,40 +260,61 @@ class HierarchicalXC(Model):
         }
 
     def _predict(self, X: Csr, k: int) -> TopK:  # step 5
-        X = self._normalized(X)
+        return self._search(self._normalized(X), k, Beam(min(self.beam_size, len(self.tree_))))
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        X, beam = self._normalized(X), self._allowed_beam.get(allowed, lambda: self._beam_among(allowed))
+
+        def find(rows: Longs, size: int) -> TopK:
+            return self._search(X if len(rows) == X.shape[0] else X[rows], k, replace(beam, size=size))
+
+        return widen_beam(find, X.shape[0], k, min(k, beam.n_labels), beam.size, len(self.tree_))
+
+    @cached_property
+    def _allowed_beam(self) -> LastMask[Beam]:
+        return LastMask()
+
+    def _beam_among(self, allowed: Bools) -> Beam:
+        """Nodes with an allowed label below; all of them where the labels are few."""
+        kept, size = self.tree_.above(allowed), min(self.beam_size, len(self.tree_))
+        n_labels = int((kept & (self.tree_.label >= 0)).sum())
+        return Beam(max(size, int(kept.sum())) if n_labels <= FEW_LABELS else size, kept, n_labels)
+
+    def _search(self, X: Csr, k: int, beam: Beam) -> TopK:
         out = TopK.empty(X.shape[0], k)
 
         def search(start: int, stop: int) -> None:
             rows = slice(start, stop)
             if self.ranking == "none":
-                top = without_order(self._reached(X, start, stop, self.tree_.n_labels), k)
+                top = without_order(self._reached(X, start, stop, self.tree_.n_labels, beam), k)
             else:
-                top = self._reached(X, start, stop, k)
+                top = self._reached(X, start, stop, k, beam)
             out.labels[rows], out.scores[rows] = top.labels, top.scores
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return out
 
-    def _reached(self, X: Csr, start: int, stop: int, k: int) -> TopK:
+    def _reached(self, X: Csr, start: int, stop: int, k: int, beam: Beam) -> TopK:
         """The k most probable labels that the rows start..stop of X reach."""
         out = TopK.empty(stop - start, k)
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
-        beam_size = min(self.beam_size, len(self.tree_))
+        min_log = min_log if beam.kept is None else max(min_log, PRUNED_LOG)
         tree = (self.tree_.first_child, self.tree_.last_child, self.tree_.label)
         if self.linear_classifiers_ is not None:
-            indptr = X.indptr[start : stop + 1]
+            indptr, linear = X.indptr[start : stop + 1], self.linear_classifiers_
+            linear = linear._replace(bias=beam.pruned(linear.bias))
             beam_search(
-                X.data, X.indices, indptr, 0, stop - start, *self.linear_classifiers_, *tree, ROOT, beam_size, LOGISTIC,
-                min_log, out.labels, out.scores,
+                X.data, X.indices, indptr, 0, stop - start, *linear, *tree, ROOT, beam.size, LOGISTIC, min_log,
+                out.labels, out.scores,
             )  # fmt: skip
         else:
             assert self.encoder_ is not None
             assert self.code_classifiers_ is not None
+            by_code = self.code_classifiers_._replace(bias=beam.pruned(self.code_classifiers_.bias))
             dense_beam_search(
-                self.encoder_(X, start, stop), *self.code_classifiers_, *tree, beam_size, LOGISTIC, min_log, out.labels,
-                out.scores,
-            )  # fmt: skip
+                self.encoder_(X, start, stop), *by_code, *tree, beam.size, LOGISTIC, min_log, out.labels, out.scores
+            )
         return out
 
 

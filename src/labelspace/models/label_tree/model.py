@@ -33,24 +33,25 @@ from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
-from labelspace.kernels.beam_search import advance_beams, beam_search
+from labelspace.kernels.beam_search import advance_beams
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
+from labelspace.labels.masks import LastMask
 from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.label_tree.path_evidence import PathEvidence
+from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, SearchedTrees
 from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training import tuning
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
-from labelspace.types import Csr, Dataset, Floats, Ints, Longs, TopK
+from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
-ROW_BLOCK = 64  # documents per task
 CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
 BIAS = 1.0
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default
@@ -341,21 +342,27 @@ class LabelTree(Model):
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
     def _predict(self, views: Views, k: int) -> TopK:
+        return self._trees.search(self._documents(views), self.scales_, k)  # step 6
+
+    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
+        trees = self._allowed_trees.get(allowed, lambda: self._trees.among(allowed))
+        return trees.search(self._documents(views), self.scales_, k)
+
+    def _documents(self, views: Views) -> Csr:
         X: Csr = views[next(iter(self.widths_))]
-        X = normalize_rows(X) if self.normalize else X
-        values = X.data * self.scales_[X.indices]
-        out = TopK.empty(X.shape[0], k)
+        return normalize_rows(X) if self.normalize else X
+
+    @property
+    def _trees(self) -> SearchedTrees:
         beam_size = min(self.beam_size, len(self.label_))
+        return SearchedTrees(
+            self.values_, self.nodes_, self.starts_, self.bias_, self.first_child_, self.last_child_, self.label_,
+            self.roots_, beam_size, self.power_of_gap,
+        )  # fmt: skip
 
-        def search(start: int, stop: int) -> None:
-            beam_search(
-                values, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                self.first_child_, self.last_child_, self.label_, self.roots_, beam_size, self.power_of_gap, -np.inf,
-                out.labels, out.scores,
-            )  # fmt: skip  # step 6
-
-        run_blocks(search, X.shape[0], ROW_BLOCK)
-        return out
+    @cached_property
+    def _allowed_trees(self) -> LastMask[AllowedTrees]:
+        return LastMask()
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:

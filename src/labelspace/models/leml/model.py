@@ -23,6 +23,7 @@ A label without training documents is never suggested.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,9 +46,10 @@ from labelspace.models.leml.sparse_part import SparsePart
 from labelspace.parameter_constraints import boolean, integer, list_of, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.state_constraints import sparse as sparse_matrix
+from labelspace.training.allowed_index import AllowedIndex
 from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.negative_sampling import seen_labels
-from labelspace.types import Csr, Floats, TopK
+from labelspace.types import Bools, Csr, Floats, TopK
 
 MAX_DIM = 500  # of embeddings, where the dimension is not given
 ROW_BLOCK = 64  # documents per task
@@ -160,13 +162,25 @@ class Leml(Model):
         return out
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._search(self.index_, X, k)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        some = self._allowed_index.get(self.index_, allowed)
+        return super()._predict_allowed(X, k, allowed) if some is None else self._search(some, X, k)
+
+    @cached_property
+    def _allowed_index(self) -> AllowedIndex:
+        return AllowedIndex()
+
+    def _search(self, index: Index, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        embeddings = self._embed(X)
+        out, embeddings = TopK.empty(X.shape[0], k), self._embed(X)
+        if not len(index):
+            return out
         if not self.sparse:
-            return self.index_.search(embeddings, k)
-        assert isinstance(self.index_, Exact)
-        out, S = TopK.empty(X.shape[0], k), self.sparse_weights_
-        vectors, ids = self.index_.arrays_["vectors"], self.index_.ids
+            return index.search(embeddings, k)
+        assert isinstance(index, Exact)
+        vectors, ids, S = index.arrays_["vectors"], index.ids, self.sparse_weights_
 
         def score(start: int, stop: int) -> None:
             low_rank_sparse_topk(

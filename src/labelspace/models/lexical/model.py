@@ -34,6 +34,7 @@ from labelspace.features.views import TEXT
 from labelspace.kernels import phrase_matching as matching
 from labelspace.kernels.ngrams import lookup_keys
 from labelspace.kernels.phrase_matching import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
+from labelspace.labels.masks import kept_entries
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
@@ -42,7 +43,7 @@ from labelspace.models.lexical.phrases import index_phrases, read_stems
 from labelspace.parameter_constraints import one_of, real
 from labelspace.state_constraints import array, part
 from labelspace.training.losses import sigmoid
-from labelspace.types import Csr, Floats, Ints, LabelSpace, Longs, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 
 Weights = npt.NDArray[np.float64]
 
@@ -144,14 +145,31 @@ class Lexical(Model):
         return by_bucket, by_label
 
     def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        out = TopK.empty(len(texts), k)
+        return self._rank(texts, (k, None))[0]
+
+    def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+        return self._rank(texts, (k, allowed))[0]
+
+    def _predict_both(self, texts: Sequence[str], k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        every, among = self._rank(texts, (k, None), (depth, allowed))
+        return every, among
+
+    def _rank(self, texts: Sequence[str], *wanted: tuple[int, Bools | None]) -> list[TopK]:
+        """For each of ``wanted``, a number of labels and which are allowed, the best of them."""
+        tops = [TopK.empty(len(texts), k) for k, _ in wanted]
 
         def find(start: int, stop: int) -> None:
-            found = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
-            matching.topk_matches(*found, self.log_odds_, self.shift_, out.labels[start:stop], out.scores[start:stop])
+            found, ends = self._matches(self.phrases_, texts[start:stop], self.n_labels_)
+            for out, (_, allowed) in zip(tops, wanted, strict=True):
+                rows = found, ends
+                if allowed is not None:
+                    kept, kept_ends = kept_entries(found[:, 0], ends, allowed)
+                    rows = found[kept], kept_ends
+                part = out.labels[start:stop], out.scores[start:stop]
+                matching.topk_matches(*rows, self.log_odds_, self.shift_, *part)
 
         map_blocks(find, list(map(len, texts)))
-        return out
+        return tops
 
     def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:
         """Why these labels have their scores: the phrases of the text that name them."""

@@ -62,7 +62,7 @@ from labelspace.training.losses import log_odds, sigmoid
 from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, sample_labels, seen_labels
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Floats, Ints, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
@@ -247,13 +247,19 @@ class NeuralXC(Model):
         return phi_i.rows(self._normalized(self.read(views)))
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._rank(X, k, self.seen_)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        return self._rank(X, k, self.seen_ & allowed)
+
+    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = self._normalized(X)
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
             output_topk(
                 self.encoder_(X, start, stop), 0, stop - start, self.output_weights_, self.output_scales_,
-                self.output_bias_, self.seen_, out.labels[start:stop], out.scores[start:stop],
+                self.output_bias_, allowed, out.labels[start:stop], out.scores[start:stop],
             )  # fmt: skip
 
         run_blocks(score, X.shape[0], ROW_BLOCK)

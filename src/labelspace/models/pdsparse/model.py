@@ -25,6 +25,7 @@ for every seed. Rows of V are lists in one pool, not hash tables: a step reads a
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,6 +35,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.active_documents import solve_l1_squared_hinge
 from labelspace.kernels.dual_cd import squared_norms
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.masks import LastMask
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
@@ -123,6 +125,14 @@ class PDSparse(Model):
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Why these labels have their scores."""
         return linear_evidence(self.classifiers_, self.seen_, self._scaled(X), labels, self.view.name)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        X = self._scaled(X)
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self._allowed_classifiers)
+
+    @cached_property
+    def _allowed_classifiers(self) -> LastMask[LinearWeights]:
+        return LastMask()
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize

@@ -29,12 +29,15 @@ is larger than any embedding, so that it changes next to nothing. Weights and em
 needs less memory than a sparse matrix with three quarters of the weights gone.
 """
 
+from functools import cached_property
+
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_parallel
+from labelspace.labels.masks import LastMask, labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -42,7 +45,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.sleec.learner import Learner, train_learner
 from labelspace.parameter_constraints import AllBut, integer, real
 from labelspace.state_constraints import must, parts, sparse
-from labelspace.types import Csr, Floats, TopK
+from labelspace.types import Bools, Csr, Floats, TopK
 
 CLUSTER_SIZE = 50_000  # documents per cluster by default, at the least
 CLUSTERED_LEARNERS = 5  # by default, where there are clusters
@@ -124,12 +127,23 @@ class Sleec(Model):
         return normalize_rows(X) if self.normalize else X
 
     def _predict(self, X: Csr, k: int) -> TopK:
+        return self._rank(X, self.Y_, k)
+
+    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        return self._rank(X, self._allowed_labels.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
+
+    @cached_property
+    def _allowed_labels(self) -> LastMask[Csr]:
+        return LastMask()
+
+    def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
+        """The votes for the labels Y of the training documents."""
         X, m = self._scaled(X), min(self.n_neighbors, self.Y_.shape[0])
         nearest = [learner.nearest(X, m) for learner in self.learners_]  # step 6
         documents = np.concatenate([found.labels for found in nearest], axis=1)
         weights: Floats = np.concatenate([vote_weights(found.scores, self.sharpness) for found in nearest], axis=1)
         weights /= np.float32(len(nearest))
-        return count_votes(documents, weights, self.Y_, k)
+        return count_votes(documents, weights, Y, k)
 
 
 def vote_weights(scores: Floats, sharpness: float) -> Floats:

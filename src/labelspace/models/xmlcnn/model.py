@@ -52,7 +52,7 @@ from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.epochs import batch_schedule, run_epochs
 from labelspace.training.losses import log_odds, sigmoid
-from labelspace.types import Csr, Floats, Longs, Progress, TopK
+from labelspace.types import Bools, Csr, Floats, Longs, Progress, TopK
 
 USUAL_BATCH_SIZE = 128
 STEPS = 3_000  # batches that suffice to learn
@@ -176,7 +176,7 @@ class XMLCNN(Model):
         def validate() -> float:
             assert validation is not None
             self._store(net, sample)
-            return r_precision(self._rank(validation[0], min(VALIDATION_K, Y.shape[1])), validation[1])
+            return r_precision(self._rank(validation[0], min(VALIDATION_K, Y.shape[1]), self.seen_), validation[1])
 
         data = [(documents, Y)] if validation is None else [(documents, Y), validation]
         tables = [table for part, labels in data for table in (part.table(), labels)]
@@ -237,13 +237,19 @@ class XMLCNN(Model):
         return Documents.from_token_ids(self.sequences_.transform(texts))
 
     def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        out = self._rank(self._documents(texts), k)
+        return self._score(texts, k, self.seen_)
+
+    def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+        return self._score(texts, k, self.seen_ & allowed)
+
+    def _score(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+        out = self._rank(self._documents(texts), k, allowed)
         listed = out.labels >= 0
         out.scores[listed] = sigmoid(out.scores[listed])
         return out
 
-    def _rank(self, documents: Documents, k: int) -> TopK:
-        """The best labels of each document with their z."""
+    def _rank(self, documents: Documents, k: int, allowed: Bools) -> TopK:
+        """The best of the allowed labels of each document with their z."""
         out, widths = TopK.empty(documents.n, k), self._widths
 
         def score(start: int, stop: int) -> None:
@@ -251,7 +257,7 @@ class XMLCNN(Model):
                 documents.tokens, documents.ends, start, stop, widths, self.n_filters, self.n_chunks,
                 self.word_vectors_, self.word_scales_, self.filters_, self.filter_bias_,
                 self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_,
-                self.output_weights_, self.output_scales_, self.output_bias_, self.seen_, out.labels, out.scores,
+                self.output_weights_, self.output_scales_, self.output_bias_, allowed, out.labels, out.scores,
             )  # fmt: skip
 
         run_blocks(score, documents.n, ROW_BLOCK)

@@ -1,0 +1,229 @@
+"""Which labels an answer may have: by name, by id, by a file of these, or by branches of the hierarchy.
+
+1. A label of ``include`` or ``exclude`` is a name; where no label has that name, an id (the number of the label, from
+   0); where it is no id either, a file with one name or id per line. A label of ``under`` is a name, or the end of the
+   path to a label: ``bread``, ``food > bread``.
+2. Allowed are the labels of ``include`` and the branches of ``under``; all where there is neither.
+3. Labels of ``exclude`` are not allowed, whatever else is said.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import islice
+from os.path import isfile
+
+import numpy as np
+
+from labelspace.data.files import lines
+from labelspace.errors import DataError, ParameterError
+from labelspace.labels.hierarchy import hierarchy_among
+from labelspace.limits import MAX_SELECTION_CHARACTERS
+from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, LabelSpace
+
+COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched
+SHOWN = 3  # names in a message
+MAX_DIGITS = 18  # of an id
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The labels that are allowed, and how what was given was read."""
+
+    labels: LabelSpace
+    allowed: Bools  # (n_labels,)
+    described: str
+    notes: list[str] = field(default_factory=list)
+    reads_files: bool = False
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy:
+        """The hierarchy of the allowed labels."""
+        return hierarchy_among(_hierarchy(self.labels), self.allowed)
+
+    @property
+    def summary(self) -> str:
+        """How many labels are allowed, and by what."""
+        return f"{self.allowed.sum():,} of {len(self.allowed):,} labels are allowed: {self.described}"
+
+
+Given = str | Sequence[str] | None
+"""One label or several."""
+
+
+def select_labels(
+    labels: LabelSpace, include: Given = None, exclude: Given = None, under: Given = None
+) -> Selection | None:
+    """The labels that are allowed; None where nothing is said of them.
+
+    >>> space = LabelSpace(["food > bread > rye", "food > fish", "drink"]).with_paths()
+    >>> chosen = select_labels(space, include=["drink"], under=["bread"], exclude="food > bread")
+    >>> [space.names[label] for label in np.flatnonzero(chosen.allowed)], chosen.summary
+    (['food > bread > rye', 'drink'], "2 of 5 labels are allowed: 'drink', under 'bread', without 'food > bread'")
+    """
+    given = {"include": listed(include), "exclude": listed(exclude), "under": listed(under)}
+    if not any(given.values()):
+        return None
+    reader = _Reader(labels)
+    allowed = np.full(len(labels), not given["include"] and not given["under"])
+    for item in given["include"]:
+        allowed[reader.labels_of("include", item)] = True
+    for item in given["under"]:
+        allowed |= branch(_hierarchy(labels), branch_label(labels, item))
+    for item in given["exclude"]:
+        allowed[reader.labels_of("exclude", item)] = False
+    described = _described(given)
+    if not allowed.any():
+        raise ParameterError(f"at least one label must be allowed, but none is by: {described}; exclude fewer")
+    return Selection(labels, allowed, described, reader.notes, reader.reads_files)
+
+
+def branch(hierarchy: Hierarchy, label: int) -> Bools:
+    """A label and all labels below it. Shape (n_labels,).
+
+    >>> branch(Hierarchy.from_edges([[1, 0], [2, 1]], n_labels=4), 1).tolist()
+    [False, True, True, False]
+    """
+    found = np.zeros(hierarchy.parents.shape[0], bool)
+    children = hierarchy.parents.T.tocsr()
+    frontier = np.array([label])
+    while len(frontier):
+        found[frontier] = True
+        below = np.unique(children[frontier].indices)
+        frontier = below[~found[below]]
+    return found
+
+
+def branch_label(labels: LabelSpace, path: str) -> int:
+    """The label that a name, or the end of the path to a label, stands for."""
+    hierarchy = _hierarchy(labels)
+    if path in labels.index:
+        return labels.index[path]
+    ends = path.split(PATH_SEPARATOR)
+    found = [label for label in _named_at_the_end(labels, ends[-1]) if _ends_with(labels, hierarchy, label, ends[:-1])]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _unknown("under", path, labels, "a label of the hierarchy")
+    names = ", ".join(repr(labels.names[label]) for label in found[:SHOWN])
+    raise ParameterError(
+        f"under must be one label of the hierarchy, but {path!r} is the end of {len(found)}: {names}; write more of it"
+    )
+
+
+def _named_at_the_end(labels: LabelSpace, step: str) -> list[int]:
+    """The labels whose name, or the last step of it, is this."""
+    if step in labels.index:
+        return [labels.index[step]]
+    end = PATH_SEPARATOR + step
+    return [label for label, name in enumerate(labels.names) if name.endswith(end)]
+
+
+def _ends_with(labels: LabelSpace, hierarchy: Hierarchy, label: int, steps: Sequence[str]) -> bool:
+    """Whether these steps, the last first, are a way up from a label."""
+    frontier = {label}
+    for step in reversed(steps):
+        above = {int(parent) for below in frontier for parent in hierarchy.parents[below].indices}
+        names = {parent: labels.names[parent] for parent in above}
+        frontier = {at for at, name in names.items() if name == step or name.endswith(PATH_SEPARATOR + step)}
+    return bool(frontier)
+
+
+def _hierarchy(labels: LabelSpace) -> Hierarchy:
+    if labels.hierarchy is None:
+        raise ParameterError(
+            "under needs a hierarchy of the labels, but the model was trained without one; use include, or put a "
+            "hierarchy.tsv into the data folder and train again"
+        )
+    return labels.hierarchy
+
+
+class _Reader:
+    """Reads names, ids and files of these; notes what was no name."""
+
+    def __init__(self, labels: LabelSpace) -> None:
+        self._labels = labels
+        self.notes: list[str] = []
+        self.reads_files = False
+
+    def labels_of(self, option: str, item: str) -> list[int]:
+        """The labels that an item of an option stands for."""
+        label = self._label(item)
+        if label is None and isfile(item):
+            found = list(self._labels_in(option, item))
+            self.reads_files = True
+            self.notes.append(f"{option} {item!r} is no label, and was read as a file of {len(found):,} labels")
+            return found
+        if label is None:
+            raise _unknown(option, item, self._labels, "the name or the id of a label, or a file of these")
+        if item not in self._labels.index:
+            self.notes.append(f"{option} {item!r} is no name, and was read as the id of {self._labels.names[label]!r}")
+        return [label]
+
+    def _label(self, item: str) -> int | None:
+        """The label of a name, else of an id."""
+        if item in self._labels.index:
+            return self._labels.index[item]
+        is_id = item.isascii() and item.isdecimal() and len(item) <= MAX_DIGITS and int(item) < len(self._labels)
+        return int(item) if is_id else None
+
+    def _labels_in(self, option: str, path: str) -> Iterator[int]:
+        size, limit = 0, MAX_SELECTION_CHARACTERS.value
+        for number, line in lines(path):
+            size += len(line)
+            if size > limit:
+                raise DataError(
+                    f"a file of labels must have at most {limit} characters, but {path} has more; give a file with one "
+                    f"name per line, or {MAX_SELECTION_CHARACTERS.raise_it}"
+                )
+            item = line.strip()
+            if not item:
+                continue
+            label = self._label(item)
+            if label is None:
+                raise _unknown(f"{path}:{number}: {option}", item, self._labels, "the name or the id of a label")
+            yield label
+
+
+def listed(given: Given) -> list[str]:
+    """What is given, one or several; anything but text is an error.
+
+    >>> listed("bread"), listed(("bread", "fish")), listed(None)
+    (['bread'], ['bread', 'fish'], [])
+    """
+    items = [given] if isinstance(given, str) else [] if given is None else list(given)
+    for item in items:
+        if not isinstance(item, str):
+            raise ParameterError(
+                f"labels must be chosen by text, but one is {item!r}; write its name, or its id as text"
+            )
+    return items
+
+
+def _unknown(where: str, item: str, labels: LabelSpace, expected: str) -> ParameterError:
+    close = _close_names(item, labels.names)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see labels.jsonl in the model's folder"
+    return ParameterError(f"{where} must be {expected}, but {item[:80]!r} is none of {len(labels):,} labels; {hint}")
+
+
+def _close_names(item: str, names: Iterable[str]) -> list[str]:
+    """A few names that are like an item: without regard to case, or at the end of a path, or almost the same."""
+    compared: dict[str, list[str]] = {}
+    for name in islice(names, COMPARED_NAMES):
+        for form in {name.lower(), name.rsplit(PATH_SEPARATOR, 1)[-1].lower()}:
+            compared.setdefault(form, []).append(name)
+    close = get_close_matches(item[:80].lower(), compared, n=SHOWN)
+    return list(dict.fromkeys(name for form in close for name in compared[form]))[:SHOWN]
+
+
+def _described(given: dict[str, list[str]]) -> str:
+    parts = [_some(given["include"])] if given["include"] else []
+    parts += [f"under {_some(given['under'])}"] if given["under"] else []
+    parts = parts or ["all"]
+    return ", ".join([*parts, f"without {_some(given['exclude'])}"] if given["exclude"] else parts)
+
+
+def _some(items: Sequence[str]) -> str:
+    shown = ", ".join(repr(item[:80]) for item in items[:SHOWN])
+    return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
