@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
+from labelspace.answers import (
+    Answer,
+    Answers,
+    LabelChoice,
+    Selections,
+    SelectOptions,
+    TagOptions,
+    Tags,
+    check_options,
+    score_matrix,
+)
 from labelspace.data.document_sketch import DocumentSketch
-from labelspace.data.record_batches import record_batches
+from labelspace.data.record_batches import batch_inputs, record_batches
 from labelspace.data.records import Record
-from labelspace.data.sparse_rows import parse_features
 from labelspace.data.table import row_texts
 from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
 from labelspace.errors import DataError, NotFittedError, ParameterError
@@ -27,70 +36,26 @@ from labelspace.features.base import Features
 from labelspace.features.registry import features_class
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
-from labelspace.labels.hierarchy import ancestor_probabilities
-from labelspace.labels.hierarchy import include_ancestors as with_ancestors
-from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
-from labelspace.labels.selection import Selection, listed, select_labels
+from labelspace.labels.selection import Selection, ids_of
 from labelspace.models.base import Model
-from labelspace.models.capabilities import (
-    AddsLabels,
-    Calibrated,
-    Explains,
-    LearnsPrecision,
-    UsesLabelText,
-    ZeroShot,
-    require,
-)
+from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, UsesLabelText, ZeroShot, require
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
-from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Bools, Columns, Csr, Dataset, Hierarchy, LabelSpace, Progress, TopK, no_progress
+from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
+from labelspace.types import Bools, Columns, Csr, Dataset, LabelSpace, Progress, TopK, no_progress
 
-Tags = list[tuple[str, float]]
 Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
 Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
-SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
-CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 TRAINING_DOCUMENTS = "training_documents"  # the part with their ids
 STREAM_TAGS = 2**20  # tags of a stream in memory at a time
-MAX_COMPARED = 20_000  # names that a misspelled one is compared with
 
 
 T = TypeVar("T")
-
-
-class Answer(NamedTuple):
-    """The tags of a document, and those of its k best labels that are not among them."""
-
-    tags: Tags
-    left_out: list[LeftOut]
-
-
-class SelectOptions(TypedDict, total=False):
-    """Which labels are allowed: see ``labels/selection.py``."""
-
-    include: str | Sequence[str] | None
-    """Allow these labels alone: names, ids, or files with one of these per line."""
-    exclude: str | Sequence[str] | None
-    """Never name these labels."""
-    under: str | Sequence[str] | None
-    """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
-
-
-class TagOptions(SelectOptions, total=False):
-    """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
-
-    min_probability: float | None
-    """Leave out labels that are right with a lower probability."""
-    precision: float | None
-    """Keep labels of which at least this share is right, by thresholds learned on held-out documents."""
-    consistent: bool
-    """Include every label's ancestors in the hierarchy, ranked above it."""
 
 
 class Tagger:
@@ -126,7 +91,7 @@ class Tagger:
         if self.features is not None:
             features_class(self.features)  # an unknown name is said here
         self.feature_params = {**given, **(feature_params or {})}
-        self._selection: tuple[list[list[str]], Selection] | None = None  # the last, and the options it was made of
+        self._selections = Selections()
 
     def views(self, documents: Dataset) -> list[View]:
         """The views that will be made of training documents with texts."""
@@ -257,38 +222,31 @@ class Tagger:
         """
         return self._answer(inputs, k, calibrated, options).answer
 
-    def _answer(self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions) -> _Answers:
+    def _answer(self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions) -> Answers:
         """The answers, and what they were chosen from."""
         self._check_fitted()
         check_k(k)
         check_options(options)
-        rule, selection = self._keep_rule(options), self.selection(options)
-        allowed = None if selection is None else selection.allowed
-        calibrated = calibrated or rule is not None
-        views = self._inputs(inputs)
-        if not options.get("consistent"):
-            top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
-            return _Answers(top if rule is None else rule.kept(top), top, top, rule)
-        hierarchy = self._hierarchy() if selection is None else self._hierarchy() and selection.hierarchy
-        deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # those of one score may rank beyond k
-        top = self.model.predict_topk(views, min(deep, len(self.labels_)), calibrated=calibrated, allowed=allowed)
-        if rule is None:
-            closed = with_ancestors(top, hierarchy, k)
-            return _Answers(closed, closed, closed, None)
-        judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
-        return _Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule)
+        selection = self.selection(options)
+        return self._choice.answers(self._inputs(inputs), k, calibrated, options, selection)
+
+    @property
+    def _choice(self) -> LabelChoice:
+        return LabelChoice(self.model, self.labels_, self.columns_)
 
     def selection(self, options: SelectOptions) -> Selection | None:
         """The labels that options allow; None where they say nothing of it."""
-        given = [listed(options.get("include")), listed(options.get("exclude")), listed(options.get("under"))]
-        if not any(given):
-            return None
-        last = self._selection
-        if last is not None and last[0] == given and last[1].labels is self.labels_:
-            return last[1]
-        chosen = select_labels(self.labels_, *given)
-        self._selection = None if chosen is None or chosen.reads_files else (given, chosen)  # a file may change
-        return chosen
+        return self._selections.get(self.labels_, options)
+
+    def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
+        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
+        self._check_fitted()
+        return self._choice.precision_threshold(precision, consistent)
+
+    def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
+        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
+        self._check_fitted()
+        return self._choice.precision_thresholds(consistent)
 
     def predict_proba(self, inputs: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> Csr:
         """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
@@ -301,52 +259,7 @@ class Tagger:
         >>> probabilities.shape, probabilities.argmax(axis=1).ravel().tolist()
         ((2, 3), [[1, 2]])
         """
-        top = self.predict_topk(inputs, k, calibrated=True, **options)
-        probabilities = top.to_csr(len(self.labels_))
-        rows, ranks = np.nonzero(top.labels >= 0)
-        order = np.lexsort((top.labels[rows, ranks], rows))  # as the columns of a row are sorted
-        probabilities.data = top.scores[rows, ranks][order]
-        return probabilities
-
-    def _keep_rule(self, options: TagOptions) -> KeepRule | None:
-        """Which labels are sure enough; None for all."""
-        probability, precision = options.get("min_probability"), options.get("precision")
-        if probability is not None and precision is not None:
-            raise ParameterError(
-                f"either min_probability or precision decides which labels are kept, but both are given, {probability} "
-                f"and {precision}; leave one out"
-            )
-        if precision is not None:
-            found = self.precision_threshold(precision, bool(options.get("consistent")))
-            return KeepRule(found.threshold, found.most, precision)
-        if probability is None:
-            return None
-        if not 0 <= probability <= 1:
-            raise ParameterError(
-                f"a probability must lie between 0 and 1, but min_probability is {probability}; give such a number"
-            )
-        require(self.model, Calibrated)
-        return KeepRule(probability)
-
-    def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
-        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
-        if not 0 < precision < 1:
-            raise ParameterError(f"a precision must lie between 0 and 1, but is {precision}; give such a number")
-        return self.precision_thresholds(consistent).at(precision)
-
-    def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
-        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
-        self._check_fitted()
-        method = require(self.model, LearnsPrecision)
-        if consistent:
-            self._hierarchy()
-        thresholds = method.precision_thresholds(consistent)
-        if thresholds is None:
-            raise ParameterError(
-                "a precision needs thresholds that are learned in training, but the model has none for such answers; "
-                "train it again, or use min_probability"
-            )
-        return thresholds
+        return score_matrix(self.predict_topk(inputs, k, calibrated=True, **options), len(self.labels_))
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
         """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
@@ -370,11 +283,7 @@ class Tagger:
     def answer_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
         """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
         found = self._answer(texts, k, False, options)
-        tags = self.named(found.answer)
-        if found.rule is None:
-            return [Answer(row, []) for row in tags]
-        dropped = left_out(found.ranked, found.judged, found.answer, found.rule, self.labels_)
-        return list(map(Answer, tags, dropped))
+        return list(map(Answer, self.named(found.answer), found.left_out(self.labels_)))
 
     def tag_stream(
         self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
@@ -400,11 +309,7 @@ class Tagger:
         check_k(k)
         k = min(k, len(self.labels_))  # the rest would be padding
         for batch in record_batches(records, min(STREAM_BATCH, max(STREAM_TAGS // k, 1))):
-            if self.ready_made:
-                rows = [_field(record, record.features, "features", source) for record in batch]
-                inputs: Inputs = parse_features(rows, self.model.n_features_, lambda row: f"{source}:{batch[row].line}")  # noqa: B023
-            else:
-                inputs = [_field(record, record.text, "text", source) for record in batch]
+            inputs = batch_inputs(batch, self.model.n_features_ if self.ready_made else None, source)
             yield from zip(batch, tag(inputs, k), strict=True)
 
     def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
@@ -431,20 +336,10 @@ class Tagger:
             top = self.model.predict_topk(views, min(k, len(self.labels_))).labels[0]
             ids = top[top >= 0]
         else:
-            ids = np.array([self._label_id(name) for name in labels], np.int32)
-        explainer = Explainer(
-            self.labels_, isinstance(self.model, Calibrated), self.features_, self.training_documents_, raw
-        )
-        evidence = model.explain(self.model.read(views), ids)
-        return [explainer.explanation(label, own) for label, own in zip(ids.tolist(), evidence, strict=True)]
-
-    def _label_id(self, name: str) -> int:
-        label = self.labels_.index.get(name)
-        if label is None:
-            near = get_close_matches(name, self.labels_.names[:MAX_COMPARED], 3)
-            hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "see labels_.names"
-            raise DataError(f"a label must be one of the model's, but {name!r} is not; {hint}")
-        return label
+            ids = ids_of(self.labels_, labels)
+        calibrated = isinstance(self.model, Calibrated)
+        explainer = Explainer(self.labels_, calibrated, self.features_, self.training_documents_, raw)
+        return list(map(explainer.explanation, ids.tolist(), model.explain(self.model.read(views), ids)))
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
@@ -559,36 +454,9 @@ class Tagger:
             )
         return self.features_.transform(texts)
 
-    def _hierarchy(self) -> Hierarchy:
-        if self.labels_.hierarchy is None:
-            remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
-            if self.columns_ is not None:
-                remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
-            raise ParameterError(
-                "consistent answers need a hierarchy of the labels, but the model was trained without one; "
-                f"{remedy}, and train again"
-            )
-        return self.labels_.hierarchy
-
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
-
-
-class _Answers(NamedTuple):
-    """Answers, and what they were chosen from."""
-
-    answer: TopK
-    ranked: TopK  # the k best labels
-    judged: TopK  # what the rule was applied to
-    rule: KeepRule | None
-
-
-def check_options(options: TagOptions) -> None:
-    """Refuse options that there are not."""
-    for name in options.keys() - TagOptions.__annotations__.keys():
-        listed = ", ".join(TagOptions.__annotations__)
-        raise ParameterError(f"an option of tagging must be one of {listed}, but is {name!r}; use one of these")
 
 
 def load(folder: str | Path, verify: bool | None = None) -> Tagger:
@@ -599,11 +467,3 @@ def load(folder: str | Path, verify: bool | None = None) -> Tagger:
 def _raw_text() -> ViewTransformer:
     """Texts as they are."""
     return ViewTransformer([TEXT]).fit([""])
-
-
-def _field(record: Record, value: str | None, field: str, source: str) -> str:
-    if value is None:
-        raise DataError(
-            f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
-        )
-    return value

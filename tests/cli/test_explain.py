@@ -53,7 +53,10 @@ def test_explain_writes_a_page(run, model, data, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--label", "nothing like it"], "a label must be one of the model's, but 'nothing like it' is not"),
+        (
+            ["--label", "nothing like it"],
+            "a label must be given by its name, but 'nothing like it' is none of 40 labels",
+        ),
         (["--html", "."], "Is a directory"),
     ],
 )

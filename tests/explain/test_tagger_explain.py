@@ -168,7 +168,7 @@ def test_a_row_of_a_table_is_explained_as_its_text():
 
 def test_what_cannot_be_explained_is_said(blend, data):
     tagger, _ = blend
-    with pytest.raises(DataError, match="'braed' is not; did you mean 'bread'"):
+    with pytest.raises(ParameterError, match="'braed' is none of 3 labels; did you mean 'bread'"):
         tagger.explain("rye", labels=["braed"])
     train = data[0]
     of_rows = Tagger("one_vs_rest").fit_dataset(Dataset(train.Y, train.labels, X=train.X))

@@ -85,9 +85,10 @@ def test_what_features_add_equals_the_dense_products(n_common, n_frequent):
     rng = np.random.default_rng(1)
     numbers, scales = random_rows(rng, 900, 500, 10, True)
     x = sp.csr_matrix(np.where(rng.random((1, 500)) < 0.3, rng.random((1, 500)), 0), dtype=np.float32)
-    rows = np.sort(rng.permutation(900)[:50]).astype(np.int32)
+    rows, slots = rng.permutation(900)[:50].astype(np.int32), np.zeros(900, np.int32)
     out = np.full((50, x.nnz), np.nan, np.float32)
-    shared_products(x.data, x.indices, indexed(numbers, scales, n_common, n_frequent), rows, out)
+    shared_products(x.data, x.indices, indexed(numbers, scales, n_common, n_frequent), rows, slots, out)
     expected = (numbers[rows] * scales)[:, x.indices] * x.data
     assert np.count_nonzero(expected) > 100
     np.testing.assert_allclose(out, expected, rtol=1e-5)
+    assert not slots.any(), "as it was"

@@ -13,8 +13,8 @@ from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
 
 if TYPE_CHECKING:
+    from labelspace.answers import SelectOptions
     from labelspace.models.base import Model
-    from labelspace.tagger import SelectOptions
 
 
 def evaluate(

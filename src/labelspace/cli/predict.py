@@ -14,7 +14,8 @@ from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
-    from labelspace.tagger import Answer, Tagger, TagOptions, Tags
+    from labelspace.answers import Answer, TagOptions, Tags
+    from labelspace.tagger import Tagger
 
 EMPTY = "is empty"
 UNKNOWN = "has no word that the model knows"

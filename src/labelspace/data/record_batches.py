@@ -1,10 +1,12 @@
 """A stream of records in batches that fit into memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from labelspace.data.records import Record
+from labelspace.data.sparse_rows import parse_features
 from labelspace.errors import DataError
 from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types import Csr
 
 
 def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list[Record]]:
@@ -28,3 +30,19 @@ def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def batch_inputs(batch: Sequence[Record], n_features: int | None, source: str) -> Csr | list[str]:
+    """What a model reads of some records of a source: rows of so many features, or texts where that is None."""
+    if n_features is None:
+        return [_field(record, record.text, "text", source) for record in batch]
+    rows = [_field(record, record.features, "features", source) for record in batch]
+    return parse_features(rows, n_features, lambda row: f"{source}:{batch[row].line}")
+
+
+def _field(record: Record, value: str | None, field: str, source: str) -> str:
+    if value is None:
+        raise DataError(
+            f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
+        )
+    return value

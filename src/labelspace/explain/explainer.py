@@ -7,9 +7,9 @@ import numpy as np
 
 from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
 from labelspace.explain.training_documents import TrainingDocuments
-from labelspace.explain.words import TextWords
+from labelspace.explain.words import Places, TextWords
 from labelspace.features import joined
-from labelspace.features.base import Features, Occurrences
+from labelspace.features.base import Features
 from labelspace.features.views import ViewTransformer
 from labelspace.models.evidence import Evidence, Voter
 from labelspace.training.losses import sigmoid
@@ -33,7 +33,7 @@ class Explainer:
         self.labels, self.calibrated, self.features = labels, calibrated, features
         self.documents, self.text = documents, text
         self.words = TextWords.of(text or "")
-        self._occurrences: dict[str, Occurrences | None] = {}
+        self._places: dict[str, Places | None] = {}
 
     def explanation(self, label: int, evidence: Evidence) -> Explanation:
         """The explanation of one label."""
@@ -75,12 +75,13 @@ class Explainer:
         words = [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return list(map(WordShare, words, starts, stops, shares[listed].tolist()))
 
-    def _find(self, view: str) -> Occurrences | None:
+    def _find(self, view: str) -> Places | None:
         """Where the columns of a view come from in the text, found once for all labels."""
-        if view not in self._occurrences:
+        if view not in self._places:
             made = self._features_of(view)
-            self._occurrences[view] = None if made is None or self.text is None else made.occurrences(self.text)
-        return self._occurrences[view]
+            found = None if made is None or self.text is None else made.occurrences(self.text)
+            self._places[view] = None if found is None else Places.of(found)
+        return self._places[view]
 
     def _features_of(self, view: str) -> Features | None:
         if self.features is None or view not in self.features.made_by_:
@@ -112,12 +113,8 @@ class Explainer:
         found = None if view is None or len(joined.parts(view)) > 1 else self._find(view)
         if found is None or self.text is None:
             return []
-        names = []
-        for column in voter.shared.tolist():
-            at = np.flatnonzero(found.columns == column)
-            if len(at):
-                names.append(self.text[found.starts[at[0]] : found.stops[at[0]]].lower())
-        return names
+        texts = (found.text_of(column, self.text) for column in voter.shared.tolist())
+        return [text.lower() for text in texts if text is not None]
 
 
 def _first(voters: Sequence[Voter]) -> list[Voter]:

@@ -13,7 +13,7 @@ import numpy as np
 from labelspace.features.base import Occurrences
 from labelspace.features.tokenizer import character_flags, code_points
 from labelspace.models.evidence import ColumnShares, PhraseShare
-from labelspace.types import Doubles, Longs
+from labelspace.types import Doubles, Ints, Longs
 
 
 class TextWords(NamedTuple):
@@ -35,11 +35,11 @@ class TextWords(NamedTuple):
         letters = np.concatenate([[0], np.cumsum(is_letter)])
         return cls(np.flatnonzero(change > 0), np.flatnonzero(change < 0), letters)
 
-    def shares(self, parts: Iterable[tuple[Occurrences, ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
+    def shares(self, parts: Iterable[tuple["Places", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
         """The share of each word (steps 1 to 3), of all views and phrases together."""
         density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
-        for occurrences, columns in parts:
-            self._add(density, occurrences.starts, occurrences.stops, by_occurrence(occurrences, columns))
+        for places, columns in parts:
+            self._add(density, places.starts, places.stops, places.shares(columns))
         listed = list(phrases)
         if listed:
             spans = np.array([(phrase.start, phrase.stop) for phrase in listed], np.int64)
@@ -55,17 +55,38 @@ class TextWords(NamedTuple):
         np.add.at(density, last[some], -per_letter)
 
 
-def by_occurrence(occurrences: Occurrences, columns: ColumnShares) -> Doubles:
-    """The share of each occurrence (step 1).
+class Places(NamedTuple):
+    """Where the columns of a view come from in a text, counted once for all labels."""
 
-    >>> found = Occurrences(np.array([3, 1, 3]), np.zeros(3, np.int64), np.zeros(3, np.int64))
-    >>> by_occurrence(found, ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
-    [1.0, 5.0, 1.0]
-    """
-    known, place, counts = np.unique(occurrences.columns, return_inverse=True, return_counts=True)
-    if not len(known):
-        return np.zeros(0)
-    at = np.minimum(np.searchsorted(known, columns.columns), len(known) - 1)
-    there = known[at] == columns.columns
-    totals = np.bincount(at[there], columns.shares[there], minlength=len(known))
-    return np.asarray((totals / counts)[place])
+    columns: Ints  # different ones, in order
+    counts: Longs  # occurrences of each
+    column: Longs  # of each occurrence: its place among ``columns``
+    starts: Longs
+    stops: Longs
+
+    @classmethod
+    def of(cls, found: Occurrences) -> "Places":
+        """Count the occurrences."""
+        columns, column, counts = np.unique(found.columns, return_inverse=True, return_counts=True)
+        return cls(columns, counts, column, found.starts, found.stops)
+
+    def shares(self, columns: ColumnShares) -> Doubles:
+        """The share of each occurrence (step 1).
+
+        >>> places = Places.of(Occurrences(np.array([3, 1, 3]), np.arange(3), np.arange(3)))
+        >>> places.shares(ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
+        [1.0, 5.0, 1.0]
+        """
+        if not len(self.columns):
+            return np.zeros(0)
+        at = np.minimum(np.searchsorted(self.columns, columns.columns), len(self.columns) - 1)
+        there = self.columns[at] == columns.columns
+        totals = np.bincount(at[there], columns.shares[there], minlength=len(self.columns))
+        return np.asarray((totals / self.counts)[self.column])
+
+    def text_of(self, column: int, text: str) -> str | None:
+        """What stands for a column where it occurs first; None where it does not."""
+        at = np.flatnonzero(self.column == np.searchsorted(self.columns, column))
+        if not len(at) or self.columns[self.column[at[0]]] != column:
+            return None
+        return text[self.starts[at[0]] : self.stops[at[0]]]

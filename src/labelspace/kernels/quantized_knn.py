@@ -203,26 +203,27 @@ def nearest_quantized_rows(
 
 
 @kernel()
-def shared_products(data: Floats, indices: Ints, index: Postings, rows: Ints, out: Floats) -> None:
-    """What each feature of one document adds to its inner products with some indexed rows, in order.
+def shared_products(data: Floats, indices: Ints, index: Postings, rows: Ints, slots: Ints, out: Floats) -> None:
+    """What each feature of one document adds to its inner products with some indexed rows, each named once.
 
-    ``out`` (n_rows, n_features of the document).
+    ``slots`` (n_rows or more) is scratch, all zeros before and after; ``out`` is (rows, n_features of the document).
     """
+    for i in range(len(rows)):
+        slots[rows[i]] = i + 1
     for j in range(len(indices)):
         feature = indices[j]
         weight, column = data[j] * index.scales[feature], index.common_column[feature]
         for i in range(len(rows)):
             out[i, j] = weight * index.common[rows[i], column] if column >= 0 else np.float32(0.0)
-        i = 0
-        for pos in range(index.starts[feature], index.starts[feature + 1]):
-            while i < len(rows) and rows[i] < index.rows[pos]:
-                i += 1
-            if i < len(rows) and rows[i] == index.rows[pos]:
-                out[i, j] += weight * index.values[pos]
-        i, row = 0, 0
-        for pos in range(index.gap_starts[feature], index.gap_starts[feature + 1]):
-            row += index.gaps[pos]
-            while i < len(rows) and rows[i] < row:
-                i += 1
-            if i < len(rows) and rows[i] == row:
-                out[i, j] += weight * index.gap_values[pos]
+        for pos in range(np.uint64(index.starts[feature]), np.uint64(index.starts[feature + 1])):
+            slot = slots[np.uint64(index.rows[pos])]
+            if slot > 0:
+                out[slot - 1, j] += weight * index.values[pos]
+        row = np.uint64(0)
+        for pos in range(np.uint64(index.gap_starts[feature]), np.uint64(index.gap_starts[feature + 1])):
+            row += np.uint64(index.gaps[pos])
+            slot = slots[row]
+            if slot > 0:
+                out[slot - 1, j] += weight * index.gap_values[pos]
+    for i in range(len(rows)):
+        slots[rows[i]] = 0

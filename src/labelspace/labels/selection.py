@@ -20,7 +20,7 @@ from labelspace.data.files import lines
 from labelspace.errors import DataError, ParameterError
 from labelspace.labels.hierarchy import hierarchy_among
 from labelspace.limits import MAX_SELECTION_CHARACTERS
-from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, LabelSpace
+from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, Ints, LabelSpace
 
 COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched
 SHOWN = 3  # names in a message
@@ -184,6 +184,18 @@ class _Reader:
             if label is None:
                 raise _unknown(f"{path}:{number}: {option}", item, self._labels, "the name or the id of a label")
             yield label
+
+
+def ids_of(labels: LabelSpace, names: Sequence[str]) -> Ints:
+    """The ids of labels that are given by name.
+
+    >>> ids_of(LabelSpace(["bread", "fish"]), ["fish"]).tolist()
+    [1]
+    """
+    for name in names:
+        if name not in labels.index:
+            raise _unknown("a label", name, labels, "given by its name")
+    return np.array([labels.index[name] for name in names], np.int32)
 
 
 def listed(given: Given) -> list[str]:

@@ -16,6 +16,7 @@ the best (``kernels.quantized_knn``).
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +86,8 @@ class Neighbors(Model):
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
 
+    _last_voters: tuple[tuple[Any, ...], tuple[Ints, Floats]] | None = None
+
     def check_state(self) -> None:
         """There must be documents to compare with, and gaps must end within them."""
         must(len(self.common_norms_) > 0, "documents")
@@ -143,21 +146,20 @@ class Neighbors(Model):
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
     def _predict(self, X: Csr, k: int) -> TopK:
-        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)  # step 3
+        near, similarity = self._voters(normalize_rows(X))  # step 3
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Why these labels have their scores: the documents that voted, and what these share with this one."""
         Q = normalize_rows(X)
-        near, similarity = (rows[0] for rows in self._nearest(Q, self.n_neighbors_))
-        voters = np.sort(near[near >= 0])
+        near, similarity = (rows[0] for rows in self._voters(Q))
+        voters, n = near[near >= 0], len(self.common_norms_)
         products = np.empty((len(voters), Q.nnz), np.float32)
-        shared_products(Q.data, Q.indices, self._index, voters, products)
-        order = np.argsort(near[near >= 0])
-        at = np.empty(len(order), np.int64)
-        at[order] = np.arange(len(order))
-        votes = Votes(near[near >= 0], similarity[near >= 0].astype(np.float64), products[at], self.power_)
-        counts, n = self._label_counts, len(self.common_norms_)
+        shared_products(Q.data, Q.indices, self._index, voters, zeros("neighbors", n, np.int32), products)
+        votes, counts = (
+            Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_),
+            self._label_counts,
+        )
         return [
             votes.evidence(self._carry(votes.documents, label), counts[label] / n, Q.indices, self.view.name)
             for label in labels.tolist()
@@ -174,11 +176,11 @@ class Neighbors(Model):
         return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        near, similarity = self._voters(normalize_rows(X))
         return self._vote_among(near, similarity, k, allowed)
 
     def _predict_both(self, X: Csr, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
-        near, similarity = self._nearest(normalize_rows(X), self.n_neighbors_)
+        near, similarity = self._voters(normalize_rows(X))
         among = self._vote_among(near, similarity, depth, allowed)
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
 
@@ -197,6 +199,17 @@ class Neighbors(Model):
             self.scales_, self.values_, self.rows_, self.starts_, self.gap_values_, self.gaps_, self.gap_starts_,
             self.common_column_, self.common_, self.common_norms_,
         )  # fmt: skip
+
+    def _voters(self, Q: Csr) -> tuple[Ints, Floats]:
+        """``_nearest`` of those that vote; those of one document are kept, since it may be explained next."""
+        key = (Q.data, Q.indices, self.common_norms_)
+        last = self._last_voters
+        if last is not None and all(one is other for one, other in zip(last[0], key, strict=True)):
+            return last[1]
+        found = self._nearest(Q, self.n_neighbors_)
+        if Q.shape[0] == 1:
+            self._last_voters = (key, found)
+        return found
 
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
         """The m nearest training documents of unit rows, best first. Shapes (n, m)."""

@@ -1,6 +1,7 @@
 """Linear classifiers, trained one by one, as one sparse matrix laid out for prediction."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -10,9 +11,9 @@ import scipy.sparse as sp
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.weight_lookup import scan_weights
+from labelspace.kernels.weight_lookup import lookup_weights, scan_weights
 from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
-from labelspace.state_constraints import IDS, array, ids, offsets
+from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, offsets
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 
@@ -72,8 +73,14 @@ class LinearWeights:
     def weights_of(self, features: Ints, labels: Ints) -> Doubles:
         """The weights of some labels for some features. Shape (n_labels, n_features)."""
         out = np.empty((len(labels), len(features)))
-        scan_weights(features, labels, self.values, self.labels, self.starts, self.scales, out)
+        find = lookup_weights if self._in_order else scan_weights
+        find(features, labels, self.values, self.labels, self.starts, self.scales, out)
         return out
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether the labels of each feature are in order, so that one can be found by bisection."""
+        return are_sorted_spans(self.labels, self.starts)
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import labelspace
+from labelspace.answers import Answer, SelectOptions
 from labelspace.cli.predict import as_plain
 from labelspace.data.records import Record
 from labelspace.explain import Explanation
@@ -23,7 +24,7 @@ from labelspace.report.codes import codes_json, codes_text
 from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
-from labelspace.tagger import Answer, SelectOptions, Tagger
+from labelspace.tagger import Tagger
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError

@@ -24,12 +24,11 @@ from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.kernels.shapley import forest_shapley
 from labelspace.kernels.stacking import COLUMNS_PER_MEMBER, SHARED_COLUMNS
 from labelspace.models.blend.label_context import SHORTLIST, shortlist
-from labelspace.models.blend.stacking import MemberTopK, StackingTable, stacking_table
+from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, stacking_table
 from labelspace.models.blend.stacking_model import BELOW
 from labelspace.models.blend.training import view_for
 from labelspace.models.capabilities import Explains
 from labelspace.models.evidence import ColumnShares, Evidence, MemberShare, PhraseShare, Step, Voter, logit
-from labelspace.training.losses import sigmoid
 from labelspace.types import Doubles, Floats, Ints
 
 if TYPE_CHECKING:
@@ -73,22 +72,31 @@ def shapley_values(forest: Forest, x: Floats, reference: Floats, players: Ints) 
 class BlendEvidence:
     """The evidence for labels of one document."""
 
-    def __init__(self, blend: Blend, views: Views) -> None:
-        self.blend, self.views = blend, views
+    def __init__(self, blend: Blend, views: Views, labels: Ints) -> None:
+        self.blend, self.views, self.labels = blend, views, labels
         self.members = [MemberView(*pair) for pair in zip(blend.members_, blend.member_views_, strict=True)]
         self.predicted: MemberTopK = blend.member_topk(views)
         self.table: StackingTable = stacking_table(self.predicted, blend.n_candidates, blend.pairs_.log_counts)
-        first = blend.forest_.probabilities(self.table.columns)
-        self.best = shortlist(self.table, first, blend.pairs_)
-        judged = blend.second_forest_.probabilities(self.best.table)
-        self.floor = float(judged.min(initial=1.0)) * BELOW  # of the labels that are not judged again
+        self.best = shortlist(self.table, blend.first_pass(self.table), blend.pairs_)
+        self.further = self._further()
 
-    def of(self, labels: Ints) -> list[Evidence]:
+    def _further(self) -> StackingTable | None:
+        """The labels that are no candidates, with what the members say of them."""
+        others = self.labels[~np.isin(self.labels, self.table.labels)]
+        if not len(others):
+            return None
+        allowed = np.zeros(self.blend.n_labels_, bool)
+        allowed[others] = True
+        asked = self.blend.member_topk(self.views, int(allowed.sum()), allowed)
+        document = np.zeros(1, np.int64)
+        return further_table(self.predicted, self.table, asked, document, self.blend.pairs_.log_counts)
+
+    def of_labels(self) -> list[Evidence]:
         """The evidence for each label."""
-        by_member = [self._of_member(member, labels) for member in self.members]
+        by_member = [self._of_member(member, self.labels) for member in self.members]
         return [
             self._of_label(label, [None if found is None else found[i] for found in by_member])
-            for i, label in enumerate(labels.tolist())
+            for i, label in enumerate(self.labels.tolist())
         ]
 
     def _of_member(self, member: MemberView, labels: Ints) -> list[Evidence] | None:
@@ -97,7 +105,7 @@ class BlendEvidence:
         return member.model.explain(member.model.read(view_for(member.model, self.views, member.view)), labels)
 
     def _of_label(self, label: int, by_member: Sequence[Evidence | None]) -> Evidence:
-        row = self._row(label, by_member)
+        row = self._row(label)
         if len(self.blend.forest_.roots) == 0:
             scores = row[: len(self.members) * COLUMNS_PER_MEMBER : COLUMNS_PER_MEMBER].astype(np.float64)
             log_odds, baseline = logit(float(scores.mean())), logit(0.0)
@@ -106,24 +114,14 @@ class BlendEvidence:
             log_odds, baseline, shares = self._member_shares(label, row)
         return self._assembled(label, row, log_odds, baseline, shares, by_member)
 
-    def _row(self, label: int, by_member: Sequence[Evidence | None]) -> Floats:
-        """The label's row of the stacking table; made of the members' scores where it is no candidate (step 1)."""
-        at = np.flatnonzero(self.table.labels == label)
-        if len(at):
-            row: Floats = self.table.columns[at[0]]
-            return row
-        row = self._reference(label)
-        for i, evidence in enumerate(by_member):
-            best = max(float(self.predicted.scores[i, 0, 0]), 0.0)
-            score = 0.0 if evidence is None else float(sigmoid(np.array([evidence.log_odds]))[0])
-            rank = self._rank(i, label)
-            first = COLUMNS_PER_MEMBER * i
-            row[first], row[first + 2], row[first + 3] = score, score / best if best else 0.0, best
-            if rank is not None:
-                row[first + 1] = rank
-                row[-1] += 1
-            row[-2] += score
-        return row
+    def _row(self, label: int) -> Floats:
+        """The label's row of the stacking table, or of the further candidates (step 1)."""
+        for table in [self.table, *([] if self.further is None else [self.further])]:
+            at = np.flatnonzero(table.labels == label)
+            if len(at):
+                row: Floats = table.columns[at[0]]
+                return row
+        return self._reference(label)  # no member says anything of it
 
     def _rank(self, member: int, label: int) -> int | None:
         """The rank that a member gives a label, from 0; None where it does not list it."""
@@ -147,13 +145,18 @@ class BlendEvidence:
         by_first = values[:n] + values[n] * scores / max(float(scores.sum()), SMALL)
         context = self._context(label)
         if context is None:  # not among the best of the first pass
-            log_odds = min(after, logit(float(self.floor)))
-            return log_odds, before, by_first
+            return min(after, self._highest(label)), before, by_first
         empty = np.zeros(N_COLUMNS, np.float32)
         empty[0], empty[1], empty[9] = before, SHORTLIST, reference[-SHARED_COLUMNS]
         (own, _, _), baseline, log_odds = shapley_values(self.blend.second_forest_, context, empty, CONTEXT_GROUPS)
         scale = float(np.clip(own / (after - before), 0.0, MAX_SCALE)) if abs(after - before) > SMALL else 0.0
         return log_odds, baseline, scale * by_first
+
+    def _highest(self, label: int) -> float:
+        """The log-odds that a label stays below which is not among the best: theirs, or those of all candidates."""
+        scores = self.blend.both_passes(self.table)
+        above = scores if label not in self.table.labels else scores[self.best.listed]
+        return logit(float(above.min(initial=1.0) * BELOW))
 
     def _context(self, label: int) -> Floats | None:
         """The label's row of the second pass; None where it has none."""

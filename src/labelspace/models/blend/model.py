@@ -300,9 +300,7 @@ class Blend(Model):
         """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
         predicted, asked = self._ask_members(views, out.k, depth, allowed)
         table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
-        probabilities = self._first_scores(table)
-        if len(self.forest_.roots) > 0:
-            probabilities = second_pass(table, probabilities, self.second_forest_, self.pairs_)
+        probabilities = self.both_passes(table)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if depth:
@@ -323,7 +321,7 @@ class Blend(Model):
             asked = asked.rows(rows)
         further = further_table(predicted, table, asked, rows, self.pairs_.log_counts)
         lowest = lowest_scores(table, probabilities)[rows]
-        more = rank_further(further, self._first_scores(further), lowest, out.k, weights)
+        more = rank_further(further, self.first_pass(further), lowest, out.k, weights)
         best = best_of_both(TopK(out.labels[rows], out.scores[rows]), more)
         out.labels[rows], out.scores[rows] = best.labels, best.scores
 
@@ -338,11 +336,16 @@ class Blend(Model):
             return self.member_topk(views), None
         return self._member_topk_twice(views, depth, allowed)
 
-    def _first_scores(self, table: StackingTable) -> Floats:
+    def first_pass(self, table: StackingTable) -> Floats:
         """What the first pass says; the mean of the members' scores where it has learned nothing."""
         if len(self.forest_.roots) == 0:
             return table.mean_scores(len(self.members_))
         return self.forest_.probabilities(table.columns)
+
+    def both_passes(self, table: StackingTable) -> Floats:
+        """The probabilities of candidates."""
+        first = self.first_pass(table)
+        return second_pass(table, first, self.second_forest_, self.pairs_) if len(self.forest_.roots) else first
 
     @property
     def names_documents(self) -> bool:  # type: ignore[override]
@@ -355,7 +358,7 @@ class Blend(Model):
 
     def explain(self, views: Views, labels: Ints) -> list[Evidence]:
         """Why these labels have their probabilities."""
-        return BlendEvidence(self, views).of(labels)
+        return BlendEvidence(self, views, labels).of_labels()
 
     @cached_property
     def _label_weights(self) -> Floats | None:

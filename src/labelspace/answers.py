@@ -1,0 +1,183 @@
+"""Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+
+from labelspace.errors import ParameterError
+from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
+from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
+from labelspace.labels.selection import Selection, listed, select_labels
+from labelspace.models.base import Model
+from labelspace.models.capabilities import Calibrated, LearnsPrecision, require
+from labelspace.models.checks import Inputs
+from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
+from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, TopK
+
+Tags = list[tuple[str, float]]
+SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
+CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
+
+
+class Answer(NamedTuple):
+    """The tags of a document, and those of its k best labels that are not among them."""
+
+    tags: Tags
+    left_out: list[LeftOut]
+
+
+class SelectOptions(TypedDict, total=False):
+    """Which labels are allowed: see ``labels/selection.py``."""
+
+    include: str | Sequence[str] | None
+    """Allow these labels alone: names, ids, or files with one of these per line."""
+    exclude: str | Sequence[str] | None
+    """Never name these labels."""
+    under: str | Sequence[str] | None
+    """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
+
+
+class TagOptions(SelectOptions, total=False):
+    """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
+
+    min_probability: float | None
+    """Leave out labels that are right with a lower probability."""
+    precision: float | None
+    """Keep labels of which at least this share is right, by thresholds learned on held-out documents."""
+    consistent: bool
+    """Include every label's ancestors in the hierarchy, ranked above it."""
+
+
+def check_options(options: TagOptions) -> None:
+    """Refuse options that there are not."""
+    for name in options.keys() - TagOptions.__annotations__.keys():
+        listed = ", ".join(TagOptions.__annotations__)
+        raise ParameterError(f"an option of tagging must be one of {listed}, but is {name!r}; use one of these")
+
+
+class Answers(NamedTuple):
+    """Answers, and what they were chosen from."""
+
+    answer: TopK
+    ranked: TopK  # the k best labels
+    judged: TopK  # what the rule was applied to
+    rule: KeepRule | None
+
+    def left_out(self, labels: LabelSpace) -> list[list[LeftOut]]:
+        """The labels of each document that were left out, and why."""
+        if self.rule is None:
+            return [[] for _ in range(len(self.answer))]
+        return left_out(self.ranked, self.judged, self.answer, self.rule, labels)
+
+
+def score_matrix(top: TopK, n_labels: int) -> Csr:
+    """The scores of answers as a sparse matrix (n, n_labels).
+
+    >>> score_matrix(TopK.from_scores([[0.1, 0.9, 0.2]], k=2), n_labels=3).toarray().round(1).tolist()
+    [[0.0, 0.9, 0.2]]
+    """
+    matrix = top.to_csr(n_labels)
+    rows, ranks = np.nonzero(top.labels >= 0)
+    order = np.lexsort((top.labels[rows, ranks], rows))  # as the columns of a row are sorted
+    matrix.data = top.scores[rows, ranks][order]
+    return matrix
+
+
+class Selections:
+    """The labels that options allow; those of the last options are kept."""
+
+    def __init__(self) -> None:
+        self._last: tuple[list[list[str]], Selection] | None = None
+
+    def get(self, labels: LabelSpace, options: SelectOptions) -> Selection | None:
+        """The labels that options allow; None where they say nothing of it."""
+        given = [listed(options.get("include")), listed(options.get("exclude")), listed(options.get("under"))]
+        if not any(given):
+            return None
+        last = self._last
+        if last is not None and last[0] == given and last[1].labels is labels:
+            return last[1]
+        chosen = select_labels(labels, *given)
+        self._last = None if chosen is None or chosen.reads_files else (given, chosen)  # a file may change
+        return chosen
+
+
+class LabelChoice(NamedTuple):
+    """How a model chooses the labels of documents."""
+
+    model: Model
+    labels: LabelSpace
+    columns: Columns | None  # of the table that it learned from
+
+    def answers(
+        self, views: Inputs, k: int, calibrated: bool, options: TagOptions, selection: Selection | None
+    ) -> Answers:
+        """The k best labels of each document; ``selection`` is what the options allow."""
+        rule = self.keep_rule(options)
+        allowed = None if selection is None else selection.allowed
+        calibrated = calibrated or rule is not None
+        if not options.get("consistent"):
+            top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
+            return Answers(top if rule is None else rule.kept(top), top, top, rule)
+        hierarchy = self.hierarchy()
+        if selection is not None:
+            hierarchy = selection.hierarchy
+        deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # those of one score may rank beyond k
+        top = self.model.predict_topk(views, min(deep, len(self.labels)), calibrated=calibrated, allowed=allowed)
+        if rule is None:
+            closed = include_ancestors(top, hierarchy, k)
+            return Answers(closed, closed, closed, None)
+        judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
+        return Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule)
+
+    def keep_rule(self, options: TagOptions) -> KeepRule | None:
+        """Which labels are sure enough; None for all."""
+        probability, precision = options.get("min_probability"), options.get("precision")
+        if probability is not None and precision is not None:
+            raise ParameterError(
+                f"either min_probability or precision decides which labels are kept, but both are given, {probability} "
+                f"and {precision}; leave one out"
+            )
+        if precision is not None:
+            found = self.precision_threshold(precision, bool(options.get("consistent")))
+            return KeepRule(found.threshold, found.most, precision)
+        if probability is None:
+            return None
+        if not 0 <= probability <= 1:
+            raise ParameterError(
+                f"a probability must lie between 0 and 1, but min_probability is {probability}; give such a number"
+            )
+        require(self.model, Calibrated)
+        return KeepRule(probability)
+
+    def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
+        """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
+        if not 0 < precision < 1:
+            raise ParameterError(f"a precision must lie between 0 and 1, but is {precision}; give such a number")
+        return self.precision_thresholds(consistent).at(precision)
+
+    def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
+        """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
+        method = require(self.model, LearnsPrecision)
+        if consistent:
+            self.hierarchy()
+        thresholds = method.precision_thresholds(consistent)
+        if thresholds is None:
+            raise ParameterError(
+                "a precision needs thresholds that are learned in training, but the model has none for such answers; "
+                "train it again, or use min_probability"
+            )
+        return thresholds
+
+    def hierarchy(self) -> Hierarchy:
+        """That of the labels, which must have one."""
+        if self.labels.hierarchy is None:
+            remedy = "put a hierarchy.tsv into the data folder, or name labels as paths ('a > b')"
+            if self.columns is not None:
+                remedy = "name columns that are levels: --outputs 'department>aisle>shelf'"
+            raise ParameterError(
+                "consistent answers need a hierarchy of the labels, but the model was trained without one; "
+                f"{remedy}, and train again"
+            )
+        return self.labels.hierarchy
