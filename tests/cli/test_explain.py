@@ -82,3 +82,9 @@ def test_explain_needs_a_method_that_can_and_texts(run, data, tmp_path):
     code, _, err = run("train", tmp_path / "train.jsonl", "--method", "label_tree", "--keep-texts", "--out", "x")
     assert code == 2
     assert "leave keep_texts out" in err
+
+
+def test_a_text_without_known_words_is_said(run, model):
+    code, _, err = run("explain", model, "unheard of", "--k", "1")
+    assert code == 0
+    assert "no word that the model knows" in err

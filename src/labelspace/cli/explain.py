@@ -10,6 +10,7 @@ import typer
 
 from labelspace.cli.arguments import Json, ModelPath
 from labelspace.cli.console import console, print_json, print_line
+from labelspace.cli.notes import note
 
 
 def explain(
@@ -52,6 +53,8 @@ def explain(
     if page is not None:
         print_line(f"{page}: why {len(explanations)} labels")
         return
+    if not tagger.reads([text])[0]:
+        note("the text has no word that the model knows; its labels are those of any such text")
     out = console()
     for explanation in explanations:
         out.print(explanation_report(text, explanation, out.color_system is not None and out.is_terminal))

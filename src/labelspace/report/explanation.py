@@ -91,8 +91,7 @@ def explanation_report(text: str | None, explanation: Explanation, in_color: boo
     kind = "probability" if explanation.probability is not None else "score"
     head = Text.assemble(
         (printable(explanation.label), "bold"),
-        f"  {kind} {explanation.score:.3f}: log-odds {explanation.log_odds:+.2f}, ",
-        f"and {explanation.baseline:+.2f} without the text",
+        f"  {kind} {explanation.score:.3f}: log-odds {explanation.log_odds:+.2f}, baseline {explanation.baseline:+.2f}",
     )
     parts: list[RenderableType] = [head]
     if text is not None:

@@ -28,8 +28,8 @@ def explanations_page(text: str | None, explanations: Sequence[Explanation], mod
     parts = [STYLE, f"<h1>{escape(f'Why these labels: {model}')}</h1>"]
     parts.append(
         "<p>Green words speak for a label and red ones against it, the more the deeper the color; at most an eighth of "
-        "the words are marked. Numbers are shares of the log-odds: they add up, with the remainder, to the difference "
-        "between this text and none.</p>"
+        "the words are marked. Numbers are shares of the log-odds: those of all words add up, with the remainder, to "
+        "the difference from the baseline, where nothing speaks for the label.</p>"
     )
     parts += [_section(text, explanation) for explanation in explanations]
     return html_page(f"labelspace: why these labels ({model})", parts)
@@ -39,7 +39,7 @@ def _section(text: str | None, explanation: Explanation) -> str:
     kind = "probability" if explanation.probability is not None else "score"
     head = (
         f"<h2 class='label'>{escape(explanation.label)}</h2><p>{kind} {explanation.score:.3f}: log-odds "
-        f"{explanation.log_odds:+.2f}, and {explanation.baseline:+.2f} without the text</p>"
+        f"{explanation.log_odds:+.2f}, baseline {explanation.baseline:+.2f}</p>"
     )
     marked = "" if text is None else f"<div class='text'>{_marked(text, explanation)}</div>"
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{body}</dd>" for name, body in _rows(explanation))
