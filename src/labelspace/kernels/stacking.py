@@ -45,30 +45,37 @@ def count_candidates(rankings: Ints, start: int, stop: int, depth: int, out: Lon
 
 
 @kernel()
+def start_rows(candidates: Ints, scores: Floats, log_counts: Floats, labels: Ints, table: Floats) -> None:
+    """The rows of a document's candidates before members list them; ``scores`` (members, n_ranks) are the document's.
+
+    A member that does not list a label gives it the score 0 and the rank ``n_ranks``.
+    """
+    n_members, n_ranks = scores.shape
+    for i in range(len(candidates)):
+        labels[i] = candidates[i]
+        for column in range(table.shape[1]):
+            table[i, column] = 0.0
+        table[i, COLUMNS_PER_MEMBER * n_members] = log_counts[candidates[i]]
+        for member in range(n_members):
+            table[i, COLUMNS_PER_MEMBER * member + 1] = n_ranks
+            table[i, COLUMNS_PER_MEMBER * member + 3] = max(scores[member, 0], np.float32(0.0))
+
+
+@kernel()
 def fill_candidate_features(
     rankings: Ints, scores: Floats, start: int, stop: int, depth: int, log_counts: Floats, ends: Longs,
     labels: Ints, table: Floats,
 ) -> None:  # fmt: skip
-    """The candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1].
-
-    A member that does not list a label gives it the score 0 and the rank ``n_ranks``.
-    """
+    """The candidates of rows start..stop and their features; row r fills ends[r]..ends[r + 1]."""
     n_members, _, n_ranks = rankings.shape
     buffers, candidates = np.empty((2, n_members * depth), np.int64), np.empty(n_members * depth, np.int32)
     sum_column, count_column = COLUMNS_PER_MEMBER * n_members + 1, COLUMNS_PER_MEMBER * n_members + 2
     for row in range(start, stop):
         first, n = ends[row], collect_candidates(rankings, row, depth, buffers, candidates)
         row_table = table[first : first + n]
-        for i in range(n):
-            labels[first + i] = candidates[i]
-            for column in range(table.shape[1]):
-                row_table[i, column] = 0.0
-            row_table[i, COLUMNS_PER_MEMBER * n_members] = log_counts[candidates[i]]
+        start_rows(candidates[:n], scores[:, row], log_counts, labels[first : first + n], row_table)
         for member in range(n_members):
-            first_column = COLUMNS_PER_MEMBER * member
-            best = max(scores[member, row, 0], np.float32(0.0))
-            for i in range(n):
-                row_table[i, first_column + 1], row_table[i, first_column + 3] = n_ranks, best
+            first_column, best = COLUMNS_PER_MEMBER * member, max(scores[member, row, 0], np.float32(0.0))
             for rank in range(n_ranks):
                 label = rankings[member, row, rank]
                 if label < 0:
@@ -126,16 +133,9 @@ def fill_further_features(
         listed = known[known_ends[row] : known_ends[row + 1]]
         first, n = ends[entry], collect_further(deep, entry, listed, buffers, candidates)
         row_table = table[first : first + n]
-        for i in range(n):
-            labels[first + i] = candidates[i]
-            for column in range(table.shape[1]):
-                row_table[i, column] = 0.0
-            row_table[i, COLUMNS_PER_MEMBER * n_members] = log_counts[candidates[i]]
+        start_rows(candidates[:n], scores[:, row], log_counts, labels[first : first + n], row_table)
         for member in range(n_members):
-            first_column = COLUMNS_PER_MEMBER * member
-            best = max(scores[member, row, 0], np.float32(0.0))
-            for i in range(n):
-                row_table[i, first_column + 1], row_table[i, first_column + 3] = n_ranks, best
+            first_column, best = COLUMNS_PER_MEMBER * member, max(scores[member, row, 0], np.float32(0.0))
             for rank in range(deep.shape[2]):
                 label = deep[member, entry, rank]
                 if label < 0:

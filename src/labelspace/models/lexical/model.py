@@ -97,6 +97,8 @@ class Lexical(Model):
     log_odds_: Floats = learned(array("float32", N_BUCKETS))  # of a bucket being right
     shift_: Floats = learned(array("float32", "n_labels", N_LEVELS))
 
+    _last_read: tuple[str, Phrases, tuple[tuple[Ints, Longs], Ints]] | None = None
+
     @classmethod
     def from_labels(cls, labels: LabelSpace) -> Self:
         """Ready to tag without training documents, from the names and synonyms alone."""
@@ -173,9 +175,9 @@ class Lexical(Model):
 
     def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:
         """Why these labels have their scores: the phrases of the text that name them."""
-        found, _ = self._matches(self.phrases_, texts, self.n_labels_)
+        (found, _), words = self._read(self.phrases_, texts, self.n_labels_)
         matched = {label: (bucket, level) for label, bucket, level in found.tolist()}
-        located = PhraseEvidence(self.phrases_, texts[0], self.stemming == "english")
+        located = PhraseEvidence(self.phrases_, texts[0], words)
         evidence = []
         for label in labels.tolist():
             baseline = self._baseline(label)
@@ -196,9 +198,18 @@ class Lexical(Model):
 
     def _matches(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[Ints, Longs]:
         """Rows of label, bucket and level, and the rows up to the end of each text."""
+        return self._read(phrases, texts, n_labels)[0]
+
+    def _read(self, phrases: Phrases, texts: Sequence[str], n_labels: int) -> tuple[tuple[Ints, Longs], Ints]:
+        """The matches, and all words of the texts; those of one text are kept, since it may be explained next."""
+        last = self._last_read
+        if last is not None and len(texts) == 1 and last[0] is texts[0] and last[1] is phrases:
+            return last[2]
         stems, forms, ends = read_stems(texts, self.stemming == "english")
         words, scratch = lookup_keys(phrases.stems, stems), matching.empty_scratch(phrases, n_labels)
-        found: tuple[Ints, Longs] = matching.find_matches(words, forms, ends, phrases, scratch)
+        found = matching.find_matches(words, forms, ends, phrases, scratch), words
+        if len(texts) == 1:
+            self._last_read = (texts[0], phrases, found)
         return found
 
 

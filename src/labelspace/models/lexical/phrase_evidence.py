@@ -9,10 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelspace.kernels.ngrams import lookup_keys
 from labelspace.kernels.phrase_matching import Phrases
 from labelspace.models.evidence import Evidence, PhraseShare
-from labelspace.models.lexical.phrases import ANALYZER, read_stems
+from labelspace.models.lexical.phrases import ANALYZER
 from labelspace.types import Ints, Longs
 
 KINDS = ("name", "synonym", "part")
@@ -23,10 +22,8 @@ Place = tuple[int, int, int]
 class PhraseEvidence:
     """The words of a text, among which phrases are found."""
 
-    def __init__(self, phrases: Phrases, text: str, stemmed: bool) -> None:
-        self.phrases = phrases
-        stems, _, _ = read_stems([text], stemmed)
-        self.words: Ints = lookup_keys(phrases.stems, stems)
+    def __init__(self, phrases: Phrases, text: str, words: Ints) -> None:
+        self.phrases, self.words = phrases, words
         spans, at = ANALYZER.spans([text]), ANALYZER.characters(text)
         self.starts: Longs = at[spans.starts]
         self.stops: Longs = at[spans.stops - 1] + 1
