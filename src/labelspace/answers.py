@@ -1,6 +1,6 @@
 """Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -49,11 +49,11 @@ class TagOptions(SelectOptions, total=False):
     """Include every label's ancestors in the hierarchy, ranked above it."""
 
 
-def check_options(options: TagOptions) -> None:
-    """Refuse options that there are not."""
-    for name in options.keys() - TagOptions.__annotations__.keys():
-        listed = ", ".join(TagOptions.__annotations__)
-        raise ParameterError(f"an option of tagging must be one of {listed}, but is {name!r}; use one of these")
+def check_options(options: Mapping[str, object], kind: type = TagOptions) -> None:
+    """Refuse options that a TypedDict of options has not."""
+    for name in options.keys() - kind.__annotations__.keys():
+        known = ", ".join(kind.__annotations__)
+        raise ParameterError(f"an option must be one of {known}, but is {name!r}; use one of these")
 
 
 class Answers(NamedTuple):

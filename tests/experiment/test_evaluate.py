@@ -198,3 +198,10 @@ def test_figures_among_some_labels_are_those_of_documents_that_have_no_others(da
     unknown = sp.hstack([test.Y, np.ones((len(test), 1))], format="csr", dtype=np.float32)
     more = evaluate(tagger, replace(test, Y=unknown, labels=wider), include=names)
     assert (more["P@5"], more["n_unknown_labels"]) == (figures["P@5"], 0)
+
+
+def test_an_unknown_option_is_refused(data):
+    train, test = data
+    tagger = Tagger("popular").fit_dataset(train)
+    with pytest.raises(ParameterError, match="unlabelled.* but is 'unlabeled'"):
+        evaluate(tagger, test, unlabeled="count")

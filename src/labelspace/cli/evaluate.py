@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,8 +13,10 @@ from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
 
 if TYPE_CHECKING:
-    from labelspace.answers import SelectOptions
+    from labelspace.experiment.evaluate import EvaluationOptions
     from labelspace.models.base import Model
+    from labelspace.tagger import Tagger
+    from labelspace.types import Dataset
 
 
 def evaluate(
@@ -56,31 +58,25 @@ def evaluate(
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
     from labelspace.data.files import writing_text
-    from labelspace.data.labels import HIERARCHY, label_file
-    from labelspace.data.source import read_dataset, split_file
-    from labelspace.errors import DataError
     from labelspace.report.evaluation_page import evaluation_page
-    from labelspace.report.tables import curve_table, figures_report
     from labelspace.tagger import Tagger
 
     ks = parse_ks(k)
     tagger = Tagger.load(model)
     by_epoch = training_curve(tagger.model) if curve else None
-    file = split_file(data, "test") if data.is_dir() else data
-    if file is None:
-        raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
-    labels = tagger.labels_
-    if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
-        labels = replace(labels, hierarchy=None)
-    documents = read_dataset(file, labels, tagger.columns_)
-    selected: SelectOptions = {"include": include, "exclude": exclude, "under": under}
-    note_selection(tagger.selection(selected), quiet=as_json)
-    figures = experiment.evaluate(
-        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, ci=ci, **selected
-    )
-    if by_epoch is not None:
-        figures["curve"] = by_epoch
-    figures["model_mb"] = experiment.megabytes(model)
+    file, documents = evaluated_documents(data, tagger)
+    options: EvaluationOptions = {
+        "propensity_from": propensity_from,
+        "propensity_preset": propensity_preset,
+        "consistent": consistent,
+        "unlabelled": unlabelled,
+        "include": include,
+        "exclude": exclude,
+        "under": under,
+    }
+    note_selection(tagger.selection(options), quiet=as_json)
+    figures = experiment.evaluate(tagger, documents, ks, ci, **options)
+    figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}
     if html is not None:
         with writing_text(html) as page:
             page.write(evaluation_page(figures, model.resolve().name, tagger.model.name, data.resolve().name))
@@ -89,12 +85,34 @@ def evaluate(
         print_json(figures)
         return
     note_label_files(file, tagger.columns_)
+    print_figures(figures)
+
+
+def evaluated_documents(data: Path, tagger: Tagger) -> tuple[Path, Dataset]:
+    """The file of test documents, and these."""
+    from labelspace.data.labels import HIERARCHY, label_file
+    from labelspace.data.source import read_dataset, split_file
+    from labelspace.errors import DataError
+
+    file = split_file(data, "test") if data.is_dir() else data
+    if file is None:
+        raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
+    labels = tagger.labels_
+    if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
+        labels = replace(labels, hierarchy=None)
+    return file, read_dataset(file, labels, tagger.columns_)
+
+
+def print_figures(figures: dict[str, Any]) -> None:
+    """Print the figures as tables, with what must be known about them."""
+    from labelspace.report.tables import curve_table, figures_report
+
     console().print(figures_report(figures))
-    if by_epoch is not None:
-        console().print(curve_table(by_epoch))
+    if "curve" in figures:
+        console().print(curve_table(figures["curve"]))
     note_figures(figures)
-    if html is not None:
-        print_line(f"saved: {html}")
+    if "html" in figures:
+        print_line(f"saved: {figures['html']}")
 
 
 def training_curve(model: Model) -> list[dict[str, float]]:

@@ -54,7 +54,6 @@ def predict(
     For a file, prints one JSON object per document, with its id.
     """
     from labelspace.errors import DataError
-    from labelspace.report.tables import tags_table
     from labelspace.tagger import Tagger
 
     if bool(texts) == bool(file):
@@ -82,15 +81,27 @@ def predict(
         results = [{"text": text, **as_plain(answer, problem, options)} for text, answer, problem in rows]
         print_json({**about_precision(tagger, options), "results": results})
         return
+    note_texts(texts, problems)
+    note_precision(tagger, options)
+    print_answers(tagger, texts, answers, options)
+
+
+def note_texts(texts: list[str], problems: list[str | None]) -> None:
+    """Say which texts are names of files, or say nothing to the model."""
     for number, (text, problem) in enumerate(zip(texts, problems, strict=True), 1):
         if os.path.isfile(text):
             note(f"text {number} is the name of a file, and was tagged as a text; to tag the file: --input {text}")
         elif problem is not None:
             note(f"text {number} {problem}; its labels are those of any such text")
-    note_precision(tagger, options)
-    reason = {}
-    if min_probability is not None:
-        reason["no_tags"] = f"no label has a probability of at least {min_probability:g}"
+
+
+def print_answers(tagger: Tagger, texts: list[str], answers: list[Answer], options: TagOptions) -> None:
+    """Print a table for each text."""
+    from labelspace.report.tables import tags_table
+
+    reason, (probability, precision) = {}, (options.get("min_probability"), options.get("precision"))
+    if probability is not None:
+        reason["no_tags"] = f"no label has a probability of at least {probability:g}"
     elif precision is not None:
         reason["no_tags"] = f"no label is sure enough for a precision of {precision:g}"
     for text, answer in zip(texts, answers, strict=True):

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from labelspace import metrics, store
-from labelspace.answers import SelectOptions
+from labelspace.answers import SelectOptions, TagOptions, check_options
 from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
 from labelspace.labels.masks import labels_among
@@ -33,33 +33,38 @@ class Evaluation:
     per_document: dict[str, metrics.DocumentValues]
 
 
+class EvaluationOptions(SelectOptions, total=False):
+    """How figures are measured: the labels that are allowed, and the protocol."""
+
+    propensity_from: metrics.PropensityFrom
+    """Labels to estimate propensities from: train, or test."""
+    propensity_preset: str
+    """Constants of the propensities: default, wikipedia or amazon."""
+    consistent: bool
+    """Measure answers closed upwards."""
+    unlabelled: metrics.Unlabelled
+    """Documents without labels: skip or count, see ``metrics.evaluate``."""
+    thresholds: bool
+    """False leaves out F1 and precision at thresholds, which take one more prediction."""
+
+
 def evaluate(
     tagger: Tagger,
     documents: Dataset,
     ks: Sequence[int] = (1, 3, 5),
-    propensity_from: metrics.PropensityFrom = "train",
-    propensity_preset: str = "default",
-    consistent: bool = False,
-    unlabelled: metrics.Unlabelled = "skip",
     ci: bool = False,
-    thresholds: bool = True,
-    **selected: Unpack[SelectOptions],
+    **options: Unpack[EvaluationOptions],
 ) -> dict[str, Any]:
     """The figures of a fitted tagger on labeled documents, with the time it takes for all and for one at a time.
 
-    Labels that the model does not know count as missed; for ``unlabelled`` documents see ``metrics.evaluate``.
-    ``consistent`` measures answers closed upwards. ``selected`` (see ``SelectOptions``) allows some labels alone: no
-    others are answered, and those of the documents do not count. Where the
-    documents' labels have a hierarchy, or else the tagger's, the figures by level stand with the others; those
-    by column, where the tagger learned from a table. ``ci`` adds 95 % bootstrap intervals of the metrics that are sums
-    over documents. ``thresholds=False`` leaves out F1 and precision at thresholds, which take one more prediction.
-    ``seen_in_training`` is the percentage of the documents that the
-    tagger learned from, estimated above some thousand training documents; None where that is not known.
-    ``n_unknown_labels`` of the documents' labels are not the tagger's.
+    Labels that the model does not know count as missed. Where some labels alone are allowed, no others are answered,
+    and those of the documents do not count. Where the documents' labels have a hierarchy, or else the tagger's, the
+    figures by level stand with the others; those by column, where the tagger learned from a table. ``ci`` adds 95 %
+    bootstrap intervals of the metrics that are sums over documents. ``seen_in_training`` is the percentage of the
+    documents that the tagger learned from, estimated above some thousand training documents; None where that is not
+    known. ``n_unknown_labels`` of the documents' labels are not the tagger's.
     """
-    found = evaluate_documents(
-        tagger, documents, ks, propensity_from, propensity_preset, consistent, unlabelled, thresholds, **selected
-    )
+    found = evaluate_documents(tagger, documents, ks, **options)
     if not ci:
         return found.figures
     intervals = metrics.confidence_intervals(found.per_document)
@@ -67,36 +72,31 @@ def evaluate(
 
 
 def evaluate_documents(
-    tagger: Tagger,
-    documents: Dataset,
-    ks: Sequence[int] = (1, 3, 5),
-    propensity_from: metrics.PropensityFrom = "train",
-    propensity_preset: str = "default",
-    consistent: bool = False,
-    unlabelled: metrics.Unlabelled = "skip",
-    thresholds: bool = True,
-    **selected: Unpack[SelectOptions],
+    tagger: Tagger, documents: Dataset, ks: Sequence[int] = (1, 3, 5), **options: Unpack[EvaluationOptions]
 ) -> Evaluation:
     """The figures of ``evaluate``, and what each document adds to those that are sums over documents."""
+    check_options(options, EvaluationOptions)
+    propensity_preset = options.get("propensity_preset", "default")
+    unlabelled: metrics.Unlabelled = options.get("unlabelled", "skip")
     if propensity_preset not in metrics.PRESETS:
         listed = ", ".join(metrics.PRESETS)
         raise ParameterError(f"propensity_preset must be one of {listed}, but is {propensity_preset!r}; choose one")
     A, B = metrics.PRESETS[propensity_preset]
     check_ks(ks, len(tagger.labels_))
-    inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(selected)
+    inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(options)
     documents = only_allowed(documents, selection)
     Y = documents.Y
-    predict = partial(tagger.predict_topk, consistent=consistent, **selected)
+    predict = partial(tagger.predict_topk, **_tagging(options))
     warm_up(lambda some: predict(some, max(ks)), inputs)
     with timed() as taken:
         top = predict(inputs, max(ks))
-    if not known.n_documents:  # made of labels alone: there are no training counts
-        propensity_from = "test"
+    # What was made of labels alone has no training counts.
+    propensity_from = options.get("propensity_from", "train") if known.n_documents else "test"
     protocol = (known.counts, known.n_documents, ks, A, B, propensity_from, unlabelled)
     figures: dict[str, Any] = metrics.evaluate(Y, top, *protocol)
     per_document = metrics.per_document(Y, top, *protocol)
     figures |= of_probabilities(tagger, Y, top, max(ks))
-    if thresholds:
+    if options.get("thresholds", True):
         at_thresholds = by_threshold(tagger, Y, predict(inputs, threshold_depth(documents, ks)), unlabelled == "count")
         figures |= at_thresholds.figures
         per_document |= at_thresholds.per_document
@@ -120,6 +120,16 @@ def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
     allowed = np.zeros(documents.Y.shape[1], bool)
     allowed[: len(selection.allowed)] = selection.allowed
     return replace(documents, Y=labels_among(documents.Y, allowed))
+
+
+def _tagging(options: EvaluationOptions) -> TagOptions:
+    """What a tagger is told of it."""
+    return {
+        "include": options.get("include"),
+        "exclude": options.get("exclude"),
+        "under": options.get("under"),
+        "consistent": options.get("consistent", False),
+    }
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:

@@ -222,7 +222,13 @@ class Reproduction:
         propensity_from, preset = cast(metrics.PropensityFrom, self._propensities[0]), self._propensities[1]
         figures = {
             split: evaluate(
-                tagger, documents.split(split), ks, propensity_from, preset, unlabelled="count", thresholds=False
+                tagger,
+                documents.split(split),
+                ks,
+                propensity_from=propensity_from,
+                propensity_preset=preset,
+                unlabelled="count",
+                thresholds=False,
             )
             for split in sorted(splits)
         }

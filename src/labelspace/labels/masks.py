@@ -31,6 +31,10 @@ class LastMask(Generic[Made]):
             last = self._last = (mask.copy(), make())
         return last[1]
 
+    def forget(self) -> None:
+        """Make it anew: what it was made of has changed."""
+        self._last = None
+
 
 def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -> tuple[Longs, npt.NDArray[Any]]:
     """Of adjacent lists of ids, list i from ``starts[i]`` on: the places of the ids of a mask, and where lists start.

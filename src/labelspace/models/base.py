@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,6 +14,7 @@ from labelspace import store
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Estimator, learned
 from labelspace.features.views import GIVEN, WORDS, View, Views, n_rows, take_rows
+from labelspace.labels.masks import LastMask
 from labelspace.models import checks
 from labelspace.models.capabilities import Calibrated, Checkpoints, require
 from labelspace.models.checks import Inputs
@@ -100,6 +101,11 @@ class Model(Estimator):
                 left.append(rows[(found.labels[:, -1] < 0) & (top.labels[:, -1] >= 0)])
             lacking = np.concatenate(left) if depth < n_labels else lacking[:0]
         return out
+
+    @cached_property
+    def of_mask(self) -> LastMask[Any]:
+        """What a method made of the last mask of allowed labels."""
+        return LastMask()
 
     def _predict_both(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
         """The k best of all labels, and the ``depth`` best of the allowed ones; methods may share work of the two."""

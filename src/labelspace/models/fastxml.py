@@ -25,7 +25,6 @@ below their published precision. A node whose sides cannot be separated is a lea
 drawn at random, are kept.
 """
 
-from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -36,7 +35,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.instance_trees import Weights, forest_topk, grow_tree
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask, ids_among
+from labelspace.labels.masks import ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -201,11 +200,7 @@ class FastXML(Model):
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
         given = self.document_labels_, self.label_starts_
-        return self._rank(X, k, *self._allowed_labels.get(allowed, lambda: ids_among(*given, allowed)))
-
-    @cached_property
-    def _allowed_labels(self) -> LastMask[tuple[Ints, Longs]]:
-        return LastMask()
+        return self._rank(X, k, *self.of_mask.get(allowed, lambda: ids_among(*given, allowed)))
 
     def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
         """The best labels, of ``labels`` of the training documents."""

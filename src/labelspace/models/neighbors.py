@@ -28,7 +28,7 @@ from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask, ids_among
+from labelspace.labels.masks import ids_among
 from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -185,12 +185,8 @@ class Neighbors(Model):
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
 
     def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
-        labels = self._allowed_labels.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
+        labels = self.of_mask.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
-
-    @cached_property
-    def _allowed_labels(self) -> LastMask[tuple[Ints, Ints]]:
-        return LastMask()
 
     @cached_property
     def _index(self) -> Postings:

@@ -16,8 +16,6 @@ Where we differ, and why: the labels are spread over threads, not machines; rows
 and lies between 0 and 1. It is no calibrated probability. A label without training documents is never suggested.
 """
 
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +24,6 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
@@ -112,8 +109,4 @@ class OneVsRest(Model):
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self._allowed_classifiers)
-
-    @cached_property
-    def _allowed_classifiers(self) -> LastMask[LinearWeights]:
-        return LastMask()
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.of_mask)

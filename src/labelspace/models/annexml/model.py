@@ -29,8 +29,6 @@ results do not depend on their number. Near documents have larger votes (the pre
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -41,7 +39,7 @@ from labelspace.kernels.partition_search import nearest_in_partitions
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.label_neighbors import label_neighbors
-from labelspace.labels.masks import LastMask, labels_among
+from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.annexml.learner import Learner, train_learner
@@ -154,11 +152,7 @@ class AnnexML(Model):
         return self._rank(X, self.Y_, k)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, self._allowed_labels.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
-
-    @cached_property
-    def _allowed_labels(self) -> LastMask[Csr]:
-        return LastMask()
+        return self._rank(X, self.of_mask.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
         """The votes for the labels Y of the training documents."""

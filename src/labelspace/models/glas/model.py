@@ -28,7 +28,6 @@ of a batch. The preset ``paper`` is Algorithm 2 as published, ``algorithm_1`` is
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -57,7 +56,7 @@ from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gr
 from labelspace.models.glas.training_data import TrainingData, sample_positives
 from labelspace.parameter_constraints import AllBut, boolean, integer, list_of, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
-from labelspace.training.allowed_index import AllowedIndex
+from labelspace.training.allowed_index import index_among
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, run_epochs
 from labelspace.training.losses import sigmoid
@@ -303,12 +302,8 @@ class Glas(Model):
         return self._search(self.index_, X, k)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        some = self._allowed_index.get(self.index_, allowed)
+        some = index_among(self.index_, allowed, self.of_mask)
         return super()._predict_allowed(X, k, allowed) if some is None else self._search(some, X, k)
-
-    @cached_property
-    def _allowed_index(self) -> AllowedIndex:
-        return AllowedIndex()
 
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         if not len(index):
@@ -349,7 +344,7 @@ class Glas(Model):
         embeddings = self._embed(self._rows(X))
         v, b = place_label(embeddings, self.background_.astype(np.float32), self.scale_, share)
         b = b if self.bias else 0.0
-        self._allowed_index.forget()
+        self.of_mask.forget()
         self.index_.add([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
         self.labels_, self.n_labels_ = with_count(labels, label, X.shape[0]), len(labels)
         return label
@@ -361,7 +356,7 @@ class Glas(Model):
         label = labels.index.get(name, -1)
         if label not in self.index_.ids:
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
-        self._allowed_index.forget()
+        self.of_mask.forget()
         self.index_.remove([label])
         self.labels_ = without_label(labels, label)
 

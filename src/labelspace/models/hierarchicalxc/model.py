@@ -30,7 +30,7 @@ layers of their autoencoder for Bibtex too.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import FEW_LABELS, LastMask
+from labelspace.labels.masks import FEW_LABELS
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG, TreeNodes, widen_beam
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -263,16 +263,12 @@ class HierarchicalXC(Model):
         return self._search(self._normalized(X), k, Beam(min(self.beam_size, len(self.tree_))))
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        X, beam = self._normalized(X), self._allowed_beam.get(allowed, lambda: self._beam_among(allowed))
+        X, beam = self._normalized(X), self.of_mask.get(allowed, lambda: self._beam_among(allowed))
 
         def find(rows: Longs, size: int) -> TopK:
             return self._search(X if len(rows) == X.shape[0] else X[rows], k, replace(beam, size=size))
 
         return widen_beam(find, X.shape[0], k, min(k, beam.n_labels), beam.size, len(self.tree_))
-
-    @cached_property
-    def _allowed_beam(self) -> LastMask[Beam]:
-        return LastMask()
 
     def _beam_among(self, allowed: Bools) -> Beam:
         """Nodes with an allowed label below; all of them where the labels are few."""

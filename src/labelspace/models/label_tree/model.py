@@ -38,7 +38,6 @@ from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
-from labelspace.labels.masks import LastMask
 from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -345,7 +344,7 @@ class LabelTree(Model):
         return self._trees.search(self._documents(views), self.scales_, k)  # step 6
 
     def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
-        trees = self._allowed_trees.get(allowed, lambda: self._trees.among(allowed))
+        trees: AllowedTrees = self.of_mask.get(allowed, lambda: self._trees.among(allowed))
         return trees.search(self._documents(views), self.scales_, k)
 
     def _documents(self, views: Views) -> Csr:
@@ -359,10 +358,6 @@ class LabelTree(Model):
             self.values_, self.nodes_, self.starts_, self.bias_, self.first_child_, self.last_child_, self.label_,
             self.roots_, beam_size, self.power_of_gap,
         )  # fmt: skip
-
-    @cached_property
-    def _allowed_trees(self) -> LastMask[AllowedTrees]:
-        return LastMask()
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:

@@ -23,7 +23,6 @@ A label without training documents is never suggested.
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,7 +45,7 @@ from labelspace.models.leml.sparse_part import SparsePart
 from labelspace.parameter_constraints import boolean, integer, list_of, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.state_constraints import sparse as sparse_matrix
-from labelspace.training.allowed_index import AllowedIndex
+from labelspace.training.allowed_index import index_among
 from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.types import Bools, Csr, Floats, TopK
@@ -165,12 +164,8 @@ class Leml(Model):
         return self._search(self.index_, X, k)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        some = self._allowed_index.get(self.index_, allowed)
+        some = index_among(self.index_, allowed, self.of_mask)
         return super()._predict_allowed(X, k, allowed) if some is None else self._search(some, X, k)
-
-    @cached_property
-    def _allowed_index(self) -> AllowedIndex:
-        return AllowedIndex()
 
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X

@@ -25,7 +25,6 @@ for every seed. Rows of V are lists in one pool, not hash tables: a step reads a
 """
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +34,6 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.active_documents import solve_l1_squared_hinge
 from labelspace.kernels.dual_cd import squared_norms
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.masks import LastMask
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
@@ -128,11 +126,7 @@ class PDSparse(Model):
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = self._scaled(X)
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self._allowed_classifiers)
-
-    @cached_property
-    def _allowed_classifiers(self) -> LastMask[LinearWeights]:
-        return LastMask()
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.of_mask)
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize

@@ -29,15 +29,13 @@ is larger than any embedding, so that it changes next to nothing. Weights and em
 needs less memory than a sparse matrix with three quarters of the weights gone.
 """
 
-from functools import cached_property
-
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_parallel
-from labelspace.labels.masks import LastMask, labels_among
+from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -130,11 +128,7 @@ class Sleec(Model):
         return self._rank(X, self.Y_, k)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, self._allowed_labels.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
-
-    @cached_property
-    def _allowed_labels(self) -> LastMask[Csr]:
-        return LastMask()
+        return self._rank(X, self.of_mask.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
         """The votes for the labels Y of the training documents."""
