@@ -1,0 +1,28 @@
+"""Shared data types: Dataset (with Columns), LabelSpace (with Hierarchy), TopK."""
+
+from labelspace.types.arrays import Bools, Csr, Doubles, Floats, Ints, Longs, OverallProgress, Progress, no_progress
+from labelspace.types.dataset import Columns, Dataset
+from labelspace.types.hierarchy import Hierarchy, check_ancestors, rows_of
+from labelspace.types.label_space import PATH_SEPARATOR, LabelSpace, prefixes
+from labelspace.types.topk import TopK
+
+__all__ = [
+    "PATH_SEPARATOR",
+    "Bools",
+    "Columns",
+    "Csr",
+    "Dataset",
+    "Doubles",
+    "Floats",
+    "Hierarchy",
+    "Ints",
+    "LabelSpace",
+    "Longs",
+    "OverallProgress",
+    "Progress",
+    "TopK",
+    "check_ancestors",
+    "no_progress",
+    "prefixes",
+    "rows_of",
+]

@@ -1,0 +1,118 @@
+"""Documents with their labels, and the columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.errors import DataError
+from labelspace.types.arrays import Bools, Csr
+from labelspace.types.label_space import LabelSpace
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The input and output columns of a table; a label of an output column is called ``column: value``.
+
+    ``outputs`` are groups of columns: one column, or the levels of a category path, root first.
+
+    >>> columns = Columns(("title", "price"), (("brand",), ("L0", "L1")))
+    >>> columns.output_names, columns.split_label("L1: Tea"), columns.split_label("Tea")
+    (('brand', 'L0', 'L1'), (2, 'Tea'), (-1, 'Tea'))
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[tuple[str, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", tuple(self.inputs))
+        object.__setattr__(self, "outputs", tuple(map(tuple, self.outputs)))
+        names = self.inputs + self.output_names
+        if not all(isinstance(name, str) for name in names):
+            raise DataError(f"columns must be named by texts, but are {names}; write for example title")
+        for what, given in (("inputs", self.inputs), ("outputs", self.outputs)):
+            if not given or not all(given):
+                raise DataError(f"{what} must name at least one column, but one is empty; write for example title")
+        duplicates = [name for name in names if names.count(name) > 1]
+        if duplicates:
+            raise DataError(
+                f"each column must be named once, as input or output, but {duplicates[0]!r} is named twice; remove one"
+            )
+        for name in self.output_names:  # else a label's column would be ambiguous
+            longer = [other for other in self.output_names if other.startswith(name + ": ")]
+            if longer:
+                raise DataError(
+                    f"no output may start with another and ': ', but {longer[0]!r} starts with {name!r}; rename one"
+                )
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The output columns of all groups."""
+        return tuple(name for group in self.outputs for name in group)
+
+    def split_label(self, label: str) -> tuple[int, str]:
+        """The index of the output column, and the value, of a label; -1 where it belongs to none."""
+        for index, column in enumerate(self.output_names):
+            if label.startswith(column + ": "):
+                return index, label[len(column) + 2 :]
+        return -1, label
+
+    def masks(self, labels: Iterable[str]) -> dict[str, Bools]:
+        """Which labels belong to each output column. Shape (n_labels,) each.
+
+        >>> Columns(("title",), (("brand",), ("L0",))).masks(["brand: Tata", "L0: Tea"])["L0"].tolist()
+        [False, True]
+        """
+        indices = np.array([self.split_label(label)[0] for label in labels])
+        return {name: indices == index for index, name in enumerate(self.output_names)}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Documents with their labels: texts, or ready-made features X, or both; Y is 0/1 of shape (n, n_labels)."""
+
+    Y: Csr
+    labels: LabelSpace
+    texts: Sequence[str] | None = None
+    X: Csr | None = None
+    ids: Sequence[str] | None = None
+    name: str = ""
+    columns: Columns | None = None  # where the documents are rows of a table
+
+    def __post_init__(self) -> None:
+        if self.texts is None and self.X is None:
+            raise DataError("a data set must have texts or features, but has neither; pass texts=... or X=...")
+        if self.Y.shape[1] != len(self.labels):
+            raise DataError(
+                f"Y must have one column per label, but has {self.Y.shape[1]} for {len(self.labels)} labels; "
+                "pass the LabelSpace that Y was built with"
+            )
+        n = self.Y.shape[0]
+        sizes = {
+            "texts": None if self.texts is None else len(self.texts),
+            "feature rows": None if self.X is None else self.X.shape[0],
+            "ids": None if self.ids is None else len(self.ids),
+        }
+        for what, size in sizes.items():
+            if size is not None and size != n:
+                raise DataError(
+                    f"there must be as many {what} as documents, but there are {size} for {n}; give one per document"
+                )
+
+    def __len__(self) -> int:
+        return int(self.Y.shape[0])
+
+    @property
+    def inputs(self) -> Csr | Sequence[str]:
+        """The input of a model: ready-made features where there are any, else the texts."""
+        return self.X if self.X is not None else (self.texts or [])
+
+    def rows(self, index: npt.ArrayLike) -> Dataset:
+        """The documents with these row numbers, in this order."""
+        at = np.asarray(index, dtype=np.int64)
+        texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
+        return replace(self, Y=self.Y[at], texts=texts, X=None if self.X is None else self.X[at], ids=ids)
