@@ -94,6 +94,7 @@ def test_settings_reach_the_features(run, texts):
     assert saved_features("m")["words"] == ("hashing", {"ngrams": 1, "bits": 12, "sublinear": True, "idf": True})
 
 
+@pytest.mark.slow
 def test_settings_reach_the_features_of_every_member_of_a_blend(run, texts):
     blend = ("--set", "members=neighbors:chars,label_tree,lexical", "--set", "n_folds=2", "--out", "b")
     assert run("train", texts, *blend, "--set", "features.min_df=3")[0] == 0
@@ -106,6 +107,7 @@ def test_settings_reach_the_features_of_every_member_of_a_blend(run, texts):
     assert run("predict", "b", "w1 w2")[0] == 0
 
 
+@pytest.mark.slow
 def test_limits_are_planned_within_or_refused(run, texts):
     code, _, err = run("train", texts, "--max-latency-ms", "0.000001", "--out", "m")
     assert code == 2

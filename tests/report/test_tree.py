@@ -259,6 +259,7 @@ def deep():
     return chain(DEEP), LabelSpace([f"l{i}" for i in range(DEEP + 1)], counts=np.arange(DEEP + 1))
 
 
+@pytest.mark.slow
 def test_a_chain_needs_no_recursion(deep):
     nodes, names = deep
     summary = tree_summary(nodes)

@@ -28,6 +28,7 @@ def test_scores_are_those_of_the_formula(data, params):
     assert (model.sparse_weights_.nnz > 0) == model.sparse
 
 
+@pytest.mark.slow
 def test_full_rank_with_little_regularization_is_least_squares(data):
     train, test = data
     model = Leml(embedding_dim=40, reg_weight=1e-4, tol=0, max_iter=40, bias=False).fit(train.X, train.Y)

@@ -167,6 +167,7 @@ def test_validation_documents_are_not_changed_and_the_model_keeps_copies(small):
 # ---- presets and settings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", Poincare.presets)
 def test_a_preset_lists_only_what_differs_from_the_defaults_and_is_learned(small, tmp_path, preset):
     defaults = Poincare.defaults()

@@ -64,6 +64,7 @@ def test_labels_are_ranked_by_the_mean_votes_of_learners(small, route, params):
         assert right.all()
 
 
+@pytest.mark.slow
 def test_the_chosen_vote_weights_have_the_highest_dcg_on_the_validation_documents(small):
     train, validation = small.rows(range(180)), small.rows(range(180, 260))
     model = quick(n_estimators=2).fit(train.X, train.Y, validation=(validation.X, validation.Y))

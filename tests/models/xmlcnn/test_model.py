@@ -11,6 +11,7 @@ Y = np.tile(np.eye(2), (60, 1))
 SMALL = {"n_filters": 8, "hidden_dim": 16, "word_dim": 8}
 
 
+@pytest.mark.slow
 def test_the_order_of_words_counts():
     model = XMLCNN(**SMALL).fit(TEXTS, Y)
     assert model.predict_topk(["man bites", "bites man"], k=1).labels.tolist() == [[0], [1]]
