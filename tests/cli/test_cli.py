@@ -528,6 +528,8 @@ def test_the_demo_goes_from_data_to_tags(run, monkeypatch, data):
     assert "saved to runs/demo" in out
     assert sum(line.rstrip().endswith("score") for line in out.splitlines()) == 3
     assert "description" in out
+    assert "5. why the second has its fourth label" in out
+    assert "remainder" in out
     assert "Next, try:" in out
 
 

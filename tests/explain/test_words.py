@@ -66,7 +66,6 @@ def test_nothing_is_lost_but_what_has_no_letters(analyzer, text):
         assert kept == pytest.approx(shares.sum())
 
 
-def test_the_text_of_a_column_is_where_it_occurs_first():
+def test_the_place_of_a_column_is_where_it_occurs_first():
     found = places((4, 0, 3), (4, 8, 11), (2, 4, 7))
-    text = "rye oat rye"
-    assert [found.text_of(column, text) for column in (4, 2, 3, 9)] == ["rye", "oat", None, None]
+    assert [found.first(column) for column in (4, 2, 3, 9)] == [(0, 3), (4, 7), None, None]

@@ -24,10 +24,11 @@ def demo(
     out: Annotated[Path, typer.Option("--out", metavar="MODEL", help="Folder to save to.")] = Path("runs/demo"),
     seed: Seed = 0,
 ) -> None:
-    """Train and evaluate on ICD-10-CM diagnosis codes, and tag three diagnoses."""
+    """Train and evaluate on ICD-10-CM diagnosis codes, tag three diagnoses, and explain a tag."""
     from labelspace import experiment, store
     from labelspace.cli.options import make_recipe
     from labelspace.data.icd10 import icd10
+    from labelspace.report.explanation import explanation_report
     from labelspace.report.tables import figures_report, tags_table
 
     store.check_writable(out)
@@ -50,9 +51,14 @@ def demo(
     top = tagger.predict_topk(DEMO_TEXTS, 8)
     for text, labels, scores in zip(DEMO_TEXTS, top.labels.tolist(), top.scores.tolist(), strict=True):
         console().print(tags_table(text, labels, scores, tagger.labels_))
+    print("5. why the second has its fourth label")
+    shown, text, label = console(), DEMO_TEXTS[1], tagger.labels_.names[top.labels[1, 3]]
+    for why in tagger.explain(text, labels=[label]):
+        shown.print(explanation_report(text, why, shown.is_terminal))
     by_path = os.sep in sys.argv[0] and not sys.argv[0].endswith("__main__.py")
     command = os.path.relpath(sys.argv[0]) if by_path else "labelspace"
     print("Next, try:")
     print_line(f'  {command} predict {out} "fracture of the left thumb"')
+    print_line(f'  {command} explain {out} "fracture of the left thumb" --html why.html')
     print_line(f"  {command} methods")
     print_line(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")

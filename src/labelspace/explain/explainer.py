@@ -16,6 +16,7 @@ from labelspace.training.losses import sigmoid
 from labelspace.types import LabelSpace
 
 MAX_NEIGHBORS = 3  # that an explanation shows
+SHARED_WORDS = 5  # with each
 MIN_SHARE = 1e-12  # of a word, to be listed
 
 
@@ -45,6 +46,7 @@ class Explainer:
         explained = sum(map(itemgetter(-1), words)) + sum(map(itemgetter(-1), features))
         return Explanation(
             label=self.labels.names[label],
+            synonym=next(iter(self.labels.synonyms[label]), None) if self.labels.synonyms is not None else None,
             score=score,
             probability=score if self.calibrated else None,
             log_odds=evidence.log_odds,
@@ -113,8 +115,10 @@ class Explainer:
         found = None if view is None or len(joined.parts(view)) > 1 else self._find(view)
         if found is None or self.text is None:
             return []
-        texts = (found.text_of(column, self.text) for column in voter.shared.tolist())
-        return [text.lower() for text in texts if text is not None]
+        places = (found.first(column) for column in voter.shared.tolist())
+        words = [word for place in places if place is not None for word in self.words.touched(*place)]
+        names = (self.text[start:stop].lower() for start, stop in words)
+        return list(dict.fromkeys(names))[:SHARED_WORDS]
 
 
 def _first(voters: Sequence[Voter]) -> list[Voter]:

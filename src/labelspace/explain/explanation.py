@@ -66,6 +66,7 @@ class Explanation:
     """
 
     label: str
+    synonym: str | None  # the first one, where the label has some: what a code means
     score: float
     probability: float | None  # None where the method is not calibrated
     log_odds: float

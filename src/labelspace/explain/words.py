@@ -35,6 +35,15 @@ class TextWords(NamedTuple):
         letters = np.concatenate([[0], np.cumsum(is_letter)])
         return cls(np.flatnonzero(change > 0), np.flatnonzero(change < 0), letters)
 
+    def touched(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The words that have some of these characters.
+
+        >>> TextWords.of("rye bread dough").touched(2, 5)
+        [(0, 3), (4, 9)]
+        """
+        some = (self.starts < stop) & (self.stops > start)
+        return list(zip(self.starts[some].tolist(), self.stops[some].tolist(), strict=True))
+
     def shares(self, parts: Iterable[tuple["Places", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
         """The share of each word (steps 1 to 3), of all views and phrases together."""
         density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
@@ -84,9 +93,9 @@ class Places(NamedTuple):
         totals = np.bincount(at[there], columns.shares[there], minlength=len(self.columns))
         return np.asarray((totals / self.counts)[self.column])
 
-    def text_of(self, column: int, text: str) -> str | None:
-        """What stands for a column where it occurs first; None where it does not."""
+    def first(self, column: int) -> tuple[int, int] | None:
+        """The characters of a column where it occurs first; None where it does not."""
         at = np.flatnonzero(self.column == np.searchsorted(self.columns, column))
         if not len(at) or self.columns[self.column[at[0]]] != column:
             return None
-        return text[self.starts[at[0]] : self.stops[at[0]]]
+        return int(self.starts[at[0]]), int(self.stops[at[0]])

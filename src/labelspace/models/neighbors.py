@@ -47,7 +47,7 @@ SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # tried
 POWERS = (1.0, 2.0, 4.0, 8.0)
 CHOICE_K = 5  # ranks that count in the choice
-SHOWN_VOTERS, SHOWN_WORDS = 10, 5  # the nearest that voted for a label, and words shared with each
+SHOWN_VOTERS, SHOWN_COLUMNS = 10, 15  # the nearest that voted for a label, and columns shared with each
 
 
 class Neighbors(Model):
@@ -273,7 +273,7 @@ class Votes:
         voters = [
             Voter(
                 int(self.documents[i]), float(self.similarities[i]), float((log_odds - baseline) * weights[i] / own),
-                columns[np.argsort(-self.products[i], kind="stable")[: min(SHOWN_WORDS, int((parts[i] > 0).sum()))]],
+                columns[np.argsort(-self.products[i], kind="stable")[: min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))]],
             )
             for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist()
         ]  # fmt: skip

@@ -91,6 +91,7 @@ def explanation_report(text: str | None, explanation: Explanation, in_color: boo
     kind = "probability" if explanation.probability is not None else "score"
     head = Text.assemble(
         (printable(explanation.label), "bold"),
+        "" if explanation.synonym is None else f" ({printable(explanation.synonym)})",
         f"  {kind} {explanation.score:.3f}: log-odds {explanation.log_odds:+.2f}, baseline {explanation.baseline:+.2f}",
     )
     parts: list[RenderableType] = [head]
