@@ -74,8 +74,8 @@ class Answers(NamedTuple):
 def score_matrix(top: TopK, n_labels: int) -> Csr:
     """The scores of answers as a sparse matrix (n, n_labels).
 
-    >>> score_matrix(TopK.from_scores([[0.1, 0.9, 0.2]], k=2), n_labels=3).toarray().round(1).tolist()
-    [[0.0, 0.9, 0.2]]
+    >>> score_matrix(TopK.from_scores([[0.125, 0.75, 0.25]], k=2), n_labels=3).toarray().tolist()
+    [[0.0, 0.75, 0.25]]
     """
     matrix = top.to_csr(n_labels)
     rows, ranks = np.nonzero(top.labels >= 0)

@@ -114,9 +114,9 @@ class Worker:
             message = self._message(seconds)
             if message is None:
                 self._kill(signal.SIGABRT)  # faulthandler then says where it is
-                if self._message(5.0) is None:
+                if not self._has_died(5.0):
                     self._kill(signal.SIGKILL)
-                    self._message(WARM_SECONDS)
+                    self._has_died(WARM_SECONDS)
                 self.pid = 0
                 return Result(case, HANG, f"more than {seconds:g} s {self._new_errors()}", mutation, seconds)
             if "failed" in message:
@@ -130,6 +130,13 @@ class Worker:
             mutation = message.get("mutation", mutation)
             if "outcome" in message:
                 return Result(case, message["outcome"], message["detail"], mutation, message["seconds"])
+
+    def _has_died(self, seconds: float) -> bool:
+        """Whether the worker says that the case's process died; what that one said meanwhile is skipped."""
+        while (message := self._message(seconds)) is not None:
+            if "died" in message:
+                return True
+        return False
 
     def _message(self, seconds: float) -> dict[str, Any] | None:
         """The next line of the worker; None after so many seconds without one."""
