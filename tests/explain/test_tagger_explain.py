@@ -9,7 +9,7 @@ from labelspace import Tagger, load
 from labelspace.data.texts import dataset_from_names
 from labelspace.errors import DataError, ParameterError
 from labelspace.models.blend.explanations import OTHER_LABELS
-from labelspace.types import Columns, Dataset
+from labelspace.types import Columns, Dataset, LabelSpace
 
 METHODS = ("label_tree", "one_vs_rest", "pdsparse", "neighbors", "network", "lexical", "blend")
 KITCHEN = {
@@ -200,3 +200,11 @@ def test_scores_that_are_no_probabilities_stay_as_they_are():
     answers = dict(tagger.tag("rye crust", k=3))
     for why in tagger.explain("rye crust", k=3):
         assert (why.score, why.probability) == (pytest.approx(answers[why.label], abs=1e-2), None)
+
+
+def test_a_synonym_is_shown_where_it_says_more_than_the_name():
+    texts, labels = kitchen()
+    documents = dataset_from_names(texts, labels)
+    known = LabelSpace(documents.labels.names, [["Bread", "what is baked"], [], ["rice"]])
+    tagger = Tagger("neighbors").fit_dataset(Dataset(documents.Y, known, texts=texts))
+    assert [why.synonym for why in tagger.explain("rye", labels=known.names)] == ["what is baked", None, None]

@@ -46,7 +46,7 @@ class Explainer:
         explained = sum(map(itemgetter(-1), words)) + sum(map(itemgetter(-1), features))
         return Explanation(
             label=self.labels.names[label],
-            synonym=next(iter(self.labels.synonyms[label]), None) if self.labels.synonyms is not None else None,
+            synonym=self._synonym(label),
             score=score,
             probability=score if self.calibrated else None,
             log_odds=evidence.log_odds,
@@ -68,6 +68,13 @@ class Explainer:
             remainder=evidence.difference - explained,
             n_words=len(self.words.starts),
         )
+
+    def _synonym(self, label: int) -> str | None:
+        """The first synonym that says more than the name."""
+        if self.labels.synonyms is None:
+            return None
+        name = self.labels.names[label].lower()
+        return next((other for other in self.labels.synonyms[label] if other.lower() not in name), None)
 
     def _words(self, evidence: Evidence) -> list[WordShare]:
         found = ((self._find(view), shares) for view, shares in evidence.columns.items())
