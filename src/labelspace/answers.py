@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
-import numpy as np
-
 from labelspace.errors import ParameterError
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
@@ -13,7 +11,7 @@ from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated, LearnsPrecision, require
 from labelspace.models.checks import Inputs
 from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, TopK
+from labelspace.types import Columns, Hierarchy, LabelSpace, TopK
 
 Tags = list[tuple[str, float]]
 SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
@@ -69,19 +67,6 @@ class Answers(NamedTuple):
         if self.rule is None:
             return [[] for _ in range(len(self.answer))]
         return left_out(self.ranked, self.judged, self.answer, self.rule, labels)
-
-
-def score_matrix(top: TopK, n_labels: int) -> Csr:
-    """The scores of answers as a sparse matrix (n, n_labels).
-
-    >>> score_matrix(TopK.from_scores([[0.125, 0.75, 0.25]], k=2), n_labels=3).toarray().tolist()
-    [[0.0, 0.75, 0.25]]
-    """
-    matrix = top.to_csr(n_labels)
-    rows, ranks = np.nonzero(top.labels >= 0)
-    order = np.lexsort((top.labels[rows, ranks], rows))  # as the columns of a row are sorted
-    matrix.data = top.scores[rows, ranks][order]
-    return matrix
 
 
 class Selections:

@@ -11,17 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import store
-from labelspace.answers import (
-    Answer,
-    Answers,
-    LabelChoice,
-    Selections,
-    SelectOptions,
-    TagOptions,
-    Tags,
-    check_options,
-    score_matrix,
-)
+from labelspace.answers import Answer, Answers, LabelChoice, Selections, SelectOptions, TagOptions, Tags, check_options
 from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.record_batches import batch_inputs, record_batches
 from labelspace.data.records import Record
@@ -34,7 +24,6 @@ from labelspace.explain.explainer import Explainer
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
-from labelspace.features.sequences import UNKNOWN
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.models.base import Model
@@ -259,13 +248,13 @@ class Tagger:
         >>> probabilities.shape, probabilities.argmax(axis=1).ravel().tolist()
         ((2, 3), [[1, 2]])
         """
-        return score_matrix(self.predict_topk(inputs, k, calibrated=True, **options), len(self.labels_))
+        top = self.predict_topk(inputs, k, calibrated=True, **options)
+        return top.to_csr(len(self.labels_), with_scores=True)
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
         """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
 
-        A tagger that learned
-        from a table takes a row of it too: ``tagger.tag({"title": "Green tea", "price": 119})``.
+        A tagger that learned from a table takes a row of it: ``tagger.tag({"title": "Green tea", "price": 119})``.
 
         >>> texts = ["bake rye bread", "rye bread dough", "grill the fish", "smoke a fish"]
         >>> tagger = Tagger("neighbors").fit(texts, [["food > bread"], ["food > bread"], ["food > fish"], ["food"]])
@@ -379,15 +368,7 @@ class Tagger:
         [True, False, False]
         """
         self._check_fitted()
-        views = check_inputs(self._inputs(inputs))
-        read = np.zeros(views.n, bool)
-        for name in views.tables:
-            table = views[name]
-            if sp.issparse(table):
-                read |= table.getnnz(axis=1) > 0
-            elif isinstance(table, np.ndarray):  # token ids, or vectors
-                read |= (table > UNKNOWN if table.dtype.kind == "i" else table != 0).any(axis=1)
-        return read
+        return check_inputs(self._inputs(inputs)).are_read()
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it.

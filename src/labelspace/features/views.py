@@ -18,6 +18,7 @@ from labelspace.estimator import Stateful, learned
 from labelspace.features.base import Features
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows
 from labelspace.features.registry import FEATURES, create_features, features_class
+from labelspace.features.sequences import UNKNOWN
 from labelspace.parameter_constraints import mapping, text
 from labelspace.state_constraints import must, named_parts, plain
 from labelspace.types import Csr, Progress, no_progress
@@ -126,6 +127,21 @@ class Views:
     def width(self, name: str) -> int:
         """The columns of a view, or the number of its token ids; 0 for texts."""
         return self.widths[name if name in self.widths else GIVEN]
+
+    def are_read(self) -> npt.NDArray[np.bool_]:
+        """Whether anything is read in each document: a known word, or a feature. Shape (n,).
+
+        >>> Views({"words": sp.csr_matrix([[0.0, 1.0], [0.0, 0.0]])}).are_read().tolist()
+        [True, False]
+        """
+        read = np.zeros(self.n, bool)
+        for name in self.tables:
+            table = self[name]
+            if sp.issparse(table):
+                read |= table.getnnz(axis=1) > 0
+            elif isinstance(table, np.ndarray):  # token ids, or vectors
+                read |= (table > UNKNOWN if table.dtype.kind == "i" else table != 0).any(axis=1)
+        return read
 
     def rows(self, index: npt.ArrayLike | slice) -> Self:
         """The documents with these row numbers, in this order."""

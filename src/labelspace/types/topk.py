@@ -99,11 +99,15 @@ class TopK:
         labels, scores = np.where(kept, self.labels, -1), np.where(kept, self.scores, -np.inf)
         return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)).padded(k)
 
-    def to_csr(self, n_labels: int) -> Csr:
-        """The labels as a 0/1 matrix (n, n_labels)."""
+    def to_csr(self, n_labels: int, with_scores: bool = False) -> Csr:
+        """The labels as a 0/1 matrix (n, n_labels), or with their scores in place of ones.
+
+        >>> TopK.from_scores([[0.125, 0.75, 0.25]], k=2).to_csr(3, with_scores=True).toarray().tolist()
+        [[0.0, 0.75, 0.25]]
+        """
         is_label = self.labels >= 0
         indptr = np.concatenate([[0], np.cumsum(is_label.sum(axis=1))])
-        ones = np.ones(int(indptr[-1]), np.float32)
-        matrix = sp.csr_matrix((ones, self.labels[is_label], indptr), shape=(len(self), n_labels))
+        values = self.scores[is_label] if with_scores else np.ones(int(indptr[-1]), np.float32)
+        matrix = sp.csr_matrix((values, self.labels[is_label], indptr), shape=(len(self), n_labels))
         matrix.sort_indices()
         return matrix
