@@ -208,3 +208,11 @@ def test_a_synonym_is_shown_where_it_says_more_than_the_name():
     known = LabelSpace(documents.labels.names, [["Bread", "what is baked"], [], ["rice"]])
     tagger = Tagger("neighbors").fit_dataset(Dataset(documents.Y, known, texts=texts))
     assert [why.synonym for why in tagger.explain("rye", labels=known.names)] == ["what is baked", None, None]
+
+
+def test_members_that_vote_by_other_views_name_a_document_once_and_words_in_full():
+    texts, labels = kitchen()
+    tagger = Tagger(members="neighbors:words,neighbors:chars").fit(texts, labels)
+    neighbors = tagger.explain("rye crust loaf", labels=["bread"])[0].neighbors
+    assert len({neighbor.id for neighbor in neighbors}) == len(neighbors) > 1
+    assert {word for neighbor in neighbors for word in neighbor.words} <= {"rye", "crust", "loaf"}

@@ -54,7 +54,7 @@ class Explainer:
             words=words,
             features=features,
             phrases=self._phrases(evidence),
-            neighbors=[self._neighbor(voter, evidence) for voter in _first(evidence.voters)],
+            neighbors=[self._neighbor(voter) for voter in _first(evidence.voters)],
             path=[
                 PathNode(
                     [self.labels.names[i] for i in step.labels],
@@ -112,14 +112,13 @@ class Explainer:
             for phrase in evidence.phrases
         ]
 
-    def _neighbor(self, voter: Voter, evidence: Evidence) -> Neighbor:
-        words = self._names(evidence.voters_view, voter)
-        named, text = (str(voter.row), None) if self.documents is None else self.documents[voter.row]
-        return Neighbor(named, voter.similarity, voter.share, words, text)
+    def _neighbor(self, voter: Voter) -> Neighbor:
+        named, text = (str(voter.row + 1), None) if self.documents is None else self.documents[voter.row]
+        return Neighbor(named, voter.similarity, voter.share, self._shared_words(voter), text)
 
-    def _names(self, view: str | None, voter: Voter) -> list[str]:
+    def _shared_words(self, voter: Voter) -> list[str]:
         """The words of the text behind the columns that a voter shares with it."""
-        found = None if view is None or len(joined.parts(view)) > 1 else self._find(view)
+        found = None if len(joined.parts(voter.view)) > 1 else self._find(voter.view)
         if found is None or self.text is None:
             return []
         places = (found.first(column) for column in voter.shared.tolist())
@@ -129,5 +128,7 @@ class Explainer:
 
 
 def _first(voters: Sequence[Voter]) -> list[Voter]:
-    """The voters that count most."""
-    return sorted(voters, key=lambda voter: -abs(voter.share))[:MAX_NEIGHBORS]
+    """The voters that count most, each document once."""
+    ranked = sorted(voters, key=lambda voter: abs(voter.share))
+    by_row = {voter.row: voter for voter in ranked}  # the one that counts most is the last
+    return sorted(by_row.values(), key=lambda voter: -abs(voter.share))[:MAX_NEIGHBORS]

@@ -44,7 +44,8 @@ class Voter(NamedTuple):
     row: int  # of the training documents
     similarity: float
     share: float
-    shared: Ints  # columns of the view that it shares with the document, those that count most first
+    shared: Ints  # columns of a view that it shares with the document, those that count most first
+    view: str
 
 
 class Step(NamedTuple):
@@ -74,7 +75,6 @@ class Evidence:
     columns: Mapping[str, ColumnShares] = field(default_factory=dict)  # by view
     phrases: Sequence[PhraseShare] = ()
     voters: Sequence[Voter] = ()
-    voters_view: str | None = None  # the view of the voters' shared columns
     path: Sequence[Step] = ()
     members: Sequence[MemberShare] = ()
     score: float | None = None  # the method's, where it is not the sigmoid of the log-odds

@@ -263,7 +263,7 @@ class Votes:
         total, own = float(weights.sum()), float(weights[carry].sum())
         log_odds = logit(own / total) if total else logit(0.0)
         if not own:
-            return Evidence(log_odds, baseline, voters_view=view)
+            return Evidence(log_odds, baseline)
         parts = self.products / np.maximum(self.products.sum(axis=1, keepdims=True), 1e-30)
         a = weights[carry] @ parts[carry] / own
         shares = (log_odds - baseline) * a
@@ -274,7 +274,8 @@ class Votes:
             Voter(
                 int(self.documents[i]), float(self.similarities[i]), float((log_odds - baseline) * weights[i] / own),
                 columns[np.argsort(-self.products[i], kind="stable")[: min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))]],
+                view,
             )
             for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist()
         ]  # fmt: skip
-        return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters, voters_view=view)
+        return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters)

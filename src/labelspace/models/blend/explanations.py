@@ -176,7 +176,7 @@ class BlendEvidence:
         phrases: list[PhraseShare] = []
         voters: list[Voter] = []
         path: list[Step] = []
-        members, voters_view = [], None
+        members = []
         for i, (member, share, evidence) in enumerate(zip(self.members, shares.tolist(), by_member, strict=True)):
             rank = self._rank(i, label)
             score = float(row[COLUMNS_PER_MEMBER * i])
@@ -188,15 +188,14 @@ class BlendEvidence:
                 for view, own in self._by_view(member, part):
                     columns[view].append(ColumnShares(own.columns, scale * own.shares))
             phrases += [phrase._replace(share=scale * phrase.share) for phrase in evidence.phrases]
-            voters += [voter._replace(share=scale * voter.share) for voter in evidence.voters]
-            voters_view = member.view if evidence.voters else voters_view
+            voters += [voter._replace(share=scale * voter.share, view=member.view) for voter in evidence.voters]
             path += [step._replace(share=scale * step.share) for step in evidence.path]
         members.append(MemberShare(OTHER_LABELS, None, None, log_odds - baseline - float(shares.sum())))
         merged = {
             view: ColumnShares(*(np.concatenate(arrays) for arrays in zip(*own, strict=True)))
             for view, own in columns.items()
         }
-        return Evidence(log_odds, baseline, merged, phrases, voters, voters_view, path, members)
+        return Evidence(log_odds, baseline, merged, phrases, voters, path, members)
 
     def _by_view(self, member: MemberView, part: ColumnShares) -> list[tuple[str, ColumnShares]]:
         """The shares of a member's columns by the views that its own is joined of."""

@@ -82,7 +82,7 @@ class VoteEvidence:
         nearest = np.full(len(rows), np.inf)
         np.minimum.at(nearest, place, distances)
         return [
-            Voter(row, similarity, share, NO_COLUMNS)
+            Voter(row, similarity, share, NO_COLUMNS, self.view)
             for row, similarity, share in zip(rows.tolist(), np.exp(-nearest).tolist(), shares.tolist(), strict=True)
         ]
 
