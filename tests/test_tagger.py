@@ -411,7 +411,7 @@ def test_labels_can_be_included_and_excluded(tmp_path):
     file = tmp_path / "labels.txt"
     for name in bread:  # a file may change
         file.write_text(name + "\n")
-        assert tagged(tagger, include=str(file)) == [name]
+        assert tagged(tagger, include=file) == [name]
     record = Record("1", "rye bread")
     assert [[name for name, _ in tags] for _, tags in tagger.tag_stream([record] * 3, 9, exclude=bread)] == (
         [[name for name in everything if name not in bread]] * 3

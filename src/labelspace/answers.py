@@ -1,12 +1,13 @@
 """Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from labelspace.errors import ParameterError
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
-from labelspace.labels.selection import Selection, listed, select_labels
+from labelspace.labels.selection import Given, Selection, listed, select_labels
 from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated, LearnsPrecision, require
 from labelspace.models.checks import Inputs
@@ -28,11 +29,11 @@ class Answer(NamedTuple):
 class SelectOptions(TypedDict, total=False):
     """Which labels are allowed: see ``labels/selection.py``."""
 
-    include: str | Sequence[str] | None
-    """Allow these labels alone: names, ids, or files with one of these per line."""
-    exclude: str | Sequence[str] | None
+    include: Given
+    """Allow these labels alone: names or ids; a ``Path`` is a file with one of these per line."""
+    exclude: Given
     """Never name these labels."""
-    under: str | Sequence[str] | None
+    under: Given
     """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
 
 
@@ -73,7 +74,7 @@ class Selections:
     """The labels that options allow; those of the last options are kept."""
 
     def __init__(self) -> None:
-        self._last: tuple[list[list[str]], Selection] | None = None
+        self._last: tuple[list[list[str | Path]], Selection] | None = None
 
     def get(self, labels: LabelSpace, options: SelectOptions) -> Selection | None:
         """The labels that options allow; None where they say nothing of it."""

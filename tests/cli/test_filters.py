@@ -46,7 +46,7 @@ def test_a_stream_is_filtered_too(run, paths):
         ["food > bread > white", "food > fish"],
         ["food > fish", "food > bread > white"],
     ]
-    assert "note: include 'only.txt' is no label, and was read as a file of 2 labels" in err
+    assert "note: include 'only.txt' was read as a file of 2 labels" in err
     assert "note: 2 of 5 labels are allowed: 'only.txt'" in err
 
 

@@ -1,8 +1,10 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from labelspace.errors import DataError, ParameterError
-from labelspace.labels.selection import branch, branch_label, select_labels
+from labelspace.labels.selection import branch, branch_label, select_labels, with_files
 from labelspace.types import Hierarchy, LabelSpace
 
 PATHS = ["food > bread > rye", "food > bread > white", "food > fish", "drink > tea", "12", "bread"]
@@ -38,24 +40,33 @@ def test_a_name_wins_over_an_id_and_an_id_over_a_file(space, tmp_path, monkeypat
     assert np.flatnonzero(by_id.allowed).tolist() == [2]
     assert by_id.notes == ["include '2' is no name, and was read as the id of 'food > fish'"]
     assert not by_id.reads_files
-    by_file = select_labels(space, include=["13"])
+    assert with_files(["12", "2", "13", "14"], space) == ["12", "2", Path("13"), "14"]
+    by_file = select_labels(space, include=[Path("13")])
     assert np.flatnonzero(by_file.allowed).tolist() == [2]
-    assert by_file.notes == ["include '13' is no label, and was read as a file of 1 labels"]
+    assert by_file.notes == ["include '13' was read as a file of 1 labels"]
     assert by_file.reads_files
+
+
+def test_text_is_never_read_as_a_file(space, tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("a password\n")
+    with pytest.raises(ParameterError, match="is none of 9 labels") as error:
+        select_labels(space, include=[str(secret)])
+    assert "password" not in str(error.value)
 
 
 def test_a_file_has_names_and_ids(space, tmp_path):
     file = tmp_path / "labels.txt"
     file.write_bytes("\ufefffood > fish\r\n\n 3 \nbread".encode())
-    assert names(space, include=[str(file)]) == ["food > fish", "drink > tea", "bread"]
+    assert names(space, include=[file]) == ["food > fish", "drink > tea", "bread"]
     file.write_text("food > fish\nfod\n")
     with pytest.raises(
         ParameterError, match=r"labels.txt:2: include must be the name or the id .* 'fod' is none of 9 "
     ):
-        select_labels(space, include=[str(file)])
+        select_labels(space, include=[file])
     file.write_bytes(b"br\xe9ad\n")
     with pytest.raises(DataError, match="labels.txt:1: expected UTF-8 text"):
-        select_labels(space, exclude=[str(file)])
+        select_labels(space, exclude=[file])
 
 
 def test_a_long_file_is_refused(space, tmp_path, monkeypatch):
@@ -63,7 +74,7 @@ def test_a_long_file_is_refused(space, tmp_path, monkeypatch):
     file = tmp_path / "labels.txt"
     file.write_text("bread\n" * 4)
     with pytest.raises(DataError, match="at most 20 characters, but .* set LABELSPACE_MAX_SELECTION_CHARACTERS to al"):
-        select_labels(space, include=[str(file)])
+        select_labels(space, include=[file])
 
 
 def test_a_branch_is_named_by_the_end_of_its_path(space):

@@ -58,6 +58,7 @@ def evaluate(
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
     from labelspace.data.files import writing_text
+    from labelspace.labels.selection import with_files
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger
 
@@ -70,8 +71,8 @@ def evaluate(
         "propensity_preset": propensity_preset,
         "consistent": consistent,
         "unlabelled": unlabelled,
-        "include": include,
-        "exclude": exclude,
+        "include": with_files(include, tagger.labels_),
+        "exclude": with_files(exclude, tagger.labels_),
         "under": under,
     }
     note_selection(tagger.selection(options), quiet=as_json)

@@ -54,6 +54,7 @@ def predict(
     For a file, prints one JSON object per document, with its id.
     """
     from labelspace.errors import DataError
+    from labelspace.labels.selection import with_files
     from labelspace.tagger import Tagger
 
     if bool(texts) == bool(file):
@@ -64,8 +65,8 @@ def predict(
         "min_probability": min_probability,
         "precision": precision,
         "consistent": consistent,
-        "include": include,
-        "exclude": exclude,
+        "include": with_files(include, tagger.labels_),
+        "exclude": with_files(exclude, tagger.labels_),
         "under": under,
     }
     note_selection(tagger.selection(options), quiet=as_json)

@@ -1,8 +1,8 @@
 """Which labels an answer may have: by name, by id, by a file of these, or by branches of the hierarchy.
 
 1. A label of ``include`` or ``exclude`` is a name; where no label has that name, an id (the number of the label, from
-   0); where it is no id either, a file with one name or id per line. A label of ``under`` is a name, or the end of the
-   path to a label: ``bread``, ``food > bread``.
+   0). A ``Path`` is a file with one name or id per line; text never is, since it may come from a stranger. A label of
+   ``under`` is a name, or the end of the path to a label: ``bread``, ``food > bread``.
 2. Allowed are the labels of ``include`` and the branches of ``under``; all where there is neither.
 3. Labels of ``exclude`` are not allowed, whatever else is said.
 """
@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from itertools import islice
 from os.path import isfile
+from pathlib import Path
 
 import numpy as np
 
@@ -48,8 +49,8 @@ class Selection:
         return f"{self.allowed.sum():,} of {len(self.allowed):,} labels are allowed: {self.described}"
 
 
-Given = str | Sequence[str] | None
-"""One label or several."""
+Given = str | Path | Sequence[str | Path] | None
+"""One label or several, or files of them."""
 
 
 def select_labels(
@@ -70,7 +71,7 @@ def select_labels(
     for item in given["include"]:
         allowed[reader.labels_of("include", item)] = True
     for item in given["under"]:
-        allowed |= branch(_hierarchy(labels), branch_label(labels, item))
+        allowed |= branch(_hierarchy(labels), branch_label(labels, str(item)))
     for item in given["exclude"]:
         allowed[reader.labels_of("exclude", item)] = False
     described = _described(given)
@@ -147,26 +148,19 @@ class _Reader:
         self.notes: list[str] = []
         self.reads_files = False
 
-    def labels_of(self, option: str, item: str) -> list[int]:
+    def labels_of(self, option: str, item: str | Path) -> list[int]:
         """The labels that an item of an option stands for."""
-        label = self._label(item)
-        if label is None and isfile(item):
-            found = list(self._labels_in(option, item))
+        if isinstance(item, Path):
+            found = list(self._labels_in(option, str(item)))
             self.reads_files = True
-            self.notes.append(f"{option} {item!r} is no label, and was read as a file of {len(found):,} labels")
+            self.notes.append(f"{option} {str(item)!r} was read as a file of {len(found):,} labels")
             return found
+        label = label_of(item, self._labels)
         if label is None:
             raise _unknown(option, item, self._labels, "the name or the id of a label, or a file of these")
         if item not in self._labels.index:
             self.notes.append(f"{option} {item!r} is no name, and was read as the id of {self._labels.names[label]!r}")
         return [label]
-
-    def _label(self, item: str) -> int | None:
-        """The label of a name, else of an id."""
-        if item in self._labels.index:
-            return self._labels.index[item]
-        is_id = item.isascii() and item.isdecimal() and len(item) <= MAX_DIGITS and int(item) < len(self._labels)
-        return int(item) if is_id else None
 
     def _labels_in(self, option: str, path: str) -> Iterator[int]:
         size, limit = 0, MAX_SELECTION_CHARACTERS.value
@@ -180,10 +174,28 @@ class _Reader:
             item = line.strip()
             if not item:
                 continue
-            label = self._label(item)
+            label = label_of(item, self._labels)
             if label is None:
                 raise _unknown(f"{path}:{number}: {option}", item, self._labels, "the name or the id of a label")
             yield label
+
+
+def label_of(item: str, labels: LabelSpace) -> int | None:
+    """The label of a name, else of an id; None where it is neither.
+
+    >>> space = LabelSpace(["bread", "fish"])
+    >>> label_of("fish", space), label_of("0", space), label_of("2", space)
+    (1, 0, None)
+    """
+    if item in labels.index:
+        return labels.index[item]
+    is_id = item.isascii() and item.isdecimal() and len(item) <= MAX_DIGITS and int(item) < len(labels)
+    return int(item) if is_id else None
+
+
+def with_files(items: Sequence[str] | None, labels: LabelSpace) -> list[str | Path]:
+    """What was typed on this machine: what is no label, but the name of a file, as a path."""
+    return [Path(item) if label_of(item, labels) is None and isfile(item) else item for item in items or ()]
 
 
 def ids_of(labels: LabelSpace, names: Sequence[str]) -> Ints:
@@ -198,15 +210,15 @@ def ids_of(labels: LabelSpace, names: Sequence[str]) -> Ints:
     return np.array([labels.index[name] for name in names], np.int32)
 
 
-def listed(given: Given) -> list[str]:
-    """What is given, one or several; anything but text is an error.
+def listed(given: Given) -> list[str | Path]:
+    """What is given, one or several; anything but text and paths is an error.
 
     >>> listed("bread"), listed(("bread", "fish")), listed(None)
     (['bread'], ['bread', 'fish'], [])
     """
-    items = [given] if isinstance(given, str) else [] if given is None else list(given)
+    items = [given] if isinstance(given, (str, Path)) else [] if given is None else list(given)
     for item in items:
-        if not isinstance(item, str):
+        if not isinstance(item, (str, Path)):
             raise ParameterError(
                 f"labels must be chosen by text, but one is {item!r}; write its name, or its id as text"
             )
@@ -229,13 +241,13 @@ def _close_names(item: str, names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name for form in close for name in compared[form]))[:SHOWN]
 
 
-def _described(given: dict[str, list[str]]) -> str:
+def _described(given: dict[str, list[str | Path]]) -> str:
     parts = [_some(given["include"])] if given["include"] else []
     parts += [f"under {_some(given['under'])}"] if given["under"] else []
     parts = parts or ["all"]
     return ", ".join([*parts, f"without {_some(given['exclude'])}"] if given["exclude"] else parts)
 
 
-def _some(items: Sequence[str]) -> str:
-    shown = ", ".join(repr(item[:80]) for item in items[:SHOWN])
+def _some(items: Sequence[str | Path]) -> str:
+    shown = ", ".join(repr(str(item)[:80]) for item in items[:SHOWN])
     return shown if len(items) <= SHOWN else f"{shown} and {len(items) - SHOWN} more"
