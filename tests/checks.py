@@ -1,6 +1,7 @@
 """What many tests check in the same way."""
 
 import hashlib
+from html.parser import HTMLParser
 from importlib.util import find_spec
 
 import numpy as np
@@ -32,3 +33,32 @@ def digest(folder):
     """The names and hashes of all files of a model but ``model.json``, which tells versions too."""
     files = sorted(path for path in folder.iterdir() if path.suffix != ".json")
     return [(path.name, hashlib.sha256(path.read_bytes()).hexdigest()) for path in files]
+
+
+class Outline(HTMLParser):
+    """Tags of a page that were opened and not closed, how often each was opened, and the names of attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen, self.attributes = [], {}, set()
+
+    def handle_starttag(self, tag, attrs):
+        self.attributes |= {name for name, _ in attrs}
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def outline(page) -> dict[str, int]:
+    """How often each tag of a page occurs; the page must be well-formed, and no attribute a script."""
+    parser = Outline()
+    parser.feed(page)
+    assert parser.open == []
+    assert not any(name.startswith("on") for name in parser.attributes)
+    return parser.seen

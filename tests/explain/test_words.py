@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.explain.words import Places, TextWords
+from labelspace.explain.words import ColumnSpans, TextWords
 from labelspace.features import Tfidf
 from labelspace.features.base import Occurrences
 from labelspace.models.evidence import ColumnShares, PhraseShare
@@ -9,8 +9,8 @@ from labelspace.models.evidence import ColumnShares, PhraseShare
 TEXTS = ["Bake a rye bread; the rye dough", "İstanbul'da çay — 日本 x", "one", "", "…"]
 
 
-def places(*rows):
-    return Places.of(Occurrences(*(np.array(values, np.int64) for values in zip(*rows, strict=True))))
+def spans(*rows):
+    return ColumnSpans.of(Occurrences(*(np.array(values, np.int64) for values in zip(*rows, strict=True))))
 
 
 def shares_of(text, parts, phrases=()):
@@ -29,22 +29,22 @@ def test_words_and_letters(text):
 
 def test_an_n_gram_is_shared_by_its_letters():
     text = "rye bread, dough"
-    found = places((0, 0, 9), (1, 8, 13), (2, 11, 16))  # "rye bread", "d, do", "dough"
+    found = spans((0, 0, 9), (1, 8, 13), (2, 11, 16))  # "rye bread", "d, do", "dough"
     shares = shares_of(text, [(found, ColumnShares(np.array([0, 1, 2, 9]), np.array([8.0, 3.0, -5.0, 7.0])))])
     assert shares == pytest.approx({"rye": 3.0, "bread": 5.0 + 1.0, "dough": 2.0 - 5.0})  # column 9 is nowhere
 
 
 def test_occurrences_of_a_column_have_equal_parts_and_columns_add_up():
-    found = places((4, 0, 3), (4, 8, 11), (2, 4, 7))
+    found = spans((4, 0, 3), (4, 8, 11), (2, 4, 7))
     columns = ColumnShares(np.array([4, 2, 4]), np.array([1.0, 5.0, 2.0]))
     assert found.shares(columns).tolist() == [1.5, 1.5, 5.0]
-    assert places((4, 0, 3)).shares(ColumnShares(np.zeros(0, np.int32), np.zeros(0))).tolist() == [0.0]
+    assert spans((4, 0, 3)).shares(ColumnShares(np.zeros(0, np.int32), np.zeros(0))).tolist() == [0.0]
 
 
 def test_views_and_phrases_add_up():
     text = "rye bread"
-    one = (places((0, 0, 3)), ColumnShares(np.array([0]), np.array([1.0])))
-    other = (places((0, 4, 9)), ColumnShares(np.array([0]), np.array([2.0])))
+    one = (spans((0, 0, 3)), ColumnShares(np.array([0]), np.array([1.0])))
+    other = (spans((0, 4, 9)), ColumnShares(np.array([0]), np.array([2.0])))
     phrase = PhraseShare(0, 9, "name", 16.0)
     assert shares_of(text, [one, other], [phrase]) == pytest.approx({"rye": 1.0 + 6.0, "bread": 2.0 + 10.0})
     assert shares_of("…", [], []) == {}
@@ -57,7 +57,7 @@ def test_nothing_is_lost_but_what_has_no_letters(analyzer, text):
     features.fit([text, "two words"])
     row = features.transform([text])
     shares = np.random.default_rng(0).standard_normal(row.nnz)
-    words, found = TextWords.of(text), Places.of(features.occurrences(text))
+    words, found = TextWords.of(text), ColumnSpans.of(features.occurrences(text))
     by_word = words.shares([(found, ColumnShares(row.indices, shares))], [])
     lettered = words.letters[found.stops] > words.letters[found.starts]
     kept = found.shares(ColumnShares(row.indices, shares))[lettered].sum()
@@ -66,6 +66,6 @@ def test_nothing_is_lost_but_what_has_no_letters(analyzer, text):
         assert kept == pytest.approx(shares.sum())
 
 
-def test_the_place_of_a_column_is_where_it_occurs_first():
-    found = places((4, 0, 3), (4, 8, 11), (2, 4, 7))
+def test_the_span_of_a_column_is_where_it_occurs_first():
+    found = spans((4, 0, 3), (4, 8, 11), (2, 4, 7))
     assert [found.first(column) for column in (4, 2, 3, 9)] == [(0, 3), (4, 7), None, None]

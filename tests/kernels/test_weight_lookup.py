@@ -27,7 +27,9 @@ def test_weights_are_those_of_the_dense_matrix(kernel, ids):
 
 @pytest.mark.parametrize("kernel", [lookup_weights, scan_weights])
 def test_no_features_and_no_classifiers(kernel):
-    nothing = np.zeros(0, np.int32)
-    kernel(
-        nothing, nothing, np.zeros(0, np.int8), nothing, np.zeros(3, np.int64), np.ones(2, np.float32), np.empty((0, 0))
-    )
+    nothing, feature, out = np.zeros(0, np.int32), np.zeros(1, np.int32), np.full((2, 1), np.nan)
+    empty = (np.zeros(0, np.int8), nothing, np.zeros(3, np.int64), np.ones(2, np.float32))
+    kernel(feature, np.arange(2, dtype=np.int32), *empty, out)
+    assert out.tolist() == [[0.0], [0.0]], "no weights"
+    kernel(nothing, nothing, *empty, out)
+    assert out.tolist() == [[0.0], [0.0]], "untouched"

@@ -1,5 +1,4 @@
 import io
-from html.parser import HTMLParser
 
 import pytest
 from rich.console import Console
@@ -8,6 +7,7 @@ from labelspace.explain import Explanation, Neighbor, PathNode, Phrase, WordShar
 from labelspace.models.evidence import MemberShare
 from labelspace.report.explanation import MAX_TEXT, explanation_report, marked_text, passages
 from labelspace.report.explanation_page import explanations_page
+from tests.checks import outline
 
 EVIL = "<img src=x onerror=alert(1)>\x1b[31m"
 TEXT = "rye bread and fish, twice as much"
@@ -61,28 +61,10 @@ def test_passages_of_a_long_text_are_those_around_marked_words():
     assert str(marked_text(text, explanation(words=[WordShare("bread", at, at + 5, 1.0)]), False)).startswith(" … ")
 
 
-class Outline(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.open, self.attributes, self.marks = [], [], 0
-
-    def handle_starttag(self, tag, attrs):
-        self.attributes += [name for name, _ in attrs]
-        self.marks += tag == "mark"
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
 @pytest.mark.parametrize("text", [TEXT, None])
 def test_the_page_is_well_formed_opens_offline_and_holds_no_markup_of_others(text):
     page = explanations_page(text, [explanation(), explanation(EVIL, words=[])], EVIL)
-    parser = Outline()
-    parser.feed(page)
-    assert parser.open == []
-    assert "onerror" not in parser.attributes
+    seen = outline(page)
     assert "<img" not in page
     assert "http" not in page
-    assert parser.marks == (2 if text else 0)
+    assert seen.get("mark", 0) == (2 if text else 0)

@@ -1,6 +1,5 @@
-from html.parser import HTMLParser
-
 from labelspace.report.page import comparison_page
+from tests.checks import outline
 
 GROUPS = {group: {"recall": 10.0 * i} for i, group in enumerate(("head", "torso", "tail"))}
 GOOD = {"method": "good", "P@1": 90.0, "P@5": 60.0, "train_cpu_seconds": 12.0, "model_mb": 3.0, "by_frequency": GROUPS}
@@ -14,32 +13,6 @@ POOR = {
 }
 BAD = {"method": "bad", "error": "C must be above 0"}
 SIZES = {"data": "D", "n_train": 5000, "n_test": 10, "n_labels": 7, "test": "the test file"}
-
-
-class Outline(HTMLParser):
-    """Tags that were opened and not closed, and how often each was opened."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.seen = [], {}
-
-    def handle_starttag(self, tag, attrs):
-        self.seen[tag] = self.seen.get(tag, 0) + 1
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.seen[tag] = self.seen.get(tag, 0) + 1
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def outline(page):
-    parser = Outline()
-    parser.feed(page)
-    assert parser.open == []
-    return parser.seen
 
 
 def test_the_page_is_well_formed_and_draws_every_method():

@@ -123,7 +123,7 @@ def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
 
 
 def _tagging(options: EvaluationOptions) -> TagOptions:
-    """What a tagger is told of it."""
+    """Those of them that are options of tagging."""
     return {
         "include": options.get("include"),
         "exclude": options.get("exclude"),

@@ -7,7 +7,7 @@ import numpy as np
 
 from labelspace.explain.explanation import Explanation, FeatureShare, Neighbor, PathNode, Phrase, WordShare
 from labelspace.explain.training_documents import TrainingDocuments
-from labelspace.explain.words import Places, TextWords
+from labelspace.explain.words import ColumnSpans, TextWords
 from labelspace.features import joined
 from labelspace.features.base import Features
 from labelspace.features.views import ViewTransformer
@@ -34,7 +34,7 @@ class Explainer:
         self.labels, self.calibrated, self.features = labels, calibrated, features
         self.documents, self.text = documents, text
         self.words = TextWords.of(text or "")
-        self._places: dict[str, Places | None] = {}
+        self._spans: dict[str, ColumnSpans | None] = {}
 
     def explanation(self, label: int, evidence: Evidence) -> Explanation:
         """The explanation of one label."""
@@ -84,13 +84,13 @@ class Explainer:
         words = [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
         return list(map(WordShare, words, starts, stops, shares[listed].tolist()))
 
-    def _find(self, view: str) -> Places | None:
+    def _find(self, view: str) -> ColumnSpans | None:
         """Where the columns of a view come from in the text, found once for all labels."""
-        if view not in self._places:
+        if view not in self._spans:
             made = self._features_of(view)
             found = None if made is None or self.text is None else made.occurrences(self.text)
-            self._places[view] = None if found is None else Places.of(found)
-        return self._places[view]
+            self._spans[view] = None if found is None else ColumnSpans.of(found)
+        return self._spans[view]
 
     def _features_of(self, view: str) -> Features | None:
         if self.features is None or view not in self.features.made_by_:
@@ -121,8 +121,8 @@ class Explainer:
         found = None if len(joined.parts(voter.view)) > 1 else self._find(voter.view)
         if found is None or self.text is None:
             return []
-        places = (found.first(column) for column in voter.shared.tolist())
-        words = [word for place in places if place is not None for word in self.words.touched(*place)]
+        spans = (found.first(column) for column in voter.shared.tolist())
+        words = [word for span in spans if span is not None for word in self.words.touched(*span)]
         names = (self.text[start:stop].lower() for start, stop in words)
         return list(dict.fromkeys(names))[:SHARED_WORDS]
 

@@ -48,6 +48,16 @@ class PathNode(NamedTuple):
     probability: float
     share: float
 
+    @property
+    def name(self) -> str:
+        """Some of the labels, and how many more there are.
+
+        >>> PathNode(["rye", "oat"], 30, 0.9, 1.0).name
+        'rye, oat and 28 more'
+        """
+        more = self.n_labels - len(self.labels)
+        return ", ".join(self.labels) + (f" and {more:,} more" if more else "")
+
 
 class FeatureShare(NamedTuple):
     """A column of ready-made features, and its share."""
@@ -84,6 +94,16 @@ class Explanation:
     def total(self) -> float:
         """What the shares add up to."""
         return self.log_odds - self.baseline
+
+    @property
+    def named_by(self) -> list[tuple[str, str]]:
+        """The different phrases that name the label, in lower case, each with its kind."""
+        return list(dict.fromkeys((phrase.text.lower(), phrase.kind) for phrase in self.phrases))
+
+    @property
+    def ranked_members(self) -> list[MemberShare]:
+        """The members, that with the largest share first."""
+        return sorted(self.members, key=lambda member: -abs(member.share))
 
     def marked(self) -> list[WordShare]:
         """The words to show: those with the largest shares, at most an eighth of all, in the order of the text."""

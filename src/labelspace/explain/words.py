@@ -44,11 +44,11 @@ class TextWords(NamedTuple):
         some = (self.starts < stop) & (self.stops > start)
         return list(zip(self.starts[some].tolist(), self.stops[some].tolist(), strict=True))
 
-    def shares(self, parts: Iterable[tuple["Places", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
+    def shares(self, parts: Iterable[tuple["ColumnSpans", ColumnShares]], phrases: Iterable[PhraseShare]) -> Doubles:
         """The share of each word (steps 1 to 3), of all views and phrases together."""
         density = np.zeros(len(self.letters))  # by letter: what begins here, less what ends here
-        for places, columns in parts:
-            self._add(density, places.starts, places.stops, places.shares(columns))
+        for found, columns in parts:
+            self._add(density, found.starts, found.stops, found.shares(columns))
         listed = list(phrases)
         if listed:
             spans = np.array([(phrase.start, phrase.stop) for phrase in listed], np.int64)
@@ -64,7 +64,7 @@ class TextWords(NamedTuple):
         np.add.at(density, last[some], -per_letter)
 
 
-class Places(NamedTuple):
+class ColumnSpans(NamedTuple):
     """Where the columns of a view come from in a text, counted once for all labels."""
 
     columns: Ints  # different ones, in order
@@ -74,7 +74,7 @@ class Places(NamedTuple):
     stops: Longs
 
     @classmethod
-    def of(cls, found: Occurrences) -> "Places":
+    def of(cls, found: Occurrences) -> "ColumnSpans":
         """Count the occurrences."""
         columns, column, counts = np.unique(found.columns, return_inverse=True, return_counts=True)
         return cls(columns, counts, column, found.starts, found.stops)
@@ -82,8 +82,8 @@ class Places(NamedTuple):
     def shares(self, columns: ColumnShares) -> Doubles:
         """The share of each occurrence (step 1).
 
-        >>> places = Places.of(Occurrences(np.array([3, 1, 3]), np.arange(3), np.arange(3)))
-        >>> places.shares(ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
+        >>> spans = ColumnSpans.of(Occurrences(np.array([3, 1, 3]), np.arange(3), np.arange(3)))
+        >>> spans.shares(ColumnShares(np.array([1, 3]), np.array([5.0, 2.0]))).tolist()
         [1.0, 5.0, 1.0]
         """
         if not len(self.columns):

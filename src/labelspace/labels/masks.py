@@ -37,7 +37,7 @@ class LastMask(Generic[Made]):
 
 
 def kept_entries(ids: npt.NDArray[Any], starts: npt.NDArray[Any], mask: Bools) -> tuple[Longs, npt.NDArray[Any]]:
-    """Of adjacent lists of ids, list i from ``starts[i]`` on: the places of the ids of a mask, and where lists start.
+    """Of adjacent lists of ids, list i from ``starts[i]`` on: positions of the ids of a mask, and where lists start.
 
     >>> kept, starts = kept_entries(np.array([0, 2, 1, 2]), np.array([0, 2, 4]), np.array([True, False, True]))
     >>> kept.tolist(), starts.tolist()

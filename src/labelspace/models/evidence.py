@@ -65,6 +65,16 @@ class MemberShare(NamedTuple):
     rank: int | None  # 1 is the best; None where the member does not list the label
     share: float
 
+    @property
+    def described(self) -> str:
+        """Score and rank in words.
+
+        >>> MemberShare("neighbors", 0.25, 3, 1.5).described
+        'score 0.25, rank 3'
+        """
+        score = "" if self.score is None else f"score {self.score:.2f}"
+        return f"{score}, rank {self.rank}" if self.rank else score
+
 
 @dataclass(frozen=True)
 class Evidence:

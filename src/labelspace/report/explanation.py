@@ -114,18 +114,13 @@ def _lines(explanation: Explanation) -> list[tuple[str, RenderableType]]:
         lines.append(("against", _words(against)))
     if explanation.features:
         lines.append(("features", Text("  ".join(f"{f.column} {f.share:+.2f}" for f in explanation.features[:8]))))
-    named = {(phrase.text.lower(), phrase.kind): None for phrase in explanation.phrases}
-    if named:
-        lines.append(("named by", Text(", ".join(f"{printable(text)!r} ({kind})" for text, kind in named))))
+    if explanation.named_by:
+        named = (f"{printable(text)!r} ({kind})" for text, kind in explanation.named_by)
+        lines.append(("named by", Text(", ".join(named))))
     if explanation.members:
         lines.append(("members", _members(explanation)))
     if explanation.path:
-        steps = (
-            f"{', '.join(map(printable, node.labels[:3]))}"
-            + (f" and {node.n_labels - 3:,} more" if node.n_labels > 3 else "")
-            + f" ({node.probability:.2f})"
-            for node in explanation.path
-        )
+        steps = (f"{printable(node.name)} ({node.probability:.2f})" for node in explanation.path)
         lines.append(("path", Text(" > ".join(steps))))
     for number, neighbor in enumerate(explanation.neighbors):
         shared = f": {', '.join(map(printable, neighbor.words))}" if neighbor.words else ""
@@ -144,11 +139,10 @@ def _words(words: Sequence[WordShare]) -> Text:
 
 def _members(explanation: Explanation) -> Table:
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    largest = max(max(abs(member.share) for member in explanation.members), 1e-9)
-    for member in sorted(explanation.members, key=lambda member: -abs(member.share)):
+    members = explanation.ranked_members
+    largest = max(abs(members[0].share), 1e-9)
+    for member in members:
         bar = "█" * round(BAR * abs(member.share) / largest) or "▏"
-        said = "" if member.score is None else f"score {member.score:.2f}"
-        said += f", rank {member.rank}" if member.rank else ""
         style = "green" if member.share > 0 else "red"
-        table.add_row(escape(member.name), Text(bar, style), f"{member.share:+.2f}", said)
+        table.add_row(escape(member.name), Text(bar, style), f"{member.share:+.2f}", member.described)
     return table

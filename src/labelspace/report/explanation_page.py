@@ -69,18 +69,13 @@ def _rows(explanation: Explanation) -> list[tuple[str, str]]:
         rows.append(("against", _chips(against)))
     if explanation.features:
         rows.append(("features", _chips([WordShare(str(f.column), 0, 0, f.share) for f in explanation.features[:12]])))
-    named = {(phrase.text.lower(), phrase.kind): None for phrase in explanation.phrases}
-    if named:
-        rows.append(("named by", ", ".join(f"“{escape(text)}” ({escape(kind)})" for text, kind in named)))
+    if explanation.named_by:
+        named = (f"“{escape(text)}” ({escape(kind)})" for text, kind in explanation.named_by)
+        rows.append(("named by", ", ".join(named)))
     if explanation.members:
         rows.append(("members", _members(explanation)))
     if explanation.path:
-        steps = (
-            escape(", ".join(node.labels[:3]))
-            + (f" and {node.n_labels - 3:,} more" if node.n_labels > 3 else "")
-            + f" <span class='soft'>({node.probability:.2f})</span>"
-            for node in explanation.path
-        )
+        steps = (f"{escape(node.name)} <span class='soft'>({node.probability:.2f})</span>" for node in explanation.path)
         rows.append(("path", " › ".join(steps)))
     if explanation.neighbors:
         rows.append(("like", "".join(map(_neighbor, explanation.neighbors))))
@@ -96,15 +91,14 @@ def _chips(words: Sequence[WordShare]) -> str:
 
 
 def _members(explanation: Explanation) -> str:
-    largest = max(max(abs(member.share) for member in explanation.members), 1e-9)
-    rows = ""
-    for member in sorted(explanation.members, key=lambda member: -abs(member.share)):
+    members, rows = explanation.ranked_members, ""
+    largest = max(abs(members[0].share), 1e-9)
+    for member in members:
         width, color = 7 * abs(member.share) / largest, FOR if member.share > 0 else AGAINST
-        said = "" if member.score is None else f"score {member.score:.2f}"
-        said += f", rank {member.rank}" if member.rank else ""
         rows += (
             f"<tr><td>{escape(member.name)}</td><td><span class='bar' style='width: {width:.1f}rem; "
-            f"background: rgb({color})'></span>{member.share:+.2f}</td><td class='soft said'>{said}</td></tr>"
+            f"background: rgb({color})'></span>{member.share:+.2f}</td>"
+            f"<td class='soft said'>{escape(member.described)}</td></tr>"
         )
     return f"<table class='members'>{rows}</table>"
 

@@ -58,13 +58,13 @@ class SearchedTrees(NamedTuple):
 
     def _copied(self, kept: Bools) -> Self:
         """The trees of some nodes, which are numbered anew; all are searched."""
-        places, starts = kept_entries(self.nodes, self.starts, kept)
+        entries, starts = kept_entries(self.nodes, self.starts, kept)
         number = np.concatenate([[0], np.cumsum(kept)]).astype(np.int32)  # of the next node that is kept
         label = self.label[kept]
         n_inner, n_leaves = int((label < 0).sum()), int((label >= 0).sum())
         return self._replace(
-            values=self.values[places],
-            nodes=number[self.nodes[places]].astype(self.nodes.dtype),
+            values=self.values[entries],
+            nodes=number[self.nodes[entries]].astype(self.nodes.dtype),
             starts=starts,
             bias=self.bias[kept],
             first_child=number[self.first_child[kept]],

@@ -2,7 +2,7 @@
 
 1. The phrases of the label, each a list of stems. Those that the text has whole are what counts, if there are any; else
    the phrase of which the text has the largest part, as in ``kernels.phrase_matching``.
-2. The difference between the log-odds of the match and those of the label's frequency is shared by the places, equally.
+2. The matches share the difference between their log-odds and those of the label's frequency, equally.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from labelspace.models.lexical.phrases import ANALYZER
 from labelspace.types import Ints, Longs
 
 KINDS = ("name", "synonym", "part")
-Place = tuple[int, int, int]
+Match = tuple[int, int, int]
 """The first and the last word of a match, and the kind of its phrase."""
 
 
@@ -29,19 +29,19 @@ class PhraseEvidence:
         self.stops: Longs = at[spans.stops - 1] + 1
 
     def evidence(self, label: int, log_odds: float, baseline: float) -> Evidence:
-        """The places of the label's phrases, each with its share (step 2)."""
-        places = sorted(set(self._places(label)))
-        share = (log_odds - baseline) / max(len(places), 1)
+        """The matches of the label's phrases, each with its share (step 2)."""
+        matches = sorted(set(self._matches(label)))
+        share = (log_odds - baseline) / max(len(matches), 1)
         found = [
             PhraseShare(int(self.starts[first]), int(self.stops[last]), KINDS[kind], share)
-            for first, last, kind in places
+            for first, last, kind in matches
         ]
         return Evidence(log_odds, baseline, phrases=found)
 
-    def _places(self, label: int) -> Iterator[Place]:
+    def _matches(self, label: int) -> Iterator[Match]:
         """Step 1."""
         own = np.flatnonzero(self.phrases.owners == label).tolist()
-        whole = [place for phrase in own for place in self._whole(phrase)]
+        whole = [match for phrase in own for match in self._whole(phrase)]
         if whole or not own:
             yield from whole
             return
@@ -60,7 +60,7 @@ class PhraseEvidence:
         words = self._words_of(phrase)
         return int(self.phrases.weights[words[np.isin(words, self.words)]].sum())
 
-    def _whole(self, phrase: int) -> Iterator[Place]:
+    def _whole(self, phrase: int) -> Iterator[Match]:
         words = self._words_of(phrase)
         n = len(self.words) - len(words) + 1
         if n <= 0:
