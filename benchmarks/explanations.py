@@ -97,7 +97,7 @@ def main() -> None:
     rows = rng.permutation(np.flatnonzero((top.scores[:, 0] >= MIN_PROBABILITY) & enough))[: args.n].tolist()
     ranked_by = rankings(tagger, args.samples, args.seed)
     drops: defaultdict[str, list[float]] = defaultdict(list)
-    seconds: defaultdict[str, float] = defaultdict(float)
+    seconds: defaultdict[str, list[float]] = defaultdict(list)
     tagger.explain(texts[rows[0]], k=1)  # compiles
     for row in rows:
         text, label, before = texts[row], int(top.labels[row, 0]), float(top.scores[row, 0])
@@ -107,23 +107,22 @@ def main() -> None:
         for kind, ranking in ranked_by.items():
             start = time.process_time()
             deleted[kind] = [ranking(text, label)[:n]]
-            seconds[kind] += time.process_time() - start
+            seconds[kind].append(time.process_time() - start)
         for kind, sets in deleted.items():
             left = [tagger.explain(without(text, gone), labels=[name])[0].score for gone in sets]
             drops[kind].append(before - float(np.mean(left)))
     report(drops, seconds)
 
 
-def report(drops: dict[str, list[float]], seconds: dict[str, float]) -> None:
+def report(drops: dict[str, list[float]], seconds: dict[str, list[float]]) -> None:
     """Print a line for each kind."""
     ours = float(np.mean(drops["explain"]))
     for kind, values in drops.items():
         mean, error = float(np.mean(values)), float(np.std(values)) / len(values) ** 0.5
         line = f"{kind:8} drop {mean:.4f} +- {error:.4f}, that of explain is {ours / mean:.3f} times this"
         if kind in seconds:
-            line += (
-                f"; {1000 * seconds[kind] / len(values):.2f} CPU ms a label, {seconds[kind] / seconds['explain']:.0f} x"
-            )
+            ms, ratio = 1000 * np.array(seconds[kind]), sum(seconds[kind]) / sum(seconds["explain"])
+            line += f"; {ms.mean():.2f} CPU ms a label (median {np.median(ms):.2f}), {ratio:.0f} x"
         print(line)
 
 

@@ -35,6 +35,7 @@ def explain(
     from labelspace.errors import DataError
     from labelspace.report.explanation import explanation_report
     from labelspace.report.explanation_page import explanations_page
+    from labelspace.report.tree import counted
     from labelspace.tagger import Tagger
 
     tagger = Tagger.load(model)
@@ -51,7 +52,7 @@ def explain(
         print_json({"text": text, "explanations": [explanation.to_dict() for explanation in explanations]})
         return
     if page is not None:
-        print_line(f"{page}: why {len(explanations)} labels")
+        print_line(f"{page}: why {counted(len(explanations), 'label')}")
         return
     if not tagger.reads([text])[0]:
         note("the text has no word that the model knows; its labels are those of any such text")
