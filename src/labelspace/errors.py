@@ -7,6 +7,7 @@
     │   ├── ParameterError                  an unknown parameter, or an invalid value
     │   ├── DataError                       a data file or value: missing, malformed, mismatched
     │   └── ModelError                      a saved model: missing, damaged, of another program or a newer version
+    ├── DatabaseError                       the database of a server: no answer, full, not writable, a newer version
     ├── NotFittedError                      predict or save before fit
     └── MissingExtraError (an ImportError)  an optional package is not installed
 """
@@ -36,6 +37,10 @@ class DataError(InputError):
 
 class ModelError(InputError):
     """A saved model is missing, damaged, or of another program or a newer version; or its folder is in use."""
+
+
+class DatabaseError(LabelspaceError):
+    """A database does not answer, is full or not writable, or is of another program or a newer version."""
 
 
 class NotFittedError(LabelspaceError):

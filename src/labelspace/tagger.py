@@ -27,7 +27,15 @@ from labelspace.features.registry import features_class
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.models.base import Model
-from labelspace.models.capabilities import AddsLabels, Calibrated, Explains, UsesLabelText, ZeroShot, require
+from labelspace.models.capabilities import (
+    AddsLabels,
+    Calibrated,
+    Explains,
+    HasMembers,
+    UsesLabelText,
+    ZeroShot,
+    require,
+)
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
@@ -209,10 +217,12 @@ class Tagger:
 
         ``options`` are those of ``TagOptions``.
         """
-        return self._answer(inputs, k, calibrated, options).answer
+        return self.answers(inputs, k, calibrated=calibrated, **options).answer
 
-    def _answer(self, inputs: Inputs | Sequence[Text], k: int, calibrated: bool, options: TagOptions) -> Answers:
-        """The answers, and what they were chosen from."""
+    def answers(
+        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
+    ) -> Answers:
+        """The answers as label ids, and what they were chosen from."""
         self._check_fitted()
         check_k(k)
         check_options(options)
@@ -251,6 +261,11 @@ class Tagger:
         top = self.predict_topk(inputs, k, calibrated=True, **options)
         return top.to_csr(len(self.labels_), with_scores=True)
 
+    def predict_members(self, inputs: Inputs | Sequence[Text], k: int = 5) -> dict[str, TopK]:
+        """The k best labels of each document by each member of an ensemble, for a method that is one."""
+        self._check_fitted()
+        return require(self.model, HasMembers).predict_members(self._inputs(inputs), k)
+
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
         """The k best labels of one text as (name, score), best first; ``options`` are those of ``TagOptions``.
 
@@ -271,7 +286,7 @@ class Tagger:
 
     def answer_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
         """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
-        found = self._answer(texts, k, False, options)
+        found = self.answers(texts, k, **options)
         return list(map(Answer, self.named(found.answer), found.left_out(self.labels_)))
 
     def tag_stream(

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import compare, data, demo, evaluate, explain, inspect, predict, reproduce, train, warmup
+from labelspace.cli import compare, data, demo, evaluate, explain, inspect, predict, reproduce, serve, train, warmup
 from labelspace.cli.compiling import CompilationNotice
 from labelspace.cli.process_limits import check_limits
 from labelspace.cli.strange_models import of_model
@@ -53,6 +53,7 @@ app.command()(train.train)
 app.command()(of_model(evaluate.evaluate))
 app.command()(of_model(predict.predict))
 app.command()(of_model(explain.explain))
+app.command()(serve.serve)
 app.command()(compare.compare)
 app.command()(reproduce.reproduce)
 app.command("map")(of_model(inspect.draw_map))

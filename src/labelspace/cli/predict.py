@@ -14,12 +14,8 @@ from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
-    from labelspace.answers import Answer, TagOptions, Tags
+    from labelspace.answers import Answer, TagOptions
     from labelspace.tagger import Tagger
-
-EMPTY = "is empty"
-UNKNOWN = "has no word that the model knows"
-PLURAL = {EMPTY: "are empty", UNKNOWN: "have no word that the model knows"}
 
 
 def predict(
@@ -56,6 +52,7 @@ def predict(
     from labelspace.errors import DataError
     from labelspace.labels.selection import with_files
     from labelspace.tagger import Tagger
+    from labelspace.unread import Unread
 
     if bool(texts) == bool(file):
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
@@ -113,6 +110,7 @@ def print_answers(tagger: Tagger, texts: list[str], answers: list[Answer], optio
 def predict_stream(tagger: Tagger, file: str, k: int, options: TagOptions, quiet: bool = False) -> None:
     """Print one JSON line per document, in order, with one batch in memory at a time; say how many had no content."""
     from labelspace.data.source import iter_records
+    from labelspace.unread import PLURAL, Unread
 
     unread, problems, n = Unread(tagger, k, options), Counter[str](), 0
     records = iter_records(file, ready_made=tagger.ready_made, columns=tagger.columns_)
@@ -125,25 +123,6 @@ def predict_stream(tagger: Tagger, file: str, k: int, options: TagOptions, quiet
         note_precision(tagger, options)
     for problem, count in problems.items() if not quiet else ():
         note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of any such document")
-
-
-class Unread:
-    """Says of a document in which the model reads nothing why that is: its labels are those of an empty one."""
-
-    def __init__(self, tagger: Tagger, k: int, options: TagOptions) -> None:
-        from scipy.sparse import csr_matrix
-
-        empty: Any = csr_matrix((1, tagger.model.n_features_)) if tagger.ready_made else [""]
-        tags = tagger.tag_batch(empty, k, **options)[0]
-        self._tagger, self._empty = tagger, [label for label, _ in tags]
-
-    def __call__(self, content: str, tags: Tags) -> str | None:
-        """What is wrong with the content, a text or a row of features as text; None where nothing is."""
-        if not content.strip():
-            return EMPTY
-        if self._tagger.ready_made or [label for label, _ in tags] != self._empty:
-            return None
-        return None if self._tagger.reads([content])[0] else UNKNOWN
 
 
 def as_plain(answer: Answer, note: str | None, options: TagOptions) -> dict[str, Any]:

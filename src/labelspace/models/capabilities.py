@@ -53,6 +53,14 @@ class Explains(Protocol):
 
 
 @runtime_checkable
+class HasMembers(Protocol):
+    """Is an ensemble, whose members answer on their own too."""
+
+    def predict_members(self, X: Any, k: int) -> dict[str, TopK]:  # noqa: ANN401 - Inputs
+        """The k best labels of each document by each member, by its name."""
+
+
+@runtime_checkable
 class HasLabelTree(Protocol):
     """Arranges its labels in trees."""
 
@@ -106,6 +114,7 @@ NEEDS = {
         "does not",
     ),
     Explains: ("reasons need a method that can explain its scores", "cannot"),
+    HasMembers: ("disagreement of members needs an ensemble", "is not"),
     HasLabelTree: ("a tree needs a method that puts its labels into one", "has none"),
     HasLabelPoints: ("a map needs a point in the Poincaré ball for each label", "has none"),
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),

@@ -29,7 +29,7 @@ from labelspace.estimator import learned, param
 from labelspace.features import joined
 from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
-from labelspace.models import parameters
+from labelspace.models import checks, parameters
 from labelspace.models.base import PREDICTED_LABELS, Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
@@ -68,6 +68,7 @@ from labelspace.models.blend.training import (
     side_by_side,
 )
 from labelspace.models.blend.tuning import tuned_params
+from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
@@ -256,6 +257,17 @@ class Blend(Model):
         k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
         return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
+
+    def predict_members(self, X: Inputs, k: int = 5) -> dict[str, TopK]:
+        """What every member predicts on its own, by its name."""
+        self.check_fitted()
+        checks.check_k(k)
+        views = checks.check_inputs(X)
+        checks.check_widths(views, self.widths_)
+        found = self.member_topk(views, k)
+        named = zip(self.members_, self.member_views_, strict=True)
+        names = [str(Member(member.name, view)) for member, view in named]
+        return {name: TopK(found.labels[at], found.scores[at]).padded(k) for at, name in enumerate(names)}
 
     def _member_topk_twice(self, views: Views, depth: int, allowed: Bools) -> tuple[MemberTopK, MemberTopK]:
         """What every member predicts, and its ``depth`` best of the allowed labels."""

@@ -1,0 +1,153 @@
+"""The application of one worker: routes, gate, models that are loaded beside and replaced when their folder is."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+
+from labelspace.data.source import open_source
+from labelspace.errors import LabelspaceError
+from labelspace.server import schemas
+from labelspace.server.api_keys import read_api_keys
+from labelspace.server.database import open_database
+from labelspace.server.gate import Gate
+from labelspace.server.inbox_file import add_inbox_file
+from labelspace.server.job_processes import EVALUATE, start_job
+from labelspace.server.monitoring import Monitoring
+from labelspace.server.problems import MEDIA_TYPE, add_handlers
+from labelspace.server.routes import (
+    annif,
+    feedback,
+    jobs,
+    label_studio,
+    labels,
+    page,
+    predict,
+    review,
+    service,
+    suggest,
+)
+from labelspace.server.served_model import ServedModel
+from labelspace.server.settings import VARIABLE, Settings
+from labelspace.server.state import ServerState
+from labelspace.version import __version__
+
+logger = logging.getLogger("labelspace.server")
+LOOK_SECONDS = 1.0  # between two looks at the folders of models
+ROUTES = (service, suggest, labels, feedback, review, jobs, annif, predict, label_studio, page)
+DESCRIPTION = """Suggest the few right labels for a text, with reasons; search labels; store decisions; learn from them.
+
+Errors are `application/problem+json`, with the rule, the value and the remedy in `detail`. With API keys, send
+`Authorization: Bearer KEY` or `X-API-Key: KEY`."""
+PROBLEMS = {
+    400: "A value is invalid.",
+    401: "The API key is missing or unknown.",
+    403: "The key may only read, the server is read-only, or the host is not of this machine.",
+    404: "There is no such model, label, document, job or entry.",
+    413: "The body, the text or the batch is too large.",
+    422: "The request has not the shape that is described here.",
+    429: "Too many requests at once; see Retry-After.",
+    503: "A model is being loaded, or the answer took too long.",
+}
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The application with these settings."""
+    monitoring = Monitoring()
+    keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
+    cors = Middleware(
+        CORSMiddleware,
+        allow_origins=settings.cors_origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["Authorization", "X-API-Key", "Content-Type"],
+    )
+    gate = Middleware(Gate, settings=settings, keys=keys, monitoring=monitoring)
+    app = FastAPI(
+        title="labelspace",
+        version=__version__,
+        description=DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lambda app: _lifespan(app, settings, monitoring),
+        middleware=[cors, gate] if settings.cors_origins else [gate],
+        responses={status: _problem(text) for status, text in PROBLEMS.items()},
+        redirect_slashes=False,
+    )
+    add_handlers(app)
+    for routes in ROUTES:
+        app.include_router(routes.router)
+    return app
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker, which finds its settings in the environment."""
+    settings = Settings.from_json(os.environ[VARIABLE])
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    return create_app(settings)
+
+
+def _problem(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {MEDIA_TYPE: {"schema": schemas.ProblemAnswer.model_json_schema()}}}
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring) -> AsyncIterator[None]:
+    """The server answers at once that it lives; models are loaded meanwhile, on the thread that will ask them."""
+    state = ServerState(settings, open_database(settings.database_url), monitoring)
+    app.state.server = state
+    tasks = [asyncio.create_task(_keep_loaded(state, model)) for model in state.models.values()]
+    tasks.append(asyncio.create_task(_end_with_supervisor()))
+    try:
+        yield
+    finally:
+        for task in [*tasks, *state.jobs]:
+            task.cancel()
+        await asyncio.gather(*tasks, *state.jobs, return_exceptions=True)
+        state.close()
+        monitoring.close()
+
+
+async def _keep_loaded(state: ServerState, model: ServedModel) -> None:
+    """Load a model, and load it again whenever its folder is replaced."""
+    await _load(state, model, first=True)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        if model.is_replaced():
+            await _load(state, model, first=False)
+
+
+async def _end_with_supervisor() -> None:
+    """End where the process that started this one was killed: nobody else would end it."""
+    supervisor = os.getppid()
+    while os.getppid() == supervisor:
+        await asyncio.sleep(LOOK_SECONDS)
+    signal.raise_signal(signal.SIGTERM)
+
+
+async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
+    try:
+        loaded = await state.beside(model.load)
+    except (LabelspaceError, OSError) as error:
+        state.monitoring.reloads.labels(model.name, "failed").inc()
+        logger.error("%s could not be loaded%s: %s", model.name, "" if first else "; the old one is served on", error)
+        return
+    state.monitoring.reloads.labels(model.name, "loaded").inc()
+    logger.info("%s is ready: version %s", model.name, loaded.version)
+    await _measure(state, model.name, loaded.version)
+    if first and state.settings.inbox is not None:
+        await add_inbox_file(state, model.name, state.settings.inbox)
+
+
+async def _measure(state: ServerState, name: str, version: str) -> None:
+    """Have the figures of a version measured, where there are test documents and nobody did."""
+    if state.settings.data is None or open_source(state.settings.data).test_path is None:
+        return
+    if await state.beside(state.database.figures, name, version) is None:
+        await start_job(state, name, EVALUATE)

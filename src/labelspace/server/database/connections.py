@@ -1,0 +1,118 @@
+"""The connections of a process, and transactions that outlive a lost one.
+
+A transaction is a function of a session. It is called again, on a new connection, where the connection was lost or the
+database undid it. Nobody knows whether a COMMIT that was not answered took place, so such a function must have the same
+effect twice as once: its ids are made before.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock, Semaphore
+from typing import TypeVar
+
+from labelspace.errors import DatabaseError
+from labelspace.server.database.dialect import Connection, Dialect
+from labelspace.server.database.session import Session
+
+Result = TypeVar("Result")
+SIZE = 8  # connections of a process; a PostgreSQL server allows 100 to all of its clients
+WAIT_SECONDS = 30.0  # for one of them
+PATIENCE = 10.0  # seconds for a server to restart
+PAUSE = 0.05  # seconds
+
+
+class Connections:
+    """Connections to one database; each is used by one thread at a time."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._is_closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._idle: list[Connection] = []
+        self._lock, self._free = Lock(), Semaphore(SIZE)
+
+    def open(self) -> None:
+        """Connect once, without patience: a wrong address or password is said at once."""
+        try:
+            self._idle.append(self._dialect.connect())
+        except self._dialect.error as error:
+            raise self._dialect.explained(error) from error
+
+    def close(self) -> None:
+        """Close all connections; those in use when they are given back."""
+        self._is_closed = True
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+    def read(self, work: Callable[[Session], Result], patience: float = PATIENCE) -> Result:
+        """What queries gave."""
+        return self._repeat(work, patience)
+
+    def write(self, work: Callable[[Session], Result]) -> Result:
+        """What statements gave, which are committed together when this returns, or not at all when it raises."""
+
+        def transaction(session: Session) -> Result:
+            session.change(self._dialect.begin)
+            result = work(session)
+            session.change("COMMIT")
+            return result
+
+        return self._repeat(transaction, PATIENCE)
+
+    def _repeat(self, work: Callable[[Session], Result], patience: float) -> Result:
+        deadline, fresh = time.monotonic() + patience, False
+        while True:
+            try:
+                with self._connection(fresh) as connection:
+                    return work(Session(connection, self._dialect))
+            except self._dialect.error as error:
+                if not self._dialect.is_passing(error) or (fresh and time.monotonic() > deadline):
+                    raise self._dialect.explained(error) from error
+            fresh = True
+            time.sleep(PAUSE)
+
+    @contextmanager
+    def _connection(self, fresh: bool) -> Iterator[Connection]:
+        """A connection, idle before or fresh. After an error it is closed, which undoes what was not committed."""
+        if self._process != os.getpid():
+            self._inherited = self._idle  # the parent of a forked process still uses them: do not even close them
+            self._begin()
+        if self._is_closed:
+            raise DatabaseError(f"{self._dialect.shown} must be open, but was closed; open it again")
+        free = self._free
+        if not free.acquire(timeout=WAIT_SECONDS):
+            problem = f"all {SIZE} connections were in use for {WAIT_SECONDS:.0f} seconds"
+            raise DatabaseError(f"{self._dialect.shown} must answer, but {problem}; try again later")
+        try:
+            self._dialect.check_unmoved()
+            connection = self._take(fresh)
+            try:
+                yield connection
+            except BaseException:
+                connection.close()
+                raise
+            self._give_back(connection)
+        finally:
+            free.release()
+
+    def _take(self, fresh: bool) -> Connection:
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        if connection is not None and fresh:  # those that are idle were probably lost with the other one
+            connection.close()
+            connection = None
+        return connection or self._dialect.connect()
+
+    def _give_back(self, connection: Connection) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(connection)
+                return
+        connection.close()

@@ -1,0 +1,169 @@
+"""What every request passes before it is answered: host, key, size, number and time; and what every answer gets.
+
+Plain ASGI, since a request of a millisecond must not pay another for it.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from labelspace.server.api_keys import WRITE, ApiKeys
+from labelspace.server.monitoring import Monitoring
+from labelspace.server.problems import ProblemError, ProblemResponse
+from labelspace.server.settings import LOOPBACK, Settings
+
+logger = logging.getLogger("labelspace.server")
+OPEN = {"/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/favicon.ico"}  # no data of models or people
+OPEN_PREFIX = "/page/"
+NEVER_BUSY = {"/livez", "/readyz", "/metrics"}
+ROLE = "labelspace.role"  # in the scope: what the key of the request allows
+RETRY_SECONDS = 1
+WITH_BODY = {"POST", "PUT", "PATCH"}
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"SAMEORIGIN"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+NO_STORE = (b"cache-control", b"no-store")
+NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'")
+
+
+class Gate:
+    """Checks requests, limits them, counts them and completes the headers of answers."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, keys: ApiKeys | None, monitoring: Monitoring) -> None:
+        self._app, self._settings, self._keys, self._monitoring = app, settings, keys, monitoring
+        self._limits = settings.limits
+        self._hosts = {*LOOPBACK, "[::1]", *settings.allowed_hosts} if settings.checks_host else None
+        self._in_progress = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, counted = time.perf_counter(), _Answer(send)
+        self._in_progress += 1
+        self._monitoring.in_progress.inc()
+        try:
+            await self._answer(scope, receive, counted)
+        finally:
+            self._in_progress -= 1
+            self._monitoring.in_progress.dec()
+            self._count(scope, counted.status, time.perf_counter() - started)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: "_Answer") -> None:
+        headers = dict(scope["headers"])
+        try:
+            self._check(scope, headers)
+            async with asyncio.timeout(self._limits.timeout_seconds):
+                await self._app(scope, _limited(receive, self._limits.max_body_bytes), send)
+        except ProblemError as problem:
+            await self._refuse(problem, scope, receive, send)
+        except TimeoutError:
+            seconds = self._limits.timeout_seconds
+            detail = f"an answer must take at most {seconds:g} s, but this one took longer; send less, or try again"
+            await self._refuse(ProblemError(503, detail, {"Retry-After": str(RETRY_SECONDS)}), scope, receive, send)
+        except Exception:
+            if not send.started:
+                detail = "the request should have been answered, but failed in the server; see its log"
+                await self._refuse(ProblemError(500, detail), scope, receive, send)
+            logger.exception("%s %s failed", scope["method"], _route(scope))
+
+    async def _refuse(self, problem: ProblemError, scope: Scope, receive: Receive, send: "_Answer") -> None:
+        if not send.started:
+            await ProblemResponse(problem, scope["path"])(scope, receive, send)
+
+    def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """Refuse what may not, or cannot, be answered; before a byte of the body is read."""
+        path = scope["path"]
+        self._check_host(headers)
+        scope[ROLE] = self._role(headers)
+        if scope[ROLE] is None and path not in OPEN and not path.startswith(OPEN_PREFIX):
+            raise ProblemError(
+                401, "a request needs an API key, but has none that is known; send Authorization: Bearer KEY",
+                {"WWW-Authenticate": "Bearer"},
+            )  # fmt: skip
+        limit = self._limits.max_concurrent_requests
+        if self._in_progress > limit and path not in NEVER_BUSY:
+            detail = f"a worker answers at most {limit} requests at once, but has as many; try again in a second"
+            raise ProblemError(429, detail, {"Retry-After": str(RETRY_SECONDS)})
+        if scope["method"] in WITH_BODY:
+            self._check_body(headers)
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        if self._hosts is None:
+            return
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+        if name not in self._hosts:
+            raise ProblemError(
+                403, f"a request must name a host of this machine, but names {host[:80]!r}; ask "
+                f"{self._settings.host}:{self._settings.port}, or start the server with --allowed-host NAME",
+            )  # fmt: skip
+
+    def _role(self, headers: dict[bytes, bytes]) -> str | None:
+        if self._keys is None:
+            return WRITE
+        given = headers.get(b"x-api-key") or headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+        return self._keys.role(given.decode("latin-1").strip())
+
+    def _check_body(self, headers: dict[bytes, bytes]) -> None:
+        size, limit = headers.get(b"content-length", b"0"), self._limits.max_body_bytes
+        if not size.isdigit() or int(size) > limit:
+            raise _too_large(limit)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        route, method = _route(scope), scope["method"]
+        method = method if method in {"GET", "HEAD", "POST", "DELETE", "OPTIONS"} else "other"
+        self._monitoring.requests.labels(route, method, str(status)).inc()
+        self._monitoring.seconds.labels(route).observe(seconds)
+        if self._settings.access_log:
+            logger.info("%s %s %d %.1f ms", method, route, status, 1e3 * seconds)
+
+
+class _Answer:
+    """Sends an answer with the headers that all have, and knows its status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status, self.started = 0, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started, self.status = True, message["status"]
+            names = {name for name, _ in message["headers"]}
+            added = [*HEADERS, NO_STORE, NO_CONTENT]
+            message["headers"] = [*message["headers"], *(each for each in added if each[0] not in names)]
+        await self._send(message)
+
+
+def _limited(receive: Receive, limit: int) -> Callable[[], Any]:
+    """The same body, refused where it grows over the limit: a chunked one does not say its size."""
+    size = 0
+
+    async def limited() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise _too_large(limit)
+        return message
+
+    return limited
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(413, f"a body must have at most {limit} bytes, but has more; send less, or fewer documents")
+
+
+def _route(scope: Scope) -> str:
+    """The pattern of the path, never the path itself: that has names of labels."""
+    route = scope.get("route")
+    return getattr(route, "path", "other")

@@ -1,0 +1,41 @@
+"""Jobs run in processes of their own, with low priority: whoever serves goes on serving."""
+
+import asyncio
+import os
+import sys
+from functools import partial
+
+from labelspace.server.database import Job
+from labelspace.server.settings import VARIABLE
+from labelspace.server.state import ServerState
+
+LEARN, EVALUATE = "learn", "evaluate"
+NICE = 10
+FAILED = "the process of the job ended with code {code}; see the log of the server"
+
+
+async def start_job(state: ServerState, model: str, kind: str) -> Job | None:
+    """Start a job; None where one of the kind runs for this model."""
+    job = await state.beside(state.database.start_job, model, kind)
+    if job is not None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "labelspace.server.job", job.id, model, kind,
+            env={**os.environ, VARIABLE: state.settings.to_json()}, stdin=asyncio.subprocess.DEVNULL,
+            preexec_fn=partial(os.nice, NICE) if hasattr(os, "nice") else None,
+        )  # fmt: skip
+        watch = asyncio.create_task(_watch(state, job.id, process))
+        state.jobs.add(watch)
+        watch.add_done_callback(state.jobs.discard)
+    return job
+
+
+async def _watch(state: ServerState, job_id: str, process: asyncio.subprocess.Process) -> None:
+    """Wait for a process; say so where it ended without a word. It ends with the server."""
+    try:
+        code = await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        raise
+    job = await state.beside(state.database.job, job_id)
+    if job is not None and job.state in ("queued", "running"):
+        await state.beside(state.database.update_job, job_id, state="failed", error=FAILED.format(code=code))

@@ -1,0 +1,110 @@
+"""Labels as answers show them: names to read, the path from the root, URI, count; and the levels of the hierarchy."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.labels.selection import label_of
+from labelspace.types import PATH_SEPARATOR, Csr, LabelSpace
+
+CACHED = 20_000  # labels, of which what is shown is kept
+MAX_PATH = 50  # steps that are shown
+URI_SCHEMES = ("http://", "https://", "urn:")
+
+
+class LabelDetails:
+    """What is shown of the labels of a model.
+
+    >>> details = LabelDetails(LabelSpace(["food > bread", "food > fish", "food"]).with_paths())
+    >>> details[0]["name"], details[0]["path"]
+    ('bread', ['food'])
+    """
+
+    def __init__(self, labels: LabelSpace) -> None:
+        self.labels = labels
+        self._children: Csr | None = None if labels.hierarchy is None else labels.hierarchy.parents.T.tocsr()
+        self._details = lru_cache(CACHED)(self._make)
+
+    def __getitem__(self, label: int) -> dict[str, Any]:
+        """What is shown of a label; not to be changed."""
+        return self._details(label)
+
+    def find(self, label: str) -> int | None:
+        """The label of a name, else of an id as text."""
+        return label_of(label, self.labels)
+
+    def synonyms(self, label: int) -> list[str]:
+        """All synonyms of a label."""
+        return [] if self.labels.synonyms is None else list(self.labels.synonyms[label])
+
+    def broader(self, label: int) -> list[int]:
+        """The parents of a label."""
+        if self.labels.hierarchy is None:
+            return []
+        parents = self.labels.hierarchy.parents
+        return [int(at) for at in parents.indices[parents.indptr[label] : parents.indptr[label + 1]]]
+
+    def narrower(self, label: int) -> list[int]:
+        """The children of a label, the most frequent first."""
+        if self._children is None:
+            return []
+        found = self._children.indices[self._children.indptr[label] : self._children.indptr[label + 1]]
+        return self._by_count(found)
+
+    def roots(self) -> list[int]:
+        """The labels without a parent, the most frequent first; all of them where there is no hierarchy."""
+        if self.labels.hierarchy is None:
+            return self._by_count(np.arange(len(self.labels)))
+        return self._by_count(np.flatnonzero(np.diff(self.labels.hierarchy.parents.indptr) == 0))
+
+    def n_below(self, label: int) -> int:
+        """The labels below a label, on all levels."""
+        if self._children is None:
+            return 0
+        found, frontier = np.zeros(len(self.labels), bool), np.array([label])
+        while len(frontier):
+            below = np.unique(self._children[frontier].indices)
+            frontier = below[~found[below]]
+            found[frontier] = True
+        return int(found.sum())
+
+    def shown_name(self, label: int) -> str:
+        """The last step of a path; of a URI its first synonym that is a name."""
+        name = self.labels.names[label]
+        if _is_uri(name):
+            return next((other for other in self.synonyms(label) if not _is_uri(other)), name)
+        return name.rsplit(PATH_SEPARATOR, 1)[-1] if self.labels.hierarchy is not None else name
+
+    def _make(self, label: int) -> dict[str, Any]:
+        name, shown, synonyms = self.labels.names[label], self.shown_name(label), self.synonyms(label)
+        synonym = next((other for other in synonyms if other.lower() not in shown.lower() and not _is_uri(other)), None)
+        return {
+            "id": label,
+            "label": name,
+            "name": shown,
+            "path": self._path(label),
+            "synonym": synonym,
+            "uri": next(filter(_is_uri, [name, *synonyms]), None),
+            "count": 0 if self.labels.counts is None else int(self.labels.counts[label]),
+        }
+
+    def _path(self, label: int) -> list[str]:
+        """The ancestors from the root; where a label has several parents, by the first."""
+        steps: list[str] = []
+        above = self.broader(label)
+        while above and len(steps) < MAX_PATH:
+            steps.append(self.shown_name(above[0]))
+            above = self.broader(above[0])
+        return steps[::-1]
+
+    def _by_count(self, labels: npt.ArrayLike) -> list[int]:
+        at = np.asarray(labels, np.int64)
+        counts = np.zeros(len(at), np.int64) if self.labels.counts is None else self.labels.counts[at]
+        found: list[int] = at[np.argsort(-counts, kind="stable")].tolist()
+        return found
+
+
+def _is_uri(name: str) -> bool:
+    return name.startswith(URI_SCHEMES)

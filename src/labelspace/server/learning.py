@@ -1,0 +1,184 @@
+"""Learning from feedback: train again on the data and the feedback, compare on held-out documents, swap if no worse.
+
+1. Feedback corrects the labels of training documents with the same text: accepted and added labels are put in, rejected
+   ones taken out. A text that is new is a new document with its accepted and added labels; one of which labels were
+   only rejected teaches nothing yet and is left out.
+2. Held-out documents are those of ``test.*``; without it, a tenth of the documents, drawn by a seed. Documents that
+   people gave feedback on are none: they are trained on.
+3. The candidate is trained as the current model was, with the same method and parameters. Where the current model has
+   seen the held-out documents, it is compared with one trained like it without them and without the feedback.
+4. The candidate takes the place of the current model unless its nDCG@5 is significantly lower (paired bootstrap), or
+   lower by more than ``MAX_LOSS``: few documents make nothing significant.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace import metrics
+from labelspace.data.source import Source
+from labelspace.data.splits import hold_out
+from labelspace.errors import DataError
+from labelspace.metrics.paired_test import compare_with_best
+from labelspace.models.registry import create
+from labelspace.server.database import Database, Feedback
+from labelspace.tagger import Tagger
+from labelspace.types import Csr, Dataset, Progress, TopK
+
+METRIC = "nDCG@5"
+MAX_LOSS = 1.0  # percentage points
+SEEN = 0.05  # of the held-out documents: more in the training of a model, and its figures are too good
+HELD_OUT, MAX_HELD_OUT = 0.1, 5000  # of the documents, where there is no test file
+CURRENT, CANDIDATE = "current", "candidate"
+KS = (1, 3, 5)
+
+
+def learn(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
+    """Train the model of a folder again; what came of it as plain values."""
+    current = Tagger.load(folder)
+    source = replace(source, columns=current.columns_)
+    feedback = database.feedback(model)
+    rest, held_out, held_from = split(source.train(), source)
+    train, use = with_feedback(rest, feedback)
+    held_out = without_texts(held_out, (each.text for each in feedback))
+    validation = source.dev(train.labels)
+    reference, is_current = current, True
+    if seen_share(current, held_out) > SEEN:  # step 3
+        reference, is_current = trained_like(current, rest, validation, progress), False
+    candidate = trained_like(current, train, validation, progress)
+    progress("comparing both models", 0, 1)
+    result = compared(reference, candidate, held_out)
+    if result["swapped"]:
+        candidate.save(folder)
+    return {
+        **use.described(),
+        **result,
+        "held_out": {"n": len(held_out), "from": held_from},
+        "compared_with": "the current model"
+        if is_current
+        else "the same method without feedback and held-out documents",
+    }
+
+
+def split(documents: Dataset, source: Source) -> tuple[Dataset, Dataset, str]:
+    """Documents to train on, held-out ones, and where these come from (step 2)."""
+    if documents.texts is None:
+        raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
+    if source.test_path is not None:
+        test = source.test(documents.labels)
+        assert test is not None  # there is a file
+        return documents, test, source.test_path.name
+    share = min(HELD_OUT, MAX_HELD_OUT / max(len(documents), 1))
+    rest, held_out = hold_out(documents, share, seed=0)
+    return rest, held_out, f"a sample of {source.train_path.name}"
+
+
+@dataclass(frozen=True)
+class FeedbackUse:
+    """What the feedback changed."""
+
+    n_feedback: int
+    n_corrected: int  # training documents with other labels
+    n_new: int  # new documents
+    n_unused: int  # new texts of which labels were only rejected
+
+    def described(self) -> dict[str, int]:
+        """As plain values."""
+        return {
+            "n_feedback": self.n_feedback,
+            "n_corrected_documents": self.n_corrected,
+            "n_new_documents": self.n_new,
+            "n_unused_documents": self.n_unused,
+        }
+
+
+def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dataset, FeedbackUse]:
+    """The documents with corrected labels, then new ones (step 1); later feedback on a text counts above earlier."""
+    rows = {text: row for row, text in enumerate(documents.texts or [])}
+    named = chain.from_iterable([*each.accepted, *each.added] for each in feedback)
+    space = documents.labels.extended(named)
+    labels: dict[str, set[int]] = {}
+    for each in feedback:
+        if each.text not in labels:
+            labels[each.text] = _labels_of(documents.Y, rows[each.text]) if each.text in rows else set()
+        labels[each.text] |= {space.index[name] for name in (*each.accepted, *each.added)}
+        labels[each.text] -= {space.index[name] for name in each.rejected if name in space.index}
+    corrected = {rows[text]: found for text, found in labels.items() if text in rows}
+    new = {text: found for text, found in labels.items() if text not in rows and found}
+    lists = [_labels_of(documents.Y, row) for row in range(len(documents))]
+    changed = sum(found != lists[row] for row, found in corrected.items())
+    for row, found in corrected.items():
+        lists[row] = found
+    joined = replace(
+        documents,
+        Y=_matrix([*lists, *new.values()], len(space)),
+        labels=space,
+        texts=[*(documents.texts or []), *new],
+        ids=None if documents.ids is None else [*documents.ids, *(f"feedback-{at}" for at in range(1, len(new) + 1))],
+    )
+    return joined, FeedbackUse(len(feedback), changed, len(new), len(labels) - len(corrected) - len(new))
+
+
+def without_texts(documents: Dataset, texts: Iterable[str]) -> Dataset:
+    """The documents that have none of these texts."""
+    given = set(texts)
+    return documents.rows([row for row, text in enumerate(documents.texts or []) if text not in given])
+
+
+def trained_like(model: Tagger, documents: Dataset, validation: Dataset | None, progress: Progress) -> Tagger:
+    """A model of the same method and parameters, trained on other documents."""
+    fresh = Tagger(create(model.model.name, **model.model.get_params()))
+    kept = model.training_documents_
+    keep_texts = kept is not None and len(kept) > 0 and kept[0][1] is not None
+    return fresh.fit_dataset(documents, validation, progress, keep_texts=keep_texts)
+
+
+def seen_share(tagger: Tagger, documents: Dataset) -> float:
+    """The share of documents that a model was trained on; all where that is not known."""
+    share = None if tagger.documents_ is None else tagger.documents_.share(documents.texts)
+    return 1.0 if share is None else share
+
+
+def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[str, Any]:
+    """The figures of both models, and whether the candidate is no worse (step 4)."""
+    values, figures = {}, {}
+    for name, tagger in ((CURRENT, reference), (CANDIDATE, candidate)):
+        Y, top = predicted(tagger, held_out)
+        values[name] = {METRIC: metrics.per_document(Y, top, ks=KS, propensity_from="test")[METRIC]}
+        figures[name] = metrics.evaluate(Y, top, ks=KS, propensity_from="test")
+    loss = figures[CURRENT][METRIC] - figures[CANDIDATE][METRIC]
+    test = compare_with_best(values)[METRIC]
+    significant = test["best"] == CURRENT and test["others"][CANDIDATE]["significant"]
+    if loss > MAX_LOSS or (loss > 0 and significant):
+        why = f"{METRIC} of the new model is {loss:.2f} points lower; the current one is kept"
+        return {"swapped": False, "reason": why, **figures}
+    return {
+        "swapped": True,
+        "reason": f"{METRIC} of the new model is {-loss:+.2f} points against the current",
+        **figures,
+    }
+
+
+def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
+    """The true labels and the predicted ones, in one space of labels: models may number theirs in other ways."""
+    space = documents.labels.extended(tagger.labels_.names)
+    own = np.array([space.index[name] for name in tagger.labels_.names], np.int32)
+    top = tagger.predict_topk(documents.texts or [], max(KS))
+    labels = np.where(top.labels >= 0, own[np.maximum(top.labels, 0)], -1)
+    Y = documents.Y
+    return sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], len(space))), TopK(labels, top.scores)
+
+
+def _labels_of(Y: Csr, row: int) -> set[int]:
+    return set(Y.indices[Y.indptr[row] : Y.indptr[row + 1]].tolist())
+
+
+def _matrix(rows: Sequence[set[int]], n_labels: int) -> Csr:
+    indptr = np.cumsum([0, *map(len, rows)])
+    indices = np.fromiter(chain.from_iterable(map(sorted, rows)), np.int32, int(indptr[-1]))
+    return sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), shape=(len(rows), n_labels))

@@ -1,0 +1,108 @@
+// Filters: branches that are asked for, labels that are left out, as chips and in the tree.
+
+import { api } from "./api.js";
+import { el, name, uniqueId } from "./dom.js";
+import { count, plural } from "./format.js";
+import { icon } from "./icons.js";
+import { notify, notifyError } from "./notices.js";
+import { store } from "./store.js";
+import { LabelTree } from "./tree.js";
+
+const MOST_EXCLUDED = 100; // labels of a branch that are left out one by one: the API excludes single labels
+
+/** A button that opens the tree, and a chip for each filter. */
+export class Filters {
+  constructor() {
+    const id = uniqueId("filter");
+    this.toggle = el(
+      "button",
+      { type: "button", class: "button is-quiet", "data-testid": "filter", "aria-expanded": "false", "aria-controls": id, onclick: () => this.open(this.panel.hidden) },
+      icon("filter"),
+      "Filter",
+    );
+    this.tree = new LabelTree({ onChoose: (item, mode) => choose(item, mode), modeOf: (label) => store.filters.get(label)?.mode });
+    this.panel = el(
+      "div",
+      { class: "filter-panel", id, hidden: true },
+      el("p", { class: "hint" }, el("b", { text: "Only" }), " keeps a branch: a label and all below it. ", el("b", { text: "Not" }), " leaves labels out. Keys: ", el("kbd", { text: "+" }), " ", el("kbd", { text: "-" })),
+      this.tree.node,
+    );
+    this.chips = new FilterChips();
+  }
+
+  async open(isOpen) {
+    this.panel.hidden = !isOpen;
+    this.toggle.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen && this.loaded !== store.model.id) {
+      this.loaded = store.model.id;
+      await this.tree.load();
+    }
+  }
+
+  update() {
+    if (this.loaded && this.loaded !== store.model.id) {
+      this.loaded = null;
+      this.open(!this.panel.hidden);
+    }
+    this.tree.update();
+    this.chips.update();
+  }
+}
+
+/** The filters in use, each with a button that removes it. */
+export class FilterChips {
+  constructor() {
+    this.node = el("div", { class: "chips", "data-testid": "filter-chips", hidden: true });
+  }
+
+  update() {
+    const filters = [...store.filters.values()];
+    this.node.hidden = filters.length === 0;
+    this.node.replaceChildren(...filters.map(chip));
+    if (filters.length) {
+      const clear = el("button", { type: "button", class: "link", text: "Clear filters", "data-testid": "clear-filters", onclick: () => store.clearFilters() });
+      this.node.append(clear);
+    }
+  }
+}
+
+function chip(filter) {
+  const scope = filter.scope ? ` (${filter.scope})` : "";
+  return el(
+    "span",
+    { class: `chip is-${filter.mode}`, "data-testid": "filter-chip" },
+    el("span", { class: "chip-kind", text: filter.mode }),
+    name(filter.name),
+    scope,
+    el("button", { type: "button", class: "chip-remove", "aria-label": `Remove the filter ${filter.name}`, onclick: () => store.setFilter(filter.label, null) }, icon("reject")),
+  );
+}
+
+async function choose(item, mode) {
+  if (store.filters.get(item.value)?.mode === mode) {
+    store.setFilter(item.value, null);
+    return;
+  }
+  const filter = { mode, label: item.value, name: item.name, isLeaf: item.isLeaf, labels: [item.value], scope: "" };
+  try {
+    if (mode === "not" && !item.isLeaf) await excludeBranch(filter, item);
+  } catch (error) {
+    notifyError(error, "The labels below could not be listed");
+    return;
+  }
+  store.setFilter(item.value, filter);
+}
+
+/** Lists the labels of a branch; of one that is too large, the label alone is left out, and that is said. */
+async function excludeBranch(filter, item) {
+  if (item.n_below < MOST_EXCLUDED) {
+    const { labels } = await api.labels(store.model.id, { under: item.value, limit: item.n_below + 1 });
+    filter.labels = [...new Set([item.value, ...labels.map((label) => label.label)])];
+  }
+  const isWhole = filter.labels.length === item.n_below + 1;
+  filter.scope = isWhole ? plural(filter.labels.length, "label") : "itself only";
+  if (!isWhole) {
+    filter.labels = [item.value];
+    notify(`The branch has ${count(item.n_below)} labels: too many to leave out one by one. Only the label itself is left out; open the branch to leave out parts of it.`);
+  }
+}

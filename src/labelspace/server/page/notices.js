@@ -1,0 +1,46 @@
+// Notices at the edge of the page: they say what happened and never block.
+
+import { el } from "./dom.js";
+import { icon } from "./icons.js";
+
+const SHOWN_FOR = 8000; // milliseconds; errors stay until they are closed
+
+/**
+ * @param {string} text
+ * @param {{isError?: boolean, action?: {text: string, run: () => void}}} [options]
+ */
+export function notify(text, { isError = false, action = null } = {}) {
+  const close = () => node.remove();
+  const node = el(
+    "div",
+    { class: `notice${isError ? " is-error" : ""}`, "data-testid": "notice", role: isError && "alert" },
+    el("p", { text }),
+    action && el("button", { type: "button", class: "link", text: action.text, onclick: () => (close(), action.run()) }),
+    el("button", { type: "button", class: "icon-button", "aria-label": "Close", onclick: close }, icon("reject")),
+  );
+  const region = document.getElementById("notices");
+  const same = [...region.children].find((other) => other.firstChild.textContent === text);
+  same?.remove(); // a failure that repeats is said once
+  region.append(node);
+  if (!isError) setTimeout(() => waitUntilUnused(node, close), SHOWN_FOR);
+  return close;
+}
+
+// Nobody loses a notice that they are reading or about to act on.
+function waitUntilUnused(node, close) {
+  if (node.matches(":hover, :focus-within")) setTimeout(() => waitUntilUnused(node, close), 1000);
+  else close();
+}
+
+/** Says what went wrong; a request that was given up is no error. */
+export function notifyError(error, what = "") {
+  if (error?.name === "AbortError") return;
+  const said = error?.message || String(error);
+  notify(sentence(what ? `${what}: ${said}` : said), { isError: true });
+}
+
+/** A detail of the server as a sentence. */
+export function sentence(text) {
+  const upper = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(upper) ? upper : `${upper}.`;
+}

@@ -1,0 +1,59 @@
+// "How sure": a slider over the precisions that the model can reach, and what each of them costs, in words.
+
+import { el } from "./dom.js";
+import { percent } from "./format.js";
+import { EVERYTHING, store } from "./store.js";
+
+/** What the place of the slider means. */
+export function meaning(row, k) {
+  if (!row) return { short: "everything", long: `The ${k} best labels, sure or not.` };
+  const found = `about ${percent(row.coverage)} of the right labels are found`;
+  return {
+    short: `${percent(row.precision)} right`,
+    long: `About ${percent(row.precision)} of what is shown is right; ${found}.`,
+  };
+}
+
+export class SureSlider {
+  constructor() {
+    this.input = el("input", {
+      type: "range",
+      id: "sure",
+      class: "slider",
+      step: "1",
+      min: "49",
+      "data-testid": "sure",
+      "aria-describedby": "sure-meaning",
+      oninput: () => store.setSure(Number(this.input.value) / 100),
+    });
+    this.value = el("output", { for: "sure", class: "sure-value", "data-testid": "sure-value" });
+    this.meaning = el("p", { id: "sure-meaning", class: "sure-meaning", "data-testid": "sure-meaning" });
+    this.node = el(
+      "div",
+      { class: "sure", "data-testid": "sure-part" },
+      el("div", { class: "sure-line" }, el("label", { for: "sure", text: "How sure" }), this.input, this.value),
+      this.meaning,
+    );
+  }
+
+  update() {
+    const rows = store.precisionRows();
+    this.node.hidden = rows.length === 0;
+    if (!rows.length) return;
+    const highest = Math.round(100 * rows.at(-1).precision);
+    this.input.max = String(highest);
+    this.input.value = String(Math.min(Math.round(100 * store.sure), highest));
+    const row = store.precisionRow();
+    const { short, long } = meaning(row, store.k);
+    this.value.textContent = short;
+    this.input.setAttribute("aria-valuetext", short);
+    this.meaning.textContent = long;
+    if (row && !row.shown) this.meaning.append(" ", el("span", { class: "tag", text: "estimate", title: ESTIMATE }));
+    const at = (Number(this.input.value) - 49) / Math.max(highest - 49, 1);
+    this.input.style.setProperty("--at", `${(100 * at).toFixed(1)}%`);
+  }
+}
+
+const ESTIMATE = "The held-out documents were too few to show this precision; it is what they had.";
+
+export const isEverything = () => store.sure <= EVERYTHING;

@@ -1,0 +1,184 @@
+// Why a label: the words, the names found in the text, the members of the ensemble, similar documents.
+
+import { bar, el, name, pathNode, shown } from "./dom.js";
+import { certainty, percent, plural, signed } from "./format.js";
+import { icon } from "./icons.js";
+import { sentence } from "./notices.js";
+import { store } from "./store.js";
+
+const WORDS = 8; // that are listed
+const CLIPPED = 220; // characters that are shown of a similar document
+const KINDS = { name: "its name", synonym: "another name of it", part: "a part of its name" };
+
+export class WhyPane {
+  /** @param {import("./session.js").Session} session */
+  constructor(session) {
+    this.session = session;
+    this.body = el("div", { class: "why-body" });
+    this.node = el("section", { class: "pane why-pane", "aria-label": "Why this label", "data-testid": "why", tabindex: "0" }, this.body);
+    this.label = null;
+    this.clear();
+  }
+
+  clear() {
+    this.label = null;
+    this.body.replaceChildren(el("p", { class: "empty", text: "Choose a suggestion to see why it was made." }));
+  }
+
+  /** Shows a label, and its explanation when that is there. */
+  async show(label) {
+    const isSame = this.label?.label === label.label;
+    this.label = label;
+    const facts = factsOf(label);
+    const parts = el("div", { class: "why-parts" });
+    // What was shown of the same label stays until its news are there, so that typing does not flicker.
+    if (isSame) parts.append(...(this.body.querySelector(".why-parts")?.childNodes ?? []));
+    this.body.replaceChildren(heading(label), facts, parts);
+    if (!store.model.explains) {
+      parts.replaceChildren(el("p", { class: "soft", text: "The method of this model cannot say why." }));
+      return;
+    }
+    try {
+      const explanation = await this.session.explain(label.label);
+      if (this.label === label) parts.replaceChildren(...partsOf(explanation, label));
+    } catch (error) {
+      if (this.label === label && error.name !== "AbortError") {
+        parts.replaceChildren(el("p", { class: "soft", text: sentence(error.message) }));
+      }
+    }
+  }
+}
+
+function heading(label) {
+  return el(
+    "header",
+    { class: "why-head" },
+    label.path.length > 0 && pathNode(label.path),
+    el("h2", {}, name(label.name)),
+    label.synonym && name(label.synonym, { class: "synonym" }),
+  );
+}
+
+function factsOf(label) {
+  const facts = el("p", { class: "facts" });
+  if (label.score !== undefined) {
+    const kind = label.probability === null ? "score" : "probability";
+    facts.append(el("span", {}, `${kind} `, el("b", { text: certainty(label) })));
+  }
+  facts.append(el("span", { text: `${plural(label.count, "training document")}` }));
+  if (label.uri) facts.append(uriNode(label.uri));
+  return facts;
+}
+
+/** A URI as a link where it is one of the web; others could run a script. */
+export function uriNode(uri) {
+  if (!/^https?:\/\//i.test(uri)) return name(uri, { class: "uri" });
+  return el("a", { href: uri, class: "uri", target: "_blank", rel: "noopener noreferrer" }, name(uri), icon("external"));
+}
+
+function partsOf(explanation, label) {
+  return [
+    part("Words", words(explanation)),
+    part("Named in the text", phrases(explanation)),
+    part("Methods", members(explanation)),
+    part("Similar documents", neighbors(explanation)),
+    part("Way through the model's tree", path(explanation)),
+    el("p", { class: "footnote", text: footnote(explanation, label) }),
+  ].filter(Boolean);
+}
+
+function part(title, content) {
+  return content && el("section", { class: "why-part" }, el("h3", { text: title }), content);
+}
+
+function footnote({ remainder, log_odds: odds, baseline }) {
+  return (
+    `Shares are log-odds. The words and the rest (${signed(remainder)}) add up to ${signed(odds - baseline)}: ` +
+    `from ${signed(baseline)} for a text that says nothing to ${signed(odds)}.`
+  );
+}
+
+/** Equal words once, those that say most first. */
+function words({ words: all }) {
+  const merged = new Map();
+  for (const { text, share } of all) {
+    const key = text.toLowerCase();
+    merged.set(key, { text: merged.get(key)?.text ?? text, share: (merged.get(key)?.share ?? 0) + share });
+  }
+  const ranked = [...merged.values()].sort((a, b) => Math.abs(b.share) - Math.abs(a.share)).slice(0, WORDS);
+  return ranked.length ? shares(ranked.map((word) => [name(word.text), word.share])) : null;
+}
+
+/** Lines of a name and a share, with bars on one scale. */
+function shares(lines) {
+  const largest = Math.max(...lines.map(([, share]) => Math.abs(share))) || 1;
+  return el(
+    "ul",
+    { class: "shares" },
+    ...lines.map(([node, share, hint]) =>
+      el(
+        "li",
+        {},
+        el("span", { class: "share-name" }, node, hint && el("small", { text: hint })),
+        bar(Math.abs(share) / largest, share < 0 ? "is-against" : "is-for"),
+        el("span", { class: "share-number", text: signed(share) }),
+      ),
+    ),
+  );
+}
+
+function phrases({ phrases: found }) {
+  if (!found.length) return null;
+  const once = new Map(found.map((phrase) => [`${phrase.text.toLowerCase()} ${phrase.kind}`, phrase]));
+  return el("ul", { class: "phrases" }, ...[...once.values()].map((phrase) =>
+    el("li", {}, el("q", {}, name(phrase.text)), ` is ${KINDS[phrase.kind] ?? shown(phrase.kind)}`)));
+}
+
+function members({ members: all }) {
+  if (!all.length) return null;
+  const ranked = [...all].sort((a, b) => Math.abs(b.share) - Math.abs(a.share));
+  return shares(ranked.map(({ name: member, share, score, rank }) => {
+    const said = [typeof score === "number" && `score ${score.toFixed(2)}`, rank && `rank ${rank}`].filter(Boolean).join(", ");
+    return [name(member), share, said];
+  }));
+}
+
+function neighbors({ neighbors: found }) {
+  if (!found.length) return null;
+  return el("ul", { class: "neighbors" }, ...found.map((document) =>
+    el(
+      "li",
+      {},
+      el(
+        "p",
+        { class: "neighbor-head" },
+        name(document.id, { class: "document-id" }),
+        el("span", { class: "soft", text: `${percent(document.similarity)} alike` }),
+        el("span", { class: "soft", text: signed(document.share) }),
+      ),
+      document.text && clipped(document.text),
+      document.words.length > 0 && el("p", { class: "soft" }, "shares ", ...listed(document.words)),
+    )));
+}
+
+/** A text, of which a long one shows its beginning until asked for more. */
+function clipped(text) {
+  const node = el("p", { class: "neighbor-text", dir: "auto", text });
+  if (text.length <= CLIPPED) return node;
+  node.textContent = `${text.slice(0, CLIPPED)}… `;
+  const showAll = () => node.replaceChildren(text);
+  node.append(el("button", { type: "button", class: "link", text: "more", onclick: showAll }));
+  return node;
+}
+
+function listed(texts) {
+  return texts.flatMap((text, at) => (at ? [", ", name(text)] : [name(text)]));
+}
+
+function path({ path: steps }) {
+  if (!steps.length) return null;
+  return el("ol", { class: "tree-path" }, ...steps.map((step) => {
+    const more = step.n_labels - step.labels.length;
+    return el("li", {}, ...listed(step.labels), more > 0 && ` and ${more.toLocaleString("en")} more`, el("span", { class: "soft", text: ` ${percent(step.probability)}` }));
+  }));
+}

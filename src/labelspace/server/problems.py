@@ -1,0 +1,98 @@
+"""Errors as ``application/problem+json`` (RFC 9457): every detail gives the rule, the value and the remedy."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from labelspace.errors import InputError, LabelspaceError, MissingExtraError
+from labelspace.report.terminal import json_text, printable
+
+MEDIA_TYPE = "application/problem+json"
+SHOWN_VALUE = 60  # characters of a value in a message
+
+
+class ProblemError(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.headers = status, detail, dict(headers or {})
+
+
+class ProblemResponse(JSONResponse):
+    """The answer of a problem."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, problem: ProblemError, path: str) -> None:
+        super().__init__(problem_values(problem.status, problem.detail, path), problem.status, problem.headers)
+
+    def render(self, content: Any) -> bytes:  # noqa: ANN401 - any JSON
+        """Control characters and lone surrogates of what was sent are escaped."""
+        return json_text(content, ensure_ascii=True).encode()
+
+
+def problem_values(status: int, detail: str, path: str) -> dict[str, Any]:
+    """The members of a problem.
+
+    >>> problem_values(404, "no such model", "/v1/models/x")["title"]
+    'Not Found'
+    """
+    title = HTTPStatus(status).phrase
+    return {"type": "about:blank", "title": title, "status": status, "detail": printable(detail), "instance": path}
+
+
+def of_error(error: LabelspaceError) -> ProblemError:
+    """Bad input is a 400; a missing package is 501; whatever else the library refuses is the server's fault."""
+    if isinstance(error, InputError):
+        return ProblemError(400, str(error))
+    return ProblemError(501 if isinstance(error, MissingExtraError) else 503, str(error))
+
+
+def add_handlers(app: FastAPI) -> None:
+    """Answer every error as a problem."""
+
+    @app.exception_handler(ProblemError)
+    async def on_problem(request: Request, error: ProblemError) -> ProblemResponse:
+        return ProblemResponse(error, request.url.path)
+
+    @app.exception_handler(LabelspaceError)
+    async def on_library_error(request: Request, error: LabelspaceError) -> ProblemResponse:
+        return ProblemResponse(of_error(error), request.url.path)
+
+    @app.exception_handler(HTTPException)
+    async def on_http_error(request: Request, error: HTTPException) -> ProblemResponse:
+        detail = _DETAILS.get(error.status_code, str(error.detail)).format(method=request.method, path=request.url.path)
+        return ProblemResponse(ProblemError(error.status_code, detail, error.headers), request.url.path)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_invalid(request: Request, error: RequestValidationError) -> ProblemResponse:
+        return ProblemResponse(ProblemError(422, described(error.errors())), request.url.path)
+
+
+_DETAILS = {
+    404: "a path must be one of those at /docs, but {path} is none; see /docs",
+    405: "a path takes the methods listed at /docs, but {path} was asked by {method}; see /docs",
+}
+
+
+def described(errors: Sequence[Mapping[str, Any]]) -> str:
+    """What is wrong with a request, in one line: the first thing, and how many more there are."""
+    first = errors[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
+    if first["type"] == "json_invalid":
+        return "the body must be JSON, but is not; send valid JSON as application/json"
+    given = first.get("input")
+    value = "" if first["type"] == "missing" or isinstance(given, (dict, list)) else f", but is {_shown(given)}"
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    return f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}{value}; see /docs for what is expected{more}"
+
+
+def _shown(value: object) -> str:
+    text = json_text(value, ensure_ascii=True) if isinstance(value, (str, int, float, bool, type(None))) else "no JSON"
+    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]}..."

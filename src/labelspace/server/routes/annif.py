@@ -1,0 +1,157 @@
+"""The API of Annif 1.x, for clients that people already have: a project is a model.
+
+Checked with the package ``annif-client``. ``learn`` stores feedback; whether a training follows is up to /learn.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, Field
+
+from labelspace.server.database import Feedback
+from labelspace.server.problems import ProblemError
+from labelspace.server.routes.feedback import store_feedback
+from labelspace.server.routes.suggest import Json
+from labelspace.server.served_model import LoadedModel, Options, Tagged
+from labelspace.server.state import State, Writing, server_state
+
+router = APIRouter(prefix="/v1", tags=["Annif"])
+UNKNOWN_LANGUAGE = "und"  # as ISO 639 has it
+Limit = Annotated[int, Field(ge=1)]
+Threshold = Annotated[float, Field(ge=0, le=1)]
+
+
+class AnnifDocument(BaseModel):
+    """A document of a batch."""
+
+    text: str
+    document_id: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class AnnifBatch(BaseModel):
+    """Documents to tag."""
+
+    documents: Annotated[list[AnnifDocument], Field(min_length=1)]
+
+
+class AnnifSubject(BaseModel):
+    """A label, by its URI or name."""
+
+    uri: str | None = None
+    label: str | None = None
+
+
+class AnnifExample(BaseModel):
+    """A document with its labels."""
+
+    text: Annotated[str, Field(min_length=1)]
+    subjects: Annotated[list[AnnifSubject], Field(min_length=1)]
+    metadata: dict[str, Any] | None = None
+
+
+@router.get("/projects", summary="The served models as projects")
+async def projects(state: State) -> dict[str, Any]:
+    """All of them."""
+    return {"projects": [project_answer(state.loaded(name), name) for name in state.models]}
+
+
+@router.get("/projects/{project}", summary="A served model as a project")
+async def project(project: str, state: State) -> dict[str, Any]:
+    """One of them."""
+    return project_answer(state.loaded(project), project)
+
+
+@router.post("/projects/{project}/suggest", summary="Suggest labels, form-encoded")
+async def suggest(
+    project: str,
+    request: Request,
+    text: Annotated[str, Form()],
+    limit: Annotated[int, Form(ge=1)] = 10,
+    threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
+    language: Annotated[str | None, Form(max_length=100)] = None,
+) -> Response:
+    """Labels with a score above the threshold; ``language`` has no effect, since models have one."""
+    state = server_state(request)
+    loaded, found = await state.tag(project, [text], limit, Options())
+    return Json({"results": results(loaded, found[0], threshold)})
+
+
+@router.post("/projects/{project}/suggest-batch", summary="Suggest labels for several documents")
+async def suggest_batch(
+    project: str,
+    body: AnnifBatch,
+    request: Request,
+    limit: Annotated[int, Query(ge=1)] = 10,
+    threshold: Annotated[float, Query(ge=0, le=1)] = 0.0,
+    language: Annotated[str | None, Query(max_length=100)] = None,
+) -> Response:
+    """In the order of the documents."""
+    state = server_state(request)
+    state.check_documents(len(body.documents))
+    loaded, found = await state.tag(project, [each.text for each in body.documents], limit, Options())
+    rows = zip(body.documents, found, strict=True)
+    return Json(
+        [{"document_id": each.document_id, "results": results(loaded, tagged, threshold)} for each, tagged in rows]
+    )
+
+
+@router.post("/projects/{project}/learn", status_code=204, summary="Store documents with labels", dependencies=Writing)
+async def learn(project: str, examples: list[AnnifExample], state: State) -> Response:
+    """Kept as feedback; subjects that the model does not know are refused."""
+    state.check_documents(len(examples))
+    loaded = state.loaded(project)
+    entries = []
+    for each in examples:
+        state.check_text(each.text)
+        labels = await state.beside(subject_names, loaded, each.subjects)
+        entries.append(Feedback(text=each.text, accepted=labels, version=loaded.version))
+    if entries:
+        await store_feedback(state, project, entries)
+    return Response(status_code=204)
+
+
+@router.post("/detect-language", status_code=501, summary="Not offered")
+async def detect_language() -> None:
+    """Models have one language each, and the service does not detect any."""
+    raise ProblemError(
+        501, "language detection is a part of Annif that this service does not offer; use another package"
+    )
+
+
+def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
+    """A model as a project."""
+    return {
+        "project_id": name,
+        "name": name,
+        "language": UNKNOWN_LANGUAGE,
+        "vocab": {"vocab_id": name, "languages": [UNKNOWN_LANGUAGE], "size": len(model.tagger.labels_), "loaded": True},
+        "vocab_language": UNKNOWN_LANGUAGE,
+        "backend": {"backend_id": model.tagger.model.name},
+        "is_trained": True,
+        "modification_time": model.created,
+    }
+
+
+def results(model: LoadedModel, tagged: Tagged, threshold: float) -> list[dict[str, Any]]:
+    """Suggestions as Annif gives them; without a URI, the unique name stands for it."""
+    shown = ((model.labels[label], score) for label, score in zip(tagged.labels, tagged.scores, strict=True))
+    return [
+        {"uri": label["uri"] or label["label"], "label": label["name"], "notation": None, "score": score}
+        for label, score in shown
+        if score >= threshold
+    ]
+
+
+def subject_names(model: LoadedModel, subjects: list[AnnifSubject]) -> list[str]:
+    """The unique names of labels that are given by URI or by name."""
+    known, names = model.tagger.labels_.index, []
+    for subject in subjects:
+        given = [each.removeprefix("<").removesuffix(">") for each in (subject.uri, subject.label) if each]
+        found = next((name for name in given if name in known), None)
+        if found is None:
+            shown = " / ".join(given)[:80]
+            raise ProblemError(400, f"a subject must be a label of the model, but {shown!r} is none; search /labels?q=")
+        names.append(found)
+    return list(dict.fromkeys(names))

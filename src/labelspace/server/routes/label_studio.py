@@ -1,0 +1,146 @@
+"""The ML backend of Label Studio: predictions for tasks, and annotations as feedback. The first model answers."""
+
+import re
+from typing import Annotated, Any
+from xml.etree.ElementTree import Element, ParseError, fromstring
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from labelspace.server.database import Feedback
+from labelspace.server.problems import ProblemError
+from labelspace.server.routes.feedback import store_feedback
+from labelspace.server.served_model import LoadedModel, Options, Tagged
+from labelspace.server.state import ServerState, State, Writing
+
+router = APIRouter(tags=["Hugging Face and Label Studio"])
+SUGGESTED = 10
+MAX_CONFIG = 1_000_000  # characters
+CONTROLS = {"choices": "Choices", "taxonomy": "Taxonomy"}
+STORED_ACTIONS = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
+
+
+class Predictions(BaseModel):
+    """A request of Label Studio; what is not used here is ignored, as its backends do."""
+
+    tasks: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    label_config: str | None = None
+    project: str | None = None
+    params: dict[str, Any] | None = None
+    context: dict[str, Any] | None = None
+
+
+class Webhook(BaseModel):
+    """An event of Label Studio."""
+
+    action: str
+    task: dict[str, Any] = {}
+    annotation: dict[str, Any] = {}
+    project: dict[str, Any] = {}
+
+
+@router.get("/health", summary="Whether the ML backend is up")
+async def health(state: State) -> dict[str, Any]:
+    """As Label Studio asks it."""
+    return {"status": "UP" if state.is_ready else "LOADING", "model_class": "labelspace"}
+
+
+@router.post("/setup", summary="Connect a project of Label Studio")
+async def setup(state: State) -> dict[str, Any]:
+    """Any project: its labeling configuration comes with each request."""
+    return {"model_version": state.loaded(state.default_model).version}
+
+
+@router.post("/webhook", status_code=201, summary="Take annotations of Label Studio as feedback", dependencies=Writing)
+async def webhook(event: Webhook, state: State) -> dict[str, Any]:
+    """Choices and taxonomy labels of new and changed annotations; labels that the model does not know are counted."""
+    if event.action not in STORED_ACTIONS:
+        return {"stored": 0, "unknown_labels": 0}
+    loaded = state.loaded(state.default_model)
+    text = task_text(event.task, None)
+    state.check_text(text)
+    chosen = chosen_labels(event.annotation.get("result"))
+    known = await state.beside(lambda: [name for name in chosen if name in loaded.tagger.labels_.index])
+    if known:
+        entry = Feedback(text=text, accepted=known, by="label-studio", version=loaded.version)
+        await store_feedback(state, state.default_model, [entry])
+    return {"stored": int(bool(known)), "unknown_labels": len(chosen) - len(known)}
+
+
+async def predictions(state: ServerState, body: Predictions) -> dict[str, Any]:
+    """A prediction for each task, as its labeling configuration asks."""
+    state.check_documents(len(body.tasks))
+    control = read_config(body.label_config)
+    texts = [task_text(task, control["variable"]) for task in body.tasks]
+    loaded, found = await state.tag(state.default_model, texts, SUGGESTED, Options())
+    return {"results": [prediction(loaded, tagged, control) for tagged in found], "model_version": loaded.version}
+
+
+def prediction(model: LoadedModel, tagged: Tagged, control: dict[str, str]) -> dict[str, Any]:
+    """The labels that are more likely right than wrong, or else the best one; with the mean of their scores."""
+    rows = list(zip(tagged.labels, tagged.scores, strict=True))
+    kept = [(label, score) for label, score in rows if score >= 0.5] or rows[:1]
+    names = [model.labels[label]["label"] for label, _ in kept]
+    paths = [[*model.labels[label]["path"], model.labels[label]["name"]] for label, _ in kept]
+    value = {"taxonomy": paths} if control["type"] == "taxonomy" else {"choices": names}
+    result = {"from_name": control["from_name"], "to_name": control["to_name"], "type": control["type"], "value": value}
+    score = sum(score for _, score in kept) / max(len(kept), 1)
+    return {"result": [result] if kept else [], "score": score, "model_version": model.version}
+
+
+def read_config(config: str | None) -> dict[str, str]:
+    """The first choices or taxonomy of a labeling configuration, and the variable of the text that it is of.
+
+    >>> read_config('<View><Text name="t" value="$title"/><Choices name="c" toName="t"/></View>')["variable"]
+    'title'
+    """
+    found = {"from_name": "labels", "to_name": "text", "type": "choices", "variable": ""}
+    if not config:
+        return found
+    root = _parsed(config)
+    for kind, tag in CONTROLS.items():
+        control = root.find(f".//{tag}")
+        if control is not None:
+            found |= {"from_name": control.get("name", ""), "to_name": control.get("toName", ""), "type": kind}
+            break
+    shown = next((each for each in root.iter() if each.get("name") == found["to_name"]), None)
+    if shown is not None:
+        found["variable"] = (shown.get("value") or "").lstrip("$")
+    return found
+
+
+def _parsed(config: str) -> Element:
+    """A labeling configuration as XML; without entities, which could grow without bounds."""
+    try:
+        if len(config) > MAX_CONFIG or re.search(r"<!(DOCTYPE|ENTITY)", config, re.IGNORECASE):
+            raise ValueError("it is too long, or has a document type")
+        return fromstring(config)  # noqa: S314 - without a document type there are no entities  # nosec B314
+    except (ParseError, ValueError) as error:
+        raise ProblemError(
+            400, f"label_config must be the XML of Label Studio, but is not ({error}); send it as it is"
+        ) from error
+
+
+def task_text(task: dict[str, Any], variable: str | None) -> str:
+    """The text of a task: of the variable, or else the first one."""
+    data = task.get("data")
+    values = data if isinstance(data, dict) else {}
+    given = values.get(variable) if variable else None
+    text = given if isinstance(given, str) else next((each for each in values.values() if isinstance(each, str)), None)
+    if text is None:
+        raise ProblemError(400, "a task must have a text in its data, but one has none; send {'data': {'text': '...'}}")
+    return text
+
+
+def chosen_labels(result: object) -> list[str]:
+    """The labels of an annotation, each once: choices by name, taxonomies by the name, or by the steps of the path."""
+    chosen: dict[str, None] = {}
+    for each in result if isinstance(result, list) else []:
+        value = each.get("value", {}) if isinstance(each, dict) else {}
+        if isinstance(value, dict):
+            chosen |= dict.fromkeys(name for name in value.get("choices") or [] if isinstance(name, str))
+            paths = (path for path in value.get("taxonomy") or [] if isinstance(path, list) and path)
+            for path in paths:
+                steps = [str(step) for step in path]
+                chosen[" > ".join(steps)] = None
+    return list(chosen)

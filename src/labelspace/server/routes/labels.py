@@ -1,0 +1,105 @@
+"""Labels: found while their name is typed, looked up, and level by level."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from labelspace.labels.selection import select_labels
+from labelspace.server import schemas
+from labelspace.server.problems import ProblemError
+from labelspace.server.routes.suggest import Json
+from labelspace.server.served_model import LoadedModel
+from labelspace.server.state import server_state
+
+router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
+MAX_NARROWER = 100
+
+
+@router.get("/labels", response_model=schemas.LabelsAnswer, summary="Search labels by the beginning of their words")
+async def find_labels(
+    model: str,
+    request: Request,
+    q: Annotated[str, Query(max_length=1000, description="What was typed; empty for the most frequent labels.")] = "",
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    under: Annotated[str | None, Query(max_length=10_000, description="Search in this branch alone.")] = None,
+) -> Response:
+    """Labels whose name starts with the query, then those with words that do, then those with one typo."""
+    state = server_state(request)
+    loaded = state.loaded(model)
+    return Json({"labels": await state.beside(found_labels, loaded, q, limit, under)})
+
+
+def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> list[dict[str, Any]]:
+    """Search, among the labels of a branch where one is given."""
+    branch = select_labels(model.tagger.labels_, under=under)
+    allowed = None if branch is None else branch.allowed
+    return [{**model.labels[at], "match": match} for at, match in model.search.find(query, limit, allowed)]
+
+
+@router.get("/labels/{label:path}", response_model=schemas.LabelAnswer, summary="Look up a label")
+async def look_up(model: str, label: str, request: Request) -> Response:
+    """A label by its name, or by its id: synonyms, broader and narrower labels."""
+    state = server_state(request)
+    loaded = state.loaded(model)
+    return Json(await state.beside(label_answer, loaded, label))
+
+
+def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
+    """All about a label."""
+    details = model.labels
+    at = details.find(label)
+    if at is None:
+        n = len(details.labels)
+        raise ProblemError(
+            404, f"a label must be a name or an id, but {label[:80]!r} is none of {n:,}; search /labels?q="
+        )
+    narrower = details.narrower(at)
+    return {
+        **details[at],
+        "synonyms": details.synonyms(at),
+        "broader": [details[above] for above in details.broader(at)],
+        "narrower": [details[below] for below in narrower[:MAX_NARROWER]],
+        "n_narrower": len(narrower),
+    }
+
+
+@router.get("/tree", response_model=schemas.TreeAnswer, summary="One level of the hierarchy")
+async def tree(
+    model: str,
+    request: Request,
+    path: Annotated[
+        list[str] | None, Query(max_length=100, description="The label to look below; of several, the last.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> Response:
+    """The labels right below a label, or the roots; all labels where there is no hierarchy."""
+    state = server_state(request)
+    loaded = state.loaded(model)
+    return Json(await state.beside(level, loaded, path[-1] if path else "", limit, offset))
+
+
+def level(model: LoadedModel, parent: str, limit: int, offset: int) -> dict[str, Any]:
+    """The children of a label, or the roots."""
+    details = model.labels
+    at = details.find(parent) if parent else None
+    if parent and at is None:
+        raise ProblemError(404, f"path must be a label, but {parent[:80]!r} is none; ask without path for the roots")
+    listed = details.roots() if at is None else details.narrower(at)
+    return {"items": [tree_item(model, label) for label in listed[offset : offset + limit]], "total": len(listed)}
+
+
+def tree_item(model: LoadedModel, label: int) -> dict[str, Any]:
+    """A label of a level."""
+    shown, n_below = model.labels[label], model.labels.n_below(label)
+    return {
+        "value": shown["label"],
+        "alias": str(label),
+        "hint": shown["synonym"] or "",
+        "isLeaf": n_below == 0,
+        "id": label,
+        "name": shown["name"],
+        "count": shown["count"],
+        "n_below": n_below,
+    }

@@ -1,0 +1,64 @@
+"""The page to work in, and the page of the API: files of our own, nothing from elsewhere."""
+
+from functools import cache
+from importlib.resources import files
+from zlib import crc32
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from labelspace.server.content_security import PAGE
+from labelspace.server.problems import ProblemError
+
+router = APIRouter(include_in_schema=False)
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@router.get("/")
+async def index(request: Request) -> Response:
+    """The page."""
+    return asset("index.html", request)
+
+
+@router.get("/docs")
+async def docs(request: Request) -> Response:
+    """The API, made from /openapi.json."""
+    return asset("docs.html", request)
+
+
+@router.get("/favicon.ico")
+async def icon(request: Request) -> Response:
+    """The icon, as SVG."""
+    return asset("icon.svg", request)
+
+
+@router.get("/page/{name}")
+async def part(name: str, request: Request) -> Response:
+    """A script, a style or a picture."""
+    return asset(name, request)
+
+
+def asset(name: str, request: Request) -> Response:
+    """A file of the page; a browser that has this very file is told so."""
+    contents = assets()
+    if name not in contents:
+        raise ProblemError(404, f"a file of the page must be one of its own, but {name[:80]!r} is none; see /")
+    content, tag = contents[name]
+    headers = {"ETag": tag, "Cache-Control": "no-cache", "Content-Security-Policy": PAGE}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=MEDIA_TYPES[name.rsplit(".", 1)[-1]], headers=headers)
+
+
+@cache
+def assets() -> dict[str, tuple[bytes, str]]:
+    """Every file of the page, with a tag of its content: read once, so that no path of a request is ever opened."""
+    folder = files("labelspace.server").joinpath("page")
+    found = (entry for entry in folder.iterdir() if entry.name.rsplit(".", 1)[-1] in MEDIA_TYPES)
+    contents = {entry.name: entry.read_bytes() for entry in found}
+    return {name: (content, f'"{crc32(content):08x}"') for name, content in contents.items()}

@@ -1,0 +1,60 @@
+"""``POST /predict``, as clients of two other services send it: Hugging Face's text classification, and Label Studio."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from labelspace.server.problems import ProblemError
+from labelspace.server.routes.label_studio import Predictions, predictions
+from labelspace.server.routes.suggest import Json
+from labelspace.server.served_model import LoadedModel, Options, Tagged
+from labelspace.server.state import ServerState, server_state
+
+router = APIRouter(tags=["Hugging Face and Label Studio"])
+
+
+class ClassificationParameters(BaseModel):
+    """What Hugging Face's clients may add."""
+
+    model_config = ConfigDict(extra="forbid")
+    top_k: Annotated[int, Field(ge=1)] = 5
+    function_to_apply: str | None = None
+
+
+class Classification(BaseModel):
+    """A text, or several."""
+
+    model_config = ConfigDict(extra="forbid")
+    inputs: str | Annotated[list[str], Field(min_length=1)]
+    parameters: ClassificationParameters = ClassificationParameters()
+
+
+@router.post("/predict", summary="Classify texts, or predict for tasks of Label Studio, by the first model")
+async def predict(body: Classification | Predictions, request: Request) -> Response:
+    """A list of label and score for a text, a list of lists for several; for tasks the results of Label Studio."""
+    state = server_state(request)
+    if isinstance(body, Predictions):
+        return Json(await predictions(state, body))
+    if body.parameters.function_to_apply not in (None, "sigmoid", "none"):
+        given = body.parameters.function_to_apply
+        raise ProblemError(
+            400, f"function_to_apply must be sigmoid or none, but is {given[:80]!r}; labels are independent"
+        )
+    return Json(await classify(state, body))
+
+
+async def classify(state: ServerState, body: Classification) -> list[Any]:
+    """The labels and scores of a text, or of several."""
+    texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
+    state.check_documents(len(texts))
+    loaded, found = await state.tag(state.default_model, texts, body.parameters.top_k, Options())
+    rows = [classified(loaded, tagged) for tagged in found]
+    return rows[0] if isinstance(body.inputs, str) else rows
+
+
+def classified(model: LoadedModel, tagged: Tagged) -> list[dict[str, Any]]:
+    """Label and score, best first."""
+    rows = zip(tagged.labels, tagged.scores, strict=True)
+    return [{"label": model.labels[label]["label"], "score": score} for label, score in rows]

@@ -1,0 +1,89 @@
+"""Suggestions and their reasons."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from labelspace.report.terminal import json_text
+from labelspace.server import schemas
+from labelspace.server.served_model import LoadedModel, Options, Tagged
+from labelspace.server.state import server_state
+
+router = APIRouter(prefix="/v1/models/{model}", tags=["suggestions"])
+DIGITS = 6
+
+
+class Json(Response):
+    """An answer that is made already: it is not validated again, which would take longer than tagging."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:  # noqa: ANN401 - plain values
+        """As JSON that every parser reads."""
+        return json_text(content, separators=(",", ":")).encode()
+
+
+@router.post("/suggest", response_model=schemas.SuggestAnswer, summary="Suggest labels for a text")
+async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Response:
+    """The k best labels of a text, best first, each with its probability where the method is calibrated."""
+    state = server_state(request)
+    loaded, found = await state.tag(model, [body.text], body.k, options_of(body))
+    answer = document_answer(loaded, found[0])
+    if body.explain and answer["suggestions"]:
+        labels = [suggestion["label"] for suggestion in answer["suggestions"]]
+        reasons = await state.inference.run(explanations, loaded, body.text, labels, None)
+        for suggestion, reason in zip(answer["suggestions"], reasons, strict=True):
+            suggestion["explanation"] = reason
+    return Json({"model": model, "version": loaded.version, **answer})
+
+
+@router.post("/suggest-batch", response_model=schemas.SuggestBatchAnswer, summary="Suggest labels for several texts")
+async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Request) -> Response:
+    """The same for several documents, in their order."""
+    state = server_state(request)
+    state.check_documents(len(body.documents))
+    loaded, found = await state.tag(model, [each.text for each in body.documents], body.k, options_of(body))
+    rows = zip(body.documents, found, strict=True)
+    results = [{"id": document.id, **document_answer(loaded, tagged)} for document, tagged in rows]
+    return Json({"model": model, "version": loaded.version, "results": results})
+
+
+@router.post("/explain", response_model=schemas.ExplainAnswer, summary="Say why a text has labels")
+async def explain(model: str, body: schemas.ExplainBody, request: Request) -> Response:
+    """The words, names, similar documents and members that speak for labels; ``start`` and ``end`` are code points."""
+    state = server_state(request)
+    state.check_text(body.text)
+    loaded = state.loaded(model)
+    found = await state.inference.run(explanations, loaded, body.text, body.labels, body.k)
+    return Json({"model": model, "version": loaded.version, "explanations": found})
+
+
+def options_of(body: schemas.TagOptionsBody) -> Options:
+    """The options of a request."""
+    lists = map(tuple, (body.include, body.exclude, body.under))
+    return Options(body.min_probability, body.precision, body.consistent, *lists)
+
+
+def document_answer(model: LoadedModel, tagged: Tagged) -> dict[str, Any]:
+    """The answer for one document as plain values."""
+    sure: list[Any] = tagged.probabilities or [None] * len(tagged.labels)
+    rows = enumerate(zip(tagged.labels, tagged.scores, sure, strict=True), 1)
+    return {
+        "suggestions": [
+            {**model.labels[label], "rank": rank, "score": score, "probability": probability}
+            for rank, (label, score, probability) in rows
+        ],
+        "left_out": [{**label._asdict(), "score": round(label.score, DIGITS)} for label in tagged.left_out],
+        "note": tagged.note,
+    }
+
+
+def explanations(model: LoadedModel, text: str, labels: list[str] | None, k: int | None) -> list[Mapping[str, Any]]:
+    """Why a text has labels, as plain values."""
+    found = model.tagger.explain(text, labels=labels, k=k or 3)
+    return [
+        {**each.to_dict(), "marked": [{**word._asdict(), "share": round(word.share, DIGITS)} for word in each.marked()]}
+        for each in found
+    ]

@@ -1,0 +1,402 @@
+"""The shapes of requests and answers; OpenAPI is made from these."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+LabelName = Annotated[str, Field(min_length=1, max_length=10_000)]
+LabelNames = Annotated[list[LabelName], Field(max_length=1000)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+ReviewOrder = Literal["uncertainty", "disagreement", "rare", "random"]
+
+
+class Body(BaseModel):
+    """A request: unknown fields and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Answer(BaseModel):
+    """An answer; a client should ignore fields that it does not know."""
+
+
+class TagOptionsBody(Body):
+    """Which labels an answer may have."""
+
+    k: Annotated[int, Field(ge=1, description="Labels per document, at most.")] = 5
+    min_probability: Annotated[
+        Probability | None, Field(description="Leave out labels that are right with a lower probability.")
+    ] = None
+    precision: Annotated[
+        Share | None,
+        Field(description="Keep labels of which at least this share is right, by thresholds of held-out documents."),
+    ] = None
+    consistent: Annotated[bool, Field(description="Include the ancestors of every label, ranked above it.")] = False
+    include: Annotated[LabelNames, Field(description="Allow these labels alone.")] = []
+    exclude: Annotated[LabelNames, Field(description="Never name these labels.")] = []
+    under: Annotated[LabelNames, Field(description="Allow these branches of the hierarchy, beside ``include``.")] = []
+
+
+class SuggestBody(TagOptionsBody):
+    """One text to tag."""
+
+    text: str
+    explain: Annotated[bool, Field(description="Add the reasons for each suggestion.")] = False
+
+
+class DocumentBody(Body):
+    """A document of a batch."""
+
+    id: Annotated[str, Field(max_length=1000)] | None = None
+    text: str
+
+
+class SuggestBatchBody(TagOptionsBody):
+    """Several texts to tag."""
+
+    documents: Annotated[list[DocumentBody], Field(min_length=1)]
+
+
+class ExplainBody(Body):
+    """A text, and the labels to give reasons for; without labels, the k best."""
+
+    text: str
+    labels: Annotated[list[LabelName], Field(min_length=1, max_length=100)] | None = None
+    k: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+class Label(Answer):
+    """A label: ``label`` is its unique name, ``name`` what to show."""
+
+    id: int
+    label: str
+    name: str
+    path: list[str]
+    synonym: str | None
+    uri: str | None
+    count: int
+
+
+class Suggestion(Label):
+    """A suggested label."""
+
+    rank: int
+    score: float
+    probability: float | None
+    explanation: dict[str, Any] | None = None
+
+
+class LeftOutLabel(Answer):
+    """One of the k best labels that is not in the answer, and why."""
+
+    label: str
+    score: float
+    reason: str
+
+
+class DocumentAnswer(Answer):
+    """The suggestions for one document."""
+
+    suggestions: list[Suggestion]
+    left_out: list[LeftOutLabel]
+    note: str | None
+
+
+class SuggestAnswer(DocumentAnswer):
+    """The suggestions for a text."""
+
+    model: str
+    version: str
+
+
+class BatchResult(DocumentAnswer):
+    """The suggestions for a document of a batch."""
+
+    id: str | None
+
+
+class SuggestBatchAnswer(Answer):
+    """The suggestions for several documents, in their order."""
+
+    model: str
+    version: str
+    results: list[BatchResult]
+
+
+class ExplainAnswer(Answer):
+    """Reasons for labels, as ``labelspace explain --json`` gives them, with the words that are worth a mark."""
+
+    model: str
+    version: str
+    explanations: list[dict[str, Any]]
+
+
+class FoundLabel(Label):
+    """A label that was searched for."""
+
+    match: Literal["prefix", "word", "typo"]
+
+
+class LabelsAnswer(Answer):
+    """Labels that were found, best first."""
+
+    labels: list[FoundLabel]
+
+
+class LabelAnswer(Label):
+    """All about a label."""
+
+    synonyms: list[str]
+    broader: list[Label]
+    narrower: list[Label]
+    n_narrower: int
+
+
+class TreeItem(Answer):
+    """A label of a level of the hierarchy; ``value alias hint isLeaf`` are as Label Studio's taxonomy reads them."""
+
+    value: str
+    alias: str
+    hint: str
+    isLeaf: bool  # noqa: N815 - the name that Label Studio reads
+    id: int
+    name: str
+    count: int
+    n_below: int
+
+
+class TreeAnswer(Answer):
+    """A level of the hierarchy."""
+
+    items: list[TreeItem]
+    total: int
+
+
+class FeedbackBody(Body):
+    """What a person decided on a document."""
+
+    id: Annotated[
+        str | None, Field(min_length=1, max_length=200, description="Your own id: sent twice, it is stored once.")
+    ] = None
+    text: Annotated[str, Field(min_length=1)]
+    accepted: LabelNames = []
+    rejected: LabelNames = []
+    added: Annotated[LabelNames, Field(description="Right labels that were not suggested.")] = []
+    by: Annotated[str, Field(max_length=200)] | None = None
+    document: Annotated[
+        str | None, Field(max_length=200, description="The id of a document of the inbox, which is done then.")
+    ] = None
+    allow_new_labels: Annotated[
+        bool, Field(description="Take labels in ``added`` that the model does not know: it will learn them.")
+    ] = False
+
+
+class FeedbackAnswer(Answer):
+    """What was stored."""
+
+    stored: int
+    ids: list[str]
+
+
+class StoredFeedback(Answer):
+    """An entry of feedback."""
+
+    id: str
+    text: str
+    accepted: list[str]
+    rejected: list[str]
+    added: list[str]
+    by: str | None
+    document: str | None
+    version: str | None
+    created: str
+
+
+class FeedbackList(Answer):
+    """Stored feedback, oldest first."""
+
+    feedback: list[StoredFeedback]
+    total: int
+
+
+class Withdrawn(Answer):
+    """Feedback that does not count any more."""
+
+    withdrawn: str
+
+
+class ReviewBody(Body):
+    """Documents for the inbox."""
+
+    documents: Annotated[list[DocumentBody], Field(min_length=1)]
+
+
+class ReviewStored(Answer):
+    """How many documents are new in the inbox, and how many were there."""
+
+    stored: int
+    known: int
+
+
+class ReviewDocument(Answer):
+    """A document to review."""
+
+    id: str
+    document: str | None
+    text: str
+    value: float
+
+
+class ReviewProgress(Answer):
+    """How many documents of the inbox are in which state."""
+
+    pending: int
+    done: int
+    skipped: int
+
+
+class ReviewAnswer(Answer):
+    """The next documents to review."""
+
+    documents: list[ReviewDocument]
+    progress: ReviewProgress
+
+
+class StatusBody(Body):
+    """A new state of a document of the inbox."""
+
+    status: Literal["skipped", "pending"]
+
+
+class StatusAnswer(Answer):
+    """The state of a document of the inbox."""
+
+    id: str
+    status: str
+
+
+class JobAnswer(Answer):
+    """Work in the background."""
+
+    id: str
+    model: str
+    kind: str
+    state: Literal["queued", "running", "done", "failed"]
+    step: str
+    progress: float
+    created: str
+    ended: str | None
+    error: str | None
+    result: dict[str, Any] | None
+
+
+class JobsAnswer(Answer):
+    """All jobs, newest first."""
+
+    jobs: list[JobAnswer]
+
+
+class ReloadAnswer(Answer):
+    """The version that is served now, and the one before."""
+
+    model: str
+    version: str
+    previous: str | None
+    changed: bool
+
+
+class PrecisionRow(Answer):
+    """What is kept for a precision; ``shown`` where held-out documents are enough to show it."""
+
+    precision: float
+    threshold: float | None
+    coverage: float
+    shown: bool
+
+
+class MemberAnswer(Answer):
+    """A member of an ensemble."""
+
+    method: str
+    view: str
+
+
+class ModelAnswer(Answer):
+    """All about a served model."""
+
+    id: str
+    method: str
+    title: str
+    members: list[MemberAnswer]
+    n_labels: int
+    n_documents: int
+    version: str
+    created: str
+    size_bytes: int
+    labelspace_version: str
+    calibrated: bool
+    explains: bool
+    has_hierarchy: bool
+    has_map: bool
+    ready: bool
+    precision: list[PrecisionRow]
+    figures: dict[str, Any] | None
+    can_learn: bool
+    n_feedback: int
+    n_inbox: ReviewProgress
+
+
+class ModelsAnswer(Answer):
+    """The served models."""
+
+    models: list[ModelAnswer]
+
+
+class FiguresAnswer(Answer):
+    """Figures measured on held-out documents, with diagrams as SVG."""
+
+    state: Literal["ready", "running"]
+    data: str | None = None
+    figures: dict[str, Any] | None = None
+    svg: dict[str, str | None] | None = None
+
+
+class LimitsAnswer(Answer):
+    """What a request may ask for."""
+
+    max_body_bytes: int
+    max_documents: int
+    max_text_characters: int
+    max_k: int
+    max_concurrent_requests: int
+    timeout_seconds: float
+
+
+class ServiceAnswer(Answer):
+    """The service."""
+
+    name: str
+    title: str
+    version: str
+    models: list[str]
+    limits: LimitsAnswer
+    authentication: Literal["none", "key"]
+    read_only: bool
+
+
+class HealthAnswer(Answer):
+    """Whether the server lives, or is ready."""
+
+    status: str
+    detail: str | None = None
+
+
+class ProblemAnswer(Answer):
+    """An error: rule, value and remedy in ``detail``."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str

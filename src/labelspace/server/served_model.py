@@ -1,0 +1,240 @@
+"""A model that is served: loaded, replaced when its folder is, and asked in batches."""
+
+import logging
+import os
+import time
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from math import isinf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from labelspace import store
+from labelspace.answers import TagOptions
+from labelspace.errors import ParameterError
+from labelspace.labels.keep_rule import LeftOut
+from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
+from labelspace.server.label_details import LabelDetails
+from labelspace.server.label_search import LabelSearch
+from labelspace.tagger import Tagger
+from labelspace.training.precision_thresholds import TARGETS
+from labelspace.types import Floats
+from labelspace.unread import Unread
+
+logger = logging.getLogger("labelspace.server")
+WARM_UP = "How long does a text have to be before every kernel has run once? Long enough for a few words and pairs."
+DIGITS = 6  # of probabilities
+KEPT_OPTIONS = 64  # of which the answer to an empty text is known
+
+
+class Options(NamedTuple):
+    """``TagOptions`` that can be compared: requests with equal ones are answered together."""
+
+    min_probability: float | None = None
+    precision: float | None = None
+    consistent: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    under: tuple[str, ...] = ()
+
+    def tag_options(self) -> TagOptions:
+        """The same for a Tagger."""
+        return {
+            "min_probability": self.min_probability,
+            "precision": self.precision,
+            "consistent": self.consistent,
+            "include": self.include,
+            "exclude": self.exclude,
+            "under": self.under,
+        }
+
+    @property
+    def by_probability(self) -> bool:
+        """Whether labels are kept by their probability, which is then their score."""
+        return self.min_probability is not None or self.precision is not None
+
+
+class Tagged(NamedTuple):
+    """The answer for one document."""
+
+    labels: list[int]
+    scores: list[float]
+    probabilities: list[float] | None
+    left_out: list[LeftOut]
+    note: str | None
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """One version of a model."""
+
+    folder: Path
+    tagger: Tagger
+    version: str
+    created: str
+    size_bytes: int
+    labelspace_version: str
+    loaded_at: float = field(default_factory=time.time)
+
+    @classmethod
+    def load(cls, folder: Path) -> "LoadedModel":
+        """Read a model, tag and explain a text: kernels are compiled and pages read before anyone waits for them."""
+        manifest: dict[str, Any] = {}
+
+        def read() -> Tagger:
+            manifest.update(store.read_manifest(folder))
+            return Tagger.load(folder)
+
+        tagger = store.read_unreplaced(folder, read)
+        if tagger.ready_made:
+            raise ParameterError(
+                f"a served model must read texts, but {folder} was trained on ready-made features; train one on texts"
+            )
+        changed = datetime.fromtimestamp((folder / "model.json").stat().st_mtime, UTC)
+        loaded = cls(
+            folder, tagger, version_of(manifest), changed.isoformat(timespec="seconds"),
+            store.folder_bytes(folder), str(manifest.get("versions", {}).get("labelspace", "?")),
+        )  # fmt: skip
+        loaded.warm_up()
+        return loaded
+
+    def warm_up(self) -> None:
+        """Do once what requests do."""
+        self.tag([WARM_UP], 5, Options())
+        self.tag([WARM_UP] * 3, 5, Options())
+        if isinstance(self.tagger.model, Explains):
+            self.tagger.explain(WARM_UP, k=1)
+        self.search.find("warm", 5)
+
+    @cached_property
+    def labels(self) -> LabelDetails:
+        """What is shown of the labels."""
+        return LabelDetails(self.tagger.labels_)
+
+    @cached_property
+    def search(self) -> LabelSearch:
+        """The labels, to be found while their name is typed."""
+        return LabelSearch(self.tagger.labels_)
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether scores are probabilities."""
+        return isinstance(self.tagger.model, Calibrated)
+
+    def tag(self, texts: list[str], k: int, options: Options) -> list[Tagged]:
+        """The k best labels of each text."""
+        found = self.tagger.answers(texts, min(k, len(self.tagger.labels_)), **options.tag_options())
+        top, model = found.answer, self.tagger.model
+        probabilities = top
+        if isinstance(model, Calibrated) and not options.by_probability:
+            probabilities = model.to_probabilities(top)
+        left_out = found.left_out(self.tagger.labels_)
+        rows = zip(texts, top.labels.tolist(), top.scores, probabilities.scores, left_out, strict=True)
+        return [self._tagged(text, labels, scores, sure, out, k, options) for text, labels, scores, sure, out in rows]
+
+    def _tagged(
+        self, text: str, labels: list[int], scores: Floats, sure: Floats, left_out: list[LeftOut], k: int,
+        options: Options,
+    ) -> Tagged:  # fmt: skip
+        if labels and labels[-1] < 0:
+            labels = [label for label in labels if label >= 0]
+        n, names = len(labels), self.labels
+        note = self.unread(k, options)(text, [(names[label]["label"], 0.0) for label in labels])
+        probabilities = np.round(sure[:n].astype(np.float64), DIGITS).tolist() if self.is_calibrated else None
+        rounded = np.round(scores[:n].astype(np.float64), DIGITS).tolist()
+        return Tagged(labels, rounded, probabilities, left_out, None if note is None else f"the text {note}")
+
+    @cached_property
+    def unread(self) -> Any:  # noqa: ANN401 - a function with a cache
+        """What says of a text in which the model reads nothing that it is so, for each k and options."""
+        return lru_cache(KEPT_OPTIONS)(lambda k, options: Unread(self.tagger, k, options.tag_options()))
+
+    def precision_table(self) -> list[dict[str, Any]]:
+        """What is kept for each precision; empty where that was not learned."""
+        model = self.tagger.model
+        thresholds = model.precision_thresholds(False) if isinstance(model, LearnsPrecision) else None
+        if thresholds is None:
+            return []
+        rows = (thresholds.at(float(target)) for target in TARGETS)
+        return [
+            {
+                "precision": round(row.precision, 2),
+                "threshold": None if isinf(row.threshold) else round(row.threshold, DIGITS),
+                "coverage": round(row.coverage, DIGITS),
+                "shown": row.confidence is not None,
+            }
+            for row in rows
+        ]
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """What does not change while this version is served."""
+        model, labels = self.tagger.model, self.tagger.labels_
+        members = getattr(model, "member_views_", []) if isinstance(model, HasMembers) else []
+        named = zip(getattr(model, "members_", []), members, strict=True) if members else []
+        return {
+            "method": model.name,
+            "title": model.title,
+            "members": [{"method": member.name, "view": view} for member, view in named],
+            "n_labels": len(labels),
+            "n_documents": labels.n_documents,
+            "version": self.version,
+            "created": self.created,
+            "size_bytes": self.size_bytes,
+            "labelspace_version": self.labelspace_version,
+            "calibrated": self.is_calibrated,
+            "explains": isinstance(model, Explains),
+            "has_hierarchy": labels.hierarchy is not None,
+            "has_map": isinstance(model, HasLabelPoints),
+            "precision": self.precision_table(),
+        }
+
+
+class ServedModel:
+    """A model by its name; whatever version is loaded last answers."""
+
+    def __init__(self, name: str, folder: str) -> None:
+        self.name, self.folder = name, Path(folder)
+        self.current: LoadedModel | None = None
+        self.error: str | None = None  # of the last load, where it failed
+        self._seen: Hashable = None  # the folder when it was loaded last
+
+    def load(self) -> LoadedModel:
+        """Load what is in the folder; where that fails, what is served stays."""
+        seen = identity(self.folder)
+        try:
+            loaded = LoadedModel.load(self.folder)
+        except Exception as error:
+            self.error = str(error)
+            raise
+        finally:
+            self._seen = seen
+        self.current, self.error = loaded, None
+        return loaded
+
+    def is_replaced(self) -> bool:
+        """Whether the folder is another one than was loaded last, well or not."""
+        seen = identity(self.folder)
+        return seen is not None and seen != self._seen
+
+
+def version_of(manifest: Mapping[str, Any]) -> str:
+    """A name for the content of a model, from the checksum of all its files.
+
+    >>> version_of({"checksum": 255})
+    '000000ff'
+    """
+    return f"{manifest['checksum']:08x}"
+
+
+def identity(folder: Path) -> Hashable:
+    """What differs between two models in the same place; None where there is none."""
+    try:
+        of_folder, of_model = os.stat(folder), os.stat(folder / "model.json")
+    except OSError:
+        return None
+    return of_folder.st_ino, of_model.st_ino, of_model.st_mtime_ns, of_model.st_size

@@ -1,0 +1,117 @@
+"""What a server is started with; each option has its default here, and workers get it as JSON in the environment."""
+
+import json
+import os
+import re
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from labelspace.errors import ParameterError
+
+VARIABLE = "LABELSPACE_SERVE"  # that workers read their settings from
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class RequestLimits:
+    """What a request may ask for; ``GET /v1`` says it."""
+
+    max_body_bytes: int = 2_000_000
+    max_documents: int = 32  # of a batch
+    max_text_characters: int = 500_000
+    max_k: int = 100
+    max_concurrent_requests: int = 32  # of one worker; beyond it the answer is 429
+    timeout_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value <= 0:
+                option = f"--{each.name.replace('_', '-')}"
+                raise ParameterError(f"{option} must be above 0, but is {value}; leave it out for {each.default}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that a server needs to know."""
+
+    models: dict[str, str]  # name -> folder
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    database: str | None = None  # a URL; None for a file beside the first model
+    data: str | None = None  # what models are trained again on
+    inbox: str | None = None  # a file of documents to review
+    api_key_file: str | None = None
+    no_auth: bool = False
+    read_only: bool = False
+    cors_origins: list[str] = field(default_factory=list)
+    allowed_hosts: list[str] = field(default_factory=list)
+    access_log: bool = False
+    limits: RequestLimits = field(default_factory=RequestLimits)
+
+    def __post_init__(self) -> None:
+        if self.api_key_file is None and not self.no_auth and self.host not in LOOPBACK:
+            raise ParameterError(
+                f"a server that other machines can reach needs API keys, but --host is {self.host} without "
+                "--api-key-file; give the file, or --no-auth if everyone may use it"
+            )
+        if self.api_key_file is not None and self.no_auth:
+            raise ParameterError(
+                "either --api-key-file or --no-auth decides who may ask, but both are given; leave one"
+            )
+        if "*" in self.cors_origins and self.api_key_file is None:
+            raise ParameterError(
+                "any web site may ask a server only if it needs a key, but --cors-origin is * without --api-key-file; "
+                "name the origins, or give the file"
+            )
+
+    @property
+    def database_url(self) -> str:
+        """Where feedback goes."""
+        folder = Path(os.path.realpath(next(iter(self.models.values()))))
+        return self.database or f"sqlite:///{folder.with_name(f'{folder.name}.feedback.db')}"
+
+    @property
+    def shown_database(self) -> str:
+        """The same without a password."""
+        return re.sub(r"//([^:/@]*):[^@]*@", r"//\1:***@", self.database_url)
+
+    @property
+    def checks_host(self) -> bool:
+        """Whether requests must name a host of this machine: else a web site could reach it by a name of its own."""
+        return self.host in LOOPBACK and self.api_key_file is None
+
+    def to_json(self) -> str:
+        """For the environment of workers."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Settings":
+        """What ``to_json`` gave."""
+        values: dict[str, Any] = json.loads(text)
+        return cls(**{**values, "limits": RequestLimits(**values["limits"])})
+
+
+def parse_models(given: list[str]) -> dict[str, str]:
+    """Folders, each with a name: that of the folder, or as ``NAME=FOLDER``.
+
+    >>> parse_models(["runs/demo", "tags=runs/cooking-blend"])
+    {'demo': 'runs/demo', 'tags': 'runs/cooking-blend'}
+    """
+    models: dict[str, str] = {}
+    for item in given:
+        name, _, folder = item.partition("=")
+        if not folder or Path(item).exists():
+            name, folder = Path(item).resolve().name, item
+        if not MODEL_NAME.fullmatch(name):
+            raise ParameterError(
+                "the name of a served model must be letters, digits, dots, dashes and underscores, at most 64, but is "
+                f"{name[:80]!r}; give it another: NAME={folder}"
+            )
+        if name in models:
+            raise ParameterError(f"served models must have different names, but two are {name!r}; write NAME={folder}")
+        models[name] = folder
+    return models

@@ -1,0 +1,117 @@
+"""What the routes of one worker share."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
+
+from fastapi import Depends, Request
+
+from labelspace.server.api_keys import WRITE
+from labelspace.server.database import Database
+from labelspace.server.gate import ROLE
+from labelspace.server.inference import Inference
+from labelspace.server.monitoring import Monitoring
+from labelspace.server.problems import ProblemError
+from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
+from labelspace.server.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
+THREADS = 4  # for the database, the search of labels and other work beside the inference
+
+
+class ServerState:
+    """Models, the thread that asks them, the database and the counters."""
+
+    def __init__(self, settings: Settings, database: Database, monitoring: Monitoring) -> None:
+        self.settings, self.database, self.monitoring = settings, database, monitoring
+        self.models = {name: ServedModel(name, folder) for name, folder in settings.models.items()}
+        self.inference = Inference(on_batch=monitoring.batch.observe)
+        self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="beside")
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether every model has answered once."""
+        return all(model.current is not None for model in self.models.values())
+
+    def served(self, name: str) -> ServedModel:
+        """The model of a name."""
+        if name not in self.models:
+            known = ", ".join(self.models)
+            raise ProblemError(404, f"a model must be one of {known}, but is {name[:80]!r}; see /v1/models")
+        return self.models[name]
+
+    def loaded(self, name: str) -> LoadedModel:
+        """What is served under a name now."""
+        model = self.served(name)
+        if model.current is None:
+            why = f" ({model.error})" if model.error else ""
+            raise ProblemError(
+                503, f"the model {name} must be loaded, but is not yet{why}; try again", {"Retry-After": "1"}
+            )
+        return model.current
+
+    @property
+    def default_model(self) -> str:
+        """The first one, for clients that name none."""
+        return next(iter(self.models))
+
+    def check_text(self, text: str) -> None:
+        """Refuse a text that is too long."""
+        limit = self.settings.limits.max_text_characters
+        if len(text) > limit:
+            raise ProblemError(
+                413, f"a text must have at most {limit} characters, but has {len(text)}; send a part of it"
+            )
+
+    def check_documents(self, n: int) -> None:
+        """Refuse too large a batch."""
+        limit = self.settings.limits.max_documents
+        if n > limit:
+            raise ProblemError(413, f"a batch must have at most {limit} documents, but has {n}; send several batches")
+
+    def check_k(self, k: int) -> None:
+        """Refuse too large a k."""
+        if k > self.settings.limits.max_k:
+            raise ProblemError(400, f"k must be at most {self.settings.limits.max_k}, but is {k}; ask for fewer labels")
+
+    async def tag(self, name: str, texts: list[str], k: int, options: Options) -> tuple[LoadedModel, list[Tagged]]:
+        """The k best labels of texts; several requests are answered together."""
+        self.check_k(k)
+        for text in texts:
+            self.check_text(text)
+        model = self.loaded(name)
+        group = (name, model.version, k, options)
+        found = await self.inference.map(lambda batch: model.tag(batch, k, options), texts, group)
+        self.monitoring.documents.labels(name).inc(len(texts))
+        return model, found
+
+    async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """A function on another thread than the server's and the models'."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    def close(self) -> None:
+        """End the threads, and leave the database."""
+        self.inference.close()
+        self._threads.shutdown()
+        self.database.close()
+
+
+def server_state(request: Request) -> ServerState:
+    """The state of the worker that answers a request."""
+    return cast(ServerState, request.app.state.server)
+
+
+def may_write(request: Request) -> None:
+    """Refuse to change anything for those who may only read."""
+    if server_state(request).settings.read_only:
+        raise ProblemError(403, "this server takes no changes, since it was started with --read-only; start it without")
+    if request.scope.get(ROLE) != WRITE:
+        raise ProblemError(403, "changes need a write key, but this key may only read; use a key of a line 'write KEY'")
+
+
+State = Annotated[ServerState, Depends(server_state)]
+Writing: list[Any] = [Depends(may_write)]
