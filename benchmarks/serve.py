@@ -13,7 +13,7 @@ f. what another worker costs: its private memory, and that of one with a tiny mo
 g. Annif (``benchmarks/serve_annif.py`` says how to start it) with the same texts and the same wrk
 
 a and b, and the two sides of g, run in alternation, and the best run counts: workers that listen on one socket do not
-always get equal parts of the connections. Load and server share the cores: the cores that the load took are printed with
+always get equal parts of the connections. Load and server share the cores: what the load took of them is printed with
 each figure. Needs Linux and wrk (Debian: ``apt install wrk``).
 """
 
@@ -144,8 +144,8 @@ def throughput(server: Server, target: Target, texts: list[str], args: argparse.
         before = server.cpu_seconds()
         runs.append(closed_loop(target, seconds))
         cores.append([round((b - a) / seconds, 2) for a, b in zip(before, server.cpu_seconds(), strict=True)])
-    if answers(target, CHECKED, "suggestions") != expected:
-        sys.exit("the server must give the labels of Tagger.tag, but gives others; its figures would mean nothing")
+        if answers(target, CHECKED, "suggestions") != expected:
+            sys.exit("the server must give the labels of Tagger.tag, but gives others; its figures would mean nothing")
     chosen = best(runs)
     return {
         "alone_per_second": round(max(rates), 1),

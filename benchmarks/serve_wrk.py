@@ -9,6 +9,7 @@ import json
 import resource
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 CONNECTIONS = 32
 TIMEOUT_SECONDS = 40  # more than the server's own limit for a request
 MAX_SECONDS = 3600
+SETTLE_SECONDS = 2  # wrk ends with requests under way, which the server still works on
 LOOPBACK = ("127.0.0.1", "localhost")
 
 # The bodies stand in a file, one a line: neither JSON nor a form has line breaks.
@@ -85,6 +87,7 @@ def closed_loop(target: Target, seconds: float, connections: int = CONNECTIONS) 
         command = ["wrk", *map(str, options), target.url, "--", str(bodies), target.content_type]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    time.sleep(SETTLE_SECONDS)
     seen = json.loads(done.stdout.strip().splitlines()[-1])
     taken = seen["microseconds"] / 1e6
     return ClosedLoop(

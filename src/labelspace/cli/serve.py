@@ -75,7 +75,8 @@ def serve(
 
     require("fastapi", "serve", "labelspace serve")
     require("uvicorn", "serve", "labelspace serve")
-    from labelspace.server import run
+    from labelspace.server import supervisor
+    from labelspace.server.listening import reserve
     from labelspace.server.settings import RequestLimits, Settings, parse_models
 
     limits = RequestLimits(
@@ -88,10 +89,10 @@ def serve(
         limits=limits, **{name: None if path is None else str(path) for name, path in given.items()},
     )  # fmt: skip
     check_files(settings)
-    run.check(settings)
-    listening = run.bind(settings)
-    say_where(settings, listening.getsockname()[1])
-    run.serve(settings, listening)
+    supervisor.check(settings)
+    with reserve(settings) as reserved:
+        say_where(settings, reserved.getsockname()[1])
+        supervisor.serve(settings, reserved)
 
 
 def check_files(settings: Settings) -> None:

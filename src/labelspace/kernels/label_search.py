@@ -135,6 +135,8 @@ def best_labels(flags: Flags, levels: Flags, by_rank: Ints, allowed: Bools, limi
     """
     found, n = np.full((levels.size, limit), -1, np.int32), np.zeros(levels.size, np.int64)
     for rank in range(flags.size):
+        if flags[rank] == 0 and levels[0] != 0:  # most labels of most queries
+            continue
         for level in range(levels.size):
             if flags[rank] & levels[level] == levels[level]:
                 if n[level] < limit and (allowed.size == 0 or allowed[by_rank[rank]]):

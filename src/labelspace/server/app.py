@@ -35,7 +35,7 @@ from labelspace.server.routes import (
     suggest,
 )
 from labelspace.server.served_model import ServedModel
-from labelspace.server.settings import VARIABLE, Settings
+from labelspace.server.settings import Settings
 from labelspace.server.state import ServerState
 from labelspace.version import __version__
 
@@ -58,8 +58,11 @@ PROBLEMS = {
 }
 
 
-def create_app(settings: Settings) -> FastAPI:
-    """The application with these settings."""
+def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
+    """The application with these settings; with ``load_first`` it takes no request before its models are ready.
+
+    Others answer while a worker is replaced. At the start nobody does, and a probe should learn that the server lives.
+    """
     monitoring = Monitoring()
     keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
     cors = Middleware(
@@ -75,7 +78,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: _lifespan(app, settings, monitoring),
+        lifespan=lambda app: _lifespan(app, settings, monitoring, load_first),
         middleware=[cors, gate] if settings.cors_origins else [gate],
         responses={status: _problem(text) for status, text in PROBLEMS.items()},
         redirect_slashes=False,
@@ -86,23 +89,18 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def from_environment() -> FastAPI:
-    """The application of a worker, which finds its settings in the environment."""
-    settings = Settings.from_json(os.environ[VARIABLE])
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
-    return create_app(settings)
-
-
 def _problem(text: str) -> dict[str, Any]:
     return {"description": text, "content": {MEDIA_TYPE: {"schema": schemas.ProblemAnswer.model_json_schema()}}}
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring) -> AsyncIterator[None]:
-    """The server answers at once that it lives; models are loaded meanwhile, on the thread that will ask them."""
+async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool) -> AsyncIterator[None]:
+    """Models are loaded beside the server."""
     state = ServerState(settings, open_database(settings.database_url), monitoring)
     app.state.server = state
     tasks = [asyncio.create_task(_keep_loaded(state, model)) for model in state.models.values()]
+    while load_first and not all(model.current or model.error for model in state.models.values()):
+        await asyncio.sleep(0.05)
     tasks.append(asyncio.create_task(_end_with_supervisor()))
     try:
         yield

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labelspace.server.api_keys import WRITE, ApiKeys
@@ -152,8 +153,8 @@ def _limited(receive: Receive, limit: int) -> Callable[[], Any]:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
-        if size > limit:
-            raise _too_large(limit)
+        if size > limit:  # FastAPI passes this exception on while it reads a body, and no other
+            raise HTTPException(413, _too_large(limit).detail)
         return message
 
     return limited

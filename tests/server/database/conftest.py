@@ -71,6 +71,12 @@ class Cluster:
         self.execute(f"CREATE DATABASE {name} {options}")
         return name
 
+    def new_schema_url(self):
+        """An empty schema is as good as an empty database, and is made ten times faster."""
+        name = f"test_{secrets.token_hex(4)}"
+        self.execute(f"CREATE SCHEMA {name}")
+        return f"{self.url()}&options=-csearch_path%3D{name}"
+
 
 @pytest.fixture(scope="session")
 def cluster():
@@ -91,8 +97,7 @@ def url(request, tmp_path):
     """The URL of an empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'feedback.db'}"
-    running = request.getfixturevalue("cluster")
-    return running.url(running.new_database())
+    return request.getfixturevalue("cluster").new_schema_url()
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import { keepSecret, secret } from "./storage.js";
 
 // Relative to the page, so that it works behind a proxy that serves it under a path.
 export const base = new URL("./", document.baseURI);
+const WHILE_LOADING = 1000; // times that a server which still loads its models is asked
 const LONGEST_WAIT = 60; // seconds that a server may ask to wait
 
 /** An answer that is an error, as the server says it (RFC 9457). */
@@ -103,14 +104,15 @@ async function answer(response) {
 }
 
 const of = (model) => `v1/models/${encodeURIComponent(model)}`;
-const get = (path, query, signal) => request("GET", path, { query, signal });
+const get = (path, query, signal, retries) => request("GET", path, { query, signal, retries });
 const post = (path, body, signal, retries) => request("POST", path, { body, signal, retries });
 
 export const api = {
-  server: () => get("v1"),
-  models: () => get("v1/models"),
+  server: () => get("v1", {}, null, WHILE_LOADING),
+  models: () => get("v1/models", {}, null, WHILE_LOADING),
   model: (m) => get(of(m)),
   figures: (m) => get(`${of(m)}/figures`),
+  mapPage: (m) => fetch(new URL(`${of(m)}/map`, base), { headers: headers(false) }),
   mapUrl: (m) => new URL(`${of(m)}/map`, base).href,
   suggest: (m, body, signal) => post(`${of(m)}/suggest`, body, signal),
   suggestBatch: (m, body, signal, retries) => post(`${of(m)}/suggest-batch`, body, signal, retries),

@@ -49,13 +49,13 @@ export function pathNode(path) {
 }
 
 /** A bar of a share between 0 and 1; the number beside it says the same to those who cannot see it. */
-export function bar(share, kind = "") {
-  const fill = el("span", { class: "bar-fill" });
-  setBar(fill, share);
-  return el("span", { class: `bar ${kind}`, "aria-hidden": "true" }, fill);
+export function gauge(share, kind = "") {
+  const fill = el("span", { class: "gauge-fill" });
+  setGauge(fill, share);
+  return el("span", { class: `gauge ${kind}`, "aria-hidden": "true" }, fill);
 }
 
-export function setBar(fill, share) {
+export function setGauge(fill, share) {
   fill.style.width = `${(100 * Math.min(Math.max(share, 0), 1)).toFixed(1)}%`;
 }
 

@@ -8,7 +8,7 @@ import { notify, notifyError } from "./notices.js";
 import { store } from "./store.js";
 import { LabelTree } from "./tree.js";
 
-const MOST_EXCLUDED = 100; // labels of a branch that are left out one by one: the API excludes single labels
+const MOST_EXCLUDED = 1000; // labels of a request: the API leaves out single labels, so a branch is listed
 
 /** A button that opens the tree, and a chip for each filter. */
 export class Filters {
@@ -95,14 +95,27 @@ async function choose(item, mode) {
 
 /** Lists the labels of a branch; of one that is too large, the label alone is left out, and that is said. */
 async function excludeBranch(filter, item) {
-  if (item.n_below < MOST_EXCLUDED) {
-    const { labels } = await api.labels(store.model.id, { under: item.value, limit: item.n_below + 1 });
-    filter.labels = [...new Set([item.value, ...labels.map((label) => label.label)])];
+  const excluded = store.filterOptions().exclude.length;
+  if (excluded + item.n_below + 1 > MOST_EXCLUDED) {
+    filter.scope = "itself only";
+    notify(
+      `The branch has ${count(item.n_below)} labels below it, but at most ${count(MOST_EXCLUDED)} labels can be left out. ` +
+        "Only the label itself is left out; open the branch to leave out parts of it.",
+    );
+    return;
   }
-  const isWhole = filter.labels.length === item.n_below + 1;
-  filter.scope = isWhole ? plural(filter.labels.length, "label") : "itself only";
-  if (!isWhole) {
-    filter.labels = [item.value];
-    notify(`The branch has ${count(item.n_below)} labels: too many to leave out one by one. Only the label itself is left out; open the branch to leave out parts of it.`);
+  filter.labels = await labelsOfBranch(item.value);
+  filter.scope = plural(filter.labels.length, "label");
+}
+
+async function labelsOfBranch(root) {
+  const found = new Set([root]);
+  let open = [root];
+  while (open.length) {
+    const levels = await Promise.all(open.map((path) => api.tree(store.model.id, { path, limit: MOST_EXCLUDED })));
+    const items = levels.flatMap((level) => level.items).filter((item) => !found.has(item.value));
+    for (const item of items) found.add(item.value);
+    open = [...new Set(items.filter((item) => !item.isLeaf).map((item) => item.value))];
   }
+  return [...found];
 }

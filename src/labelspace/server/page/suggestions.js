@@ -1,6 +1,6 @@
 // The list of suggestions: each can be looked into, accepted and rejected, and stays in its place when decided.
 
-import { bar, el, name, pathNode, pathText, setBar, shown } from "./dom.js";
+import { el, name, pathNode, pathText, setGauge, shown } from "./dom.js";
 import { certainty, percent, plural } from "./format.js";
 import { icon } from "./icons.js";
 import { store } from "./store.js";
@@ -72,13 +72,13 @@ export class SuggestionList {
     };
     row.path = el("span", { class: "suggestion-path" });
     row.name = el("span", { class: "suggestion-name" });
-    row.fill = el("span", { class: "bar-fill" });
+    row.fill = el("span", { class: "gauge-fill" });
     row.number = el("span", { class: "suggestion-number" });
     row.main = el(
       "button",
       { type: "button", class: "suggestion-main", "data-testid": "suggestion-name", onclick: () => this.onSelect(row.label, true), onfocus: () => this.select(row.label.label) },
       el("span", { class: "suggestion-words" }, row.path, row.name),
-      el("span", { class: "suggestion-sure" }, el("span", { class: "bar", "aria-hidden": "true" }, row.fill), row.number),
+      el("span", { class: "suggestion-sure" }, el("span", { class: "gauge", "aria-hidden": "true" }, row.fill), row.number),
     );
     row.accept = this.#choice("accept", decide("accepted"), "Accept", "A");
     row.reject = this.#choice("reject", decide("rejected"), "Reject", "R");
@@ -100,7 +100,7 @@ export class SuggestionList {
     row.name.replaceChildren(name(label.name), ...(label.synonym ? [name(label.synonym, { class: "synonym" })] : []));
     const best = this.session.suggestions[0];
     // Bare scores have no scale of their own: the best one fills the bar.
-    setBar(row.fill, label.probability ?? (best?.score > 0 ? (label.score ?? 0) / best.score : 0));
+    setGauge(row.fill, label.probability ?? (best?.score > 0 ? (label.score ?? 0) / best.score : 0));
     row.number.textContent = label.score === undefined ? "" : certainty(label);
     const isAccepted = state === "accepted" || state === "added";
     row.accept.setAttribute("aria-pressed", String(isAccepted));

@@ -36,7 +36,7 @@ export class TextPane {
       class: "text-area",
       "data-testid": "text",
       placeholder: "Paste or type a text. Labels are suggested as you type.",
-      spellcheck: "true",
+      spellcheck: "false", // its red lines would look like marks
       autocomplete: "off",
       "aria-describedby": "text-size",
       readOnly,

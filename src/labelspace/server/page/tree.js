@@ -177,4 +177,4 @@ const onlyTitle = (item) =>
   item.isLeaf ? `Only suggest ${shown(item.name)}` : `Only suggest ${shown(item.name)} and the ${count(item.n_below)} labels below it`;
 
 const notTitle = (item) =>
-  item.isLeaf ? `Never suggest ${shown(item.name)}` : `Never suggest ${shown(item.name)}, nor what is below it where that can be listed`;
+  item.isLeaf ? `Never suggest ${shown(item.name)}` : `Never suggest ${shown(item.name)} nor the ${count(item.n_below)} labels below it`;

@@ -1,6 +1,6 @@
 // Why a label: the words, the names found in the text, the members of the ensemble, similar documents.
 
-import { bar, el, name, pathNode, shown } from "./dom.js";
+import { el, gauge, name, pathNode, shown } from "./dom.js";
 import { certainty, percent, plural, signed } from "./format.js";
 import { icon } from "./icons.js";
 import { sentence } from "./notices.js";
@@ -120,7 +120,7 @@ function shares(lines) {
         "li",
         {},
         el("span", { class: "share-name" }, node, hint && el("small", { text: hint })),
-        bar(Math.abs(share) / largest, share < 0 ? "is-against" : "is-for"),
+        gauge(Math.abs(share) / largest, share < 0 ? "is-against" : "is-for"),
         el("span", { class: "share-number", text: signed(share) }),
       ),
     ),

@@ -1,0 +1,32 @@
+"""A worker as a process: ``python -m labelspace.server.worker``, with the settings of the server in its environment."""
+
+import logging
+import os
+import sys
+
+import uvicorn
+
+from labelspace.server.app import create_app
+from labelspace.server.listening import worker_socket
+from labelspace.server.settings import REPLACEMENT, VARIABLE, Settings
+
+BACKLOG = 2048
+STOP_SECONDS = 10  # for requests under way when the server is stopped
+
+
+def main() -> int:
+    """Answer requests until told to stop; the exit code says whether the server came up."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    settings = Settings.from_json(os.environ[VARIABLE])
+    app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1")
+    config = uvicorn.Config(
+        app, backlog=BACKLOG, access_log=False, log_level=logging.WARNING, server_header=False, proxy_headers=False,
+        timeout_graceful_shutdown=STOP_SECONDS, lifespan="on", ws="none",
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    server.run(sockets=[worker_socket(settings)])
+    return 0 if server.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
