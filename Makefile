@@ -19,7 +19,7 @@ help:  ## this list
 
 .venv/demo.done: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable '.[demo]'
+	$(PIP) --editable '.[demo,serve]'
 	@touch $@
 
 .venv/dev.done: pyproject.toml constraints.txt
@@ -27,7 +27,7 @@ help:  ## this list
 	$(PIP) --editable '.[dev]'
 	@touch $@ .venv/demo.done
 
-demo: .venv/demo.done  ## install the core, then train on 98,500 ICD-10-CM codes and tag three diagnoses
+demo: .venv/demo.done  ## install the core and the service, then train on 98,500 ICD-10-CM codes and tag three diagnoses
 	$(BIN)/labelspace demo
 
 install: .venv/dev.done  ## .venv with everything for development

@@ -16,7 +16,8 @@ from labelspace.kernels.label_search import (
 )
 
 # One to four bytes in UTF-8; some differ only in their last byte, or only in their first.
-WORD = st.text("abéèĩ東杲𝄞𝄢", min_size=1, max_size=7)
+LETTERS = "abéèĩ東杲𝄞𝄢"
+WORD = st.text(LETTERS, min_size=1, max_size=7)
 
 
 def packed(words):
@@ -47,11 +48,22 @@ def begins_within_one_edit(query, word):
     return any(distance(query, word[:end]) <= 1 for end in range(len(word) + 1))
 
 
-@given(WORD, st.sets(WORD, min_size=1, max_size=40))
-@example("a", {"東"})
-@example("éa", {"aé", "aéb", "è", "ea"})
-@example("東a𝄞", {"東𝄞a", "東𝄞", "a東𝄞", "東"})
-def test_words_are_those_that_a_table_of_distances_finds(query, words):
+@st.composite
+def mistyped(draw, query):
+    """The query after up to two edits, and what may follow it."""
+    word = query
+    for _ in range(draw(st.integers(0, 2))):
+        at, letters = draw(st.integers(0, len(word))), draw(st.text(LETTERS, max_size=1))
+        kept = draw(st.sampled_from([word[at:], word[at + 1 :], word[at : at + 2][::-1] + word[at + 2 :]]))
+        word = word[:at] + letters + kept
+    return word + draw(st.text(LETTERS, max_size=2)) or "a"
+
+
+@given(WORD.flatmap(lambda query: st.tuples(st.just(query), st.sets(WORD | mistyped(query), min_size=1, max_size=40))))
+@example(("éa", {"èéa", "aé", "aéb", "è", "ea"}))
+@example(("東a𝄞", {"東𝄞a", "東𝄞", "a東𝄞", "東"}))
+def test_words_are_those_that_a_table_of_distances_finds(query_and_words):
+    query, words = query_and_words
     assert similar(query, words) == [word for word in sorted(words) if begins_within_one_edit(query, word)]
 
 

@@ -62,3 +62,4 @@ def demo(
     print_line(f'  {command} explain {out} "fracture of the left thumb" --html why.html')
     print_line(f"  {command} methods")
     print_line(f"  {command} train YOUR_DATA.jsonl --out runs/mine        (one line: {EXAMPLE_LINE})")
+    print_line(f"  {command} serve {out}        (a page to work in, at http://127.0.0.1:8000)")

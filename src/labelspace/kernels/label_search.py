@@ -1,7 +1,8 @@
 """Search labels by what was typed: words within one edit, flags of the labels that match, and the best of them.
 
-The words of all labels are UTF-8 in alphabetical order, one after the other, each with a NUL behind it; ``starts`` is
-where each begins. Labels are known by their ranks, 0 for the one to show first, and ``flags`` has a few bits for each.
+The words of all labels are different, in alphabetical order and in UTF-8, one after the other, each with a NUL behind
+it; ``starts`` is where each begins. Labels are known by their ranks, 0 for the one to show first, and ``flags`` has a
+few bits for each.
 """
 
 import numpy as np
@@ -61,7 +62,7 @@ def _compare(query: Bytes, words: Bytes, start: int) -> tuple[bool, int]:
     width, next_width = q - same, _n_bytes(query[q])  # the query goes on: else the first edit would have done
     for i in range(next_width + width):  # two neighbors swapped
         if words[w + i] != (query[q + i] if i < next_width else query[same + i - next_width]):
-            return False, max(seen, same + i + 1)
+            return False, seen  # these bytes were looked at before
     n = _match(query, q + next_width, words, w + next_width + width)
     return q + next_width + n == query.size, max(seen, same + next_width + width + n + 1)
 
@@ -90,7 +91,7 @@ def shared_bytes(words: Bytes, starts: Longs) -> npt.NDArray[np.uint8]:
     shared = np.zeros(starts.size, np.uint8)
     for word in range(1, starts.size):
         a, b, n = starts[word - 1], starts[word], 0
-        while n < MAX_SHARED and words[a + n] == words[b + n] and words[a + n] != 0:
+        while n < MAX_SHARED and words[a + n] == words[b + n]:
             n += 1
         shared[word] = n
     return shared

@@ -136,7 +136,7 @@ class LabelSearch:
             query = np.frombuffer(_encode(words[i]), np.uint8)
             similar = words_within_one_edit(query, self._word_bytes, self._words.starts, self._shared)
             others = every & ~(1 << i)
-            flag_where(similar, self._offsets, self._words.ranks, every | _PREFIX, others, _TYPO, flags)
+            flag_where(similar, self._offsets, self._words.ranks, every, others, _TYPO, flags)
         return bool(tried)
 
     def _best(self, flags: Flags, levels: dict[int, str], allowed: Bools, limit: int) -> list[LabelMatch]:

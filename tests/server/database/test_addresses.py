@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import traceback
 
 import pytest
@@ -246,9 +247,19 @@ def test_a_damaged_file(tmp_path):
         open_database(str(path)).pending("demo", "rare", 200)
 
 
+def test_a_new_file_that_another_process_begins_to_write(tmp_path):
+    other = sqlite3.connect(tmp_path / "a.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")  # SQLite's own wait does not help here
+    end = threading.Timer(0.2, other.close)
+    end.start()
+    database = open_database(str(tmp_path / "a.db"))
+    end.join()
+    database.ping()
+    database.close()
+
+
 def test_a_locked_file(tmp_path, monkeypatch):
     monkeypatch.setattr("labelspace.server.database.sqlite.BUSY_SECONDS", 0.01)
-    monkeypatch.setattr("labelspace.server.database.connections.PATIENCE", 0.1)
     database = open_database(str(tmp_path / "a.db"))
     other = sqlite3.connect(tmp_path / "a.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

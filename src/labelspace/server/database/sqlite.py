@@ -2,12 +2,14 @@
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 
 from labelspace.errors import DatabaseError
 from labelspace.server.database.dialect import Connection, Dialect
 
 BUSY_SECONDS = 30.0  # that a statement waits for other writers
+PAUSE = 0.01  # seconds
 REMEDIES = {
     "SQLITE_FULL": "free disk space",
     "SQLITE_READONLY": "let this process write to the file and its folder",
@@ -37,7 +39,7 @@ class SQLite(Dialect):
         # A connection is used by one thread at a time, but not always by the same one.
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")  # readers and a writer do not wait for each other
+            _use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             self._identity = self._identity or self._on_disk()
         except BaseException:
@@ -52,8 +54,8 @@ class SQLite(Dialect):
             raise DatabaseError(f"{self.shown} must stay while it is open, but {problem}; restart the server")
 
     def is_passing(self, error: Exception) -> bool:
-        """Several processes that change the kind of the log at once do not wait for each other."""
-        return _name(error).startswith("SQLITE_BUSY")
+        """A file is not lost and found again, and statements have waited for other writers."""
+        return False
 
     def remedy(self, error: Exception) -> str:
         """What the operator can do."""
@@ -66,6 +68,19 @@ class SQLite(Dialect):
         except OSError:
             return None
         return found.st_dev, found.st_ino
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Readers and a writer do not wait for each other then. To begin it waits for nobody, so it is tried again."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not _name(error).startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)
 
 
 def _name(error: Exception) -> str:

@@ -24,7 +24,7 @@ function anchor(operation) {
 
 function fieldRows(description, schema, depth = 0, seen = []) {
   const required = new Set(schema.required ?? []);
-  return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+  return description.fieldsOf(schema).flatMap(([name, field]) => {
     const own = description.schemaOf(field);
     const inner = description.objectOf(field);
     const isNew = inner && depth < DEEPEST && !seen.includes(inner.title);

@@ -9,6 +9,7 @@ import { keepSetting, setting } from "./storage.js";
  * `inText`: works while typing, too. `where`: only where this holds for the element that has the focus.
  */
 
+const EVERYWHERE = ["Views", "Page"]; // groups of all views
 /** @type {Map<string, Binding[]>} */
 const groups = new Map();
 
@@ -50,7 +51,7 @@ export function listenForKeys() {
   const single = document.getElementById("single-keys");
   const open = () => {
     single.checked = setting("single-keys") !== "off";
-    document.getElementById("keys-list").replaceChildren(...[...groups].map(([title, bindings]) => listOf(title, bindings)));
+    document.getElementById("keys-list").replaceChildren(...ordered().map(([title, bindings]) => listOf(title, bindings)));
     dialog.showModal();
   };
   single.addEventListener("change", () => keepSetting("single-keys", single.checked ? null : "off"));
@@ -58,6 +59,9 @@ export function listenForKeys() {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   bindKeys("Page", [{ keys: ["?"], shown: "?", text: "List the keys", run: open }]);
 }
+
+// Those of the view first: they are what one looks for.
+const ordered = () => [...groups].sort(([a], [b]) => EVERYWHERE.indexOf(a) - EVERYWHERE.indexOf(b));
 
 function listOf(title, bindings) {
   return el(

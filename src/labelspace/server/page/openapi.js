@@ -49,6 +49,23 @@ export class Description {
     return schema.properties ? schema : null;
   }
 
+  /** The fields of an object, those that are required first. */
+  fieldsOf(schema) {
+    const isOptional = ([name]) => Number(!schema.required?.includes(name));
+    return Object.entries(schema.properties ?? {}).sort((a, b) => isOptional(a) - isOptional(b));
+  }
+
+  /** A body to begin with: without what is null or empty anyway. */
+  requestExample(given) {
+    const isSaid = (value) => value !== null && !(Array.isArray(value) && !value.length);
+    const bare = (value) => {
+      if (Array.isArray(value)) return value.map(bare);
+      if (value === null || typeof value !== "object") return value;
+      return Object.fromEntries(Object.entries(value).filter(([, field]) => isSaid(field)).map(([name, field]) => [name, bare(field)]));
+    };
+    return bare(this.exampleOf(given));
+  }
+
   exampleOf(given, depth = 0) {
     const schema = this.schemaOf(given);
     const said = schema.example ?? schema.examples?.[0] ?? schema.default ?? schema.const ?? schema.enum?.[0];
@@ -56,7 +73,7 @@ export class Description {
     if (schema.isNullable || depth > DEEPEST) return null;
     if (schema.type === "array") return [this.exampleOf(schema.items ?? {}, depth + 1)];
     if (schema.properties) {
-      const entries = Object.entries(schema.properties);
+      const entries = this.fieldsOf(schema);
       return Object.fromEntries(entries.map(([name, field]) => [name, this.exampleOf(field, depth + 1)]));
     }
     return { string: "...", integer: schema.minimum ?? 0, number: schema.minimum ?? 0, boolean: false, object: {} }[schema.type] ?? null;

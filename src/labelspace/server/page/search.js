@@ -93,7 +93,7 @@ export class LabelSearch {
         "span",
         { class: "option-words" },
         label.path.length > 0 && pathNode(label.path),
-        el("span", { class: "option-name" }, highlighted(label.name, query), label.synonym && el("span", { class: "synonym" }, " ", highlighted(label.synonym, query))),
+        el("span", { class: "option-name" }, highlighted(label.name, query), label.synonym && el("span", { class: "synonym" }, highlighted(label.synonym, query))),
       ),
       label.match === "typo" && el("span", { class: "tag", text: "similar" }),
       el("span", { class: "option-count", text: isChosen ? "chosen" : count(label.count), title: isChosen ? null : "training documents" }),

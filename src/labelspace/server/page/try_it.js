@@ -47,7 +47,7 @@ export class TryIt {
   #body() {
     const [type, media] = Object.entries(this.operation.requestBody?.content ?? {})[0] ?? [];
     if (!type) return null;
-    const example = media.example ?? Object.values(media.examples ?? {})[0]?.value ?? this.description.exampleOf(media.schema);
+    const example = media.example ?? Object.values(media.examples ?? {})[0]?.value ?? this.description.requestExample(media.schema);
     const isJson = type === JSON_TYPE;
     const value = isJson ? JSON.stringify(example, null, 2) : new URLSearchParams(Object.entries(example ?? {}).filter(([, one]) => one !== null)).toString();
     const area = el("textarea", { class: "field", rows: Math.min(14, value.split("\n").length + 1), spellcheck: "false", value });

@@ -7,6 +7,7 @@ import { sentence } from "./notices.js";
 import { store } from "./store.js";
 
 const WORDS = 8; // that are listed
+const LEAST = 0.02; // of the largest share: less is not worth a line
 const CLIPPED = 220; // characters that are shown of a similar document
 const KINDS = { name: "its name", synonym: "another name of it", part: "a part of its name" };
 
@@ -22,7 +23,7 @@ export class WhyPane {
 
   clear() {
     this.label = null;
-    this.body.replaceChildren(el("p", { class: "empty", text: "Choose a suggestion to see why it was made." }));
+    this.body.replaceChildren(el("p", { class: "empty", text: "Here stands why a label is suggested: words, similar documents, methods." }));
   }
 
   /** Shows a label, and its explanation when that is there. */
@@ -105,8 +106,10 @@ function words({ words: all }) {
     const key = text.toLowerCase();
     merged.set(key, { text: merged.get(key)?.text ?? text, share: (merged.get(key)?.share ?? 0) + share });
   }
-  const ranked = [...merged.values()].sort((a, b) => Math.abs(b.share) - Math.abs(a.share)).slice(0, WORDS);
-  return ranked.length ? shares(ranked.map((word) => [name(word.text), word.share])) : null;
+  const size = (word) => Math.abs(word.share);
+  const ranked = [...merged.values()].sort((a, b) => size(b) - size(a)).slice(0, WORDS);
+  const listed = ranked.filter((word) => size(word) >= LEAST * size(ranked[0]));
+  return listed.length ? shares(listed.map((word) => [name(word.text), word.share])) : null;
 }
 
 /** Lines of a name and a share, with bars on one scale. */
@@ -157,7 +160,7 @@ function neighbors({ neighbors: found }) {
         el("span", { class: "soft", text: signed(document.share) }),
       ),
       document.text && clipped(document.text),
-      document.words.length > 0 && el("p", { class: "soft" }, "shares ", ...listed(document.words)),
+      document.words.length > 0 && el("p", { class: "soft" }, "shares ", ...joined(document.words)),
     )));
 }
 
@@ -171,7 +174,7 @@ function clipped(text) {
   return node;
 }
 
-function listed(texts) {
+function joined(texts) {
   return texts.flatMap((text, at) => (at ? [", ", name(text)] : [name(text)]));
 }
 
@@ -179,6 +182,6 @@ function path({ path: steps }) {
   if (!steps.length) return null;
   return el("ol", { class: "tree-path" }, ...steps.map((step) => {
     const more = step.n_labels - step.labels.length;
-    return el("li", {}, ...listed(step.labels), more > 0 && ` and ${more.toLocaleString("en")} more`, el("span", { class: "soft", text: ` ${percent(step.probability)}` }));
+    return el("li", {}, ...joined(step.labels), more > 0 && ` and ${more.toLocaleString("en")} more`, el("span", { class: "soft", text: ` ${percent(step.probability)}` }));
   }));
 }
