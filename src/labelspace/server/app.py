@@ -138,6 +138,8 @@ async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
         return
     state.monitoring.reloads.labels(model.name, "loaded").inc()
     logger.info("%s is ready: version %s", model.name, loaded.version)
+    if state.has_models:
+        state.readiness.mark()
     await _measure(state, model.name, loaded.version)
     if first and state.settings.inbox is not None:
         await add_inbox_file(state, model.name, state.settings.inbox)

@@ -10,7 +10,6 @@ from typing import Any
 from labelspace.errors import ParameterError
 
 VARIABLE = "LABELSPACE_SERVE"  # that workers read their settings from
-REPLACEMENT = "LABELSPACE_SERVE_REPLACEMENT"  # 1 for a worker that takes the place of a dead one
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

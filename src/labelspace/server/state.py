@@ -13,6 +13,7 @@ from labelspace.server.gate import ROLE
 from labelspace.server.inference import Inference
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import ProblemError
+from labelspace.server.readiness import Readiness
 from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
 from labelspace.server.settings import Settings
 
@@ -28,12 +29,18 @@ class ServerState:
         self.settings, self.database, self.monitoring = settings, database, monitoring
         self.models = {name: ServedModel(name, folder) for name, folder in settings.models.items()}
         self.inference = Inference(on_batch=monitoring.batch.observe)
+        self.readiness = Readiness(settings.workers)
         self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="beside")
 
     @property
     def is_ready(self) -> bool:
-        """Whether every model has answered once."""
+        """Whether every model has answered once, in every worker."""
+        return self.has_models and self.readiness.of_all
+
+    @property
+    def has_models(self) -> bool:
+        """Whether every model has answered once in this worker."""
         return all(model.current is not None for model in self.models.values())
 
     def served(self, name: str) -> ServedModel:

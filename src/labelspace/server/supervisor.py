@@ -17,7 +17,8 @@ from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
 from labelspace.server.listening import INHERITED, SHARES_PORT
 from labelspace.server.monitoring import share_between_processes
-from labelspace.server.settings import REPLACEMENT, VARIABLE, Settings
+from labelspace.server.readiness import FOLDER, PLACE, REPLACEMENT
+from labelspace.server.settings import VARIABLE, Settings
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 0.2  # between two looks at the workers
@@ -44,7 +45,8 @@ def serve(settings: Settings, reserved: socket) -> None:
     threads = str(max(n_threads() // settings.workers, 1))
     for variable in (THREADS_VARIABLE, *BLAS_VARIABLES):
         os.environ.setdefault(variable, threads)
-    with share_between_processes():
+    with share_between_processes() as folder:
+        os.environ[FOLDER] = folder
         Supervisor(settings, reserved).run()
 
 
@@ -75,7 +77,8 @@ class Supervisor:
         self._stop.set()
 
     def _start(self, place: int, replacement: bool = False) -> None:
-        environment = {**os.environ, VARIABLE: self._settings.to_json(), REPLACEMENT: str(int(replacement))}
+        environment = {**os.environ, VARIABLE: self._settings.to_json()}
+        environment |= {PLACE: str(place), REPLACEMENT: str(int(replacement))}
         inherited = [] if SHARES_PORT else [self._reserved.fileno()]
         if inherited:
             environment[INHERITED] = str(inherited[0])
@@ -92,7 +95,7 @@ class Supervisor:
             self._quick_deaths = self._quick_deaths + 1 if is_quick else 0
             if self._quick_deaths >= MAX_QUICK_DEATHS:
                 raise LabelspaceError(
-                    f"workers must stay alive, but {MAX_QUICK_DEATHS} in a row ended at once, the last with code {code};"
+                    f"workers must stay alive, but {MAX_QUICK_DEATHS} in a row ended at once, the last with {code};"
                     " see what they printed above"
                 )
             logger.warning("worker %d ended with code %d, and is replaced", worker.pid, code)

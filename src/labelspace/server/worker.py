@@ -8,7 +8,8 @@ import uvicorn
 
 from labelspace.server.app import create_app
 from labelspace.server.listening import worker_socket
-from labelspace.server.settings import REPLACEMENT, VARIABLE, Settings
+from labelspace.server.readiness import REPLACEMENT
+from labelspace.server.settings import VARIABLE, Settings
 
 BACKLOG = 2048
 STOP_SECONDS = 10  # for requests under way when the server is stopped

@@ -132,6 +132,7 @@ async def readyz(state: State) -> Response:
         return JSONResponse({"status": "ready", "detail": None})
     waiting = [model for model in state.models.values() if model.current is None]
     detail = "; ".join(f"{model.name}: {model.error or 'is being loaded'}" for model in waiting)
+    detail = detail or "another worker is loading its models"
     return JSONResponse({"status": "not ready", "detail": detail}, 503, {"Retry-After": "1"})
 
 
