@@ -39,6 +39,20 @@ WAYS = (
     "why is {} so good",
     "old {} recipes",
 )
+ODD_NAMES = {
+    "<script>alert(1)</script>": "alpha",
+    "quotes \" and '": "beta",
+    "two\nlines": "gamma",
+    "\u202eright to left": "delta",
+    "and/or, a b": "epsilon",
+    "Crème brûlée": "zeta",
+    "東京": "eta",
+    "../../settings.py": "theta",
+    "3": "iota",
+    "100%": "kappa",
+    "a?b#c&d=e+f": "lambda",
+    "labels": "mu",
+}  # each with a word of its own
 START_SECONDS = 120  # within which a server must be ready, on a machine that is busy
 
 
@@ -72,6 +86,16 @@ def trained(data_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("models") / "foods"
     tagger = Tagger(members="neighbors,label_tree,lexical", boosting_rounds=10)
     tagger.fit_dataset(open_source(data_folder).train(), keep_texts=True).save(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A label tree, which has no members, of labels without a hierarchy, whose names are as odd as names can be."""
+    folder = tmp_path_factory.mktemp("models") / "odd"
+    texts = [f"{word} {rest}" for word in ODD_NAMES.values() for rest in ("one", "two", "three")]
+    names = [[name] for name in ODD_NAMES for _ in range(3)]
+    Tagger(method="label_tree").fit(texts, names).save(folder)
     return folder
 
 
@@ -110,6 +134,18 @@ def make_client(model_folder: Path, tmp_path: Path) -> Iterator[Callable[..., Te
 def client(make_client: Callable[..., TestClient]) -> TestClient:
     """A client of the application with the default settings."""
     return make_client()
+
+
+@pytest.fixture(scope="session")
+def shared_client(trained: Path, odd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    """A client for requests that change nothing, of both models: one for each test would take longer than the test."""
+    settings = Settings(
+        models={"foods": str(trained), "odd": str(odd)},
+        database=f"sqlite:///{tmp_path_factory.mktemp('shared') / 'feedback.db'}",
+    )
+    with TestClient(create_app(settings), base_url="http://127.0.0.1:8000") as client:
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        yield client
 
 
 @pytest.fixture

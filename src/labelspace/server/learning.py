@@ -4,14 +4,14 @@
    ones taken out. A text that is new is a new document with its accepted and added labels; one of which labels were
    only rejected teaches nothing yet and is left out.
 2. Held-out documents are those of ``test.*``; without it, a tenth of the documents, drawn by a seed. Documents that
-   people gave feedback on are none: they are trained on.
+   people gave feedback on are none: they are trained on. The others stay the same from one training to the next.
 3. The candidate is trained as the current model was, with the same method and parameters. Where the current model has
    seen the held-out documents, it is compared with one trained like it without them and without the feedback.
 4. The candidate takes the place of the current model unless its nDCG@5 is significantly lower (paired bootstrap), or
    lower by more than ``MAX_LOSS``: few documents make nothing significant.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -22,7 +22,6 @@ import scipy.sparse as sp
 
 from labelspace import metrics
 from labelspace.data.source import Source
-from labelspace.data.splits import hold_out
 from labelspace.errors import DataError
 from labelspace.metrics.paired_test import compare_with_best
 from labelspace.models.registry import create
@@ -43,9 +42,8 @@ def learn(folder: Path, source: Source, database: Database, model: str, progress
     current = Tagger.load(folder)
     source = replace(source, columns=current.columns_)
     feedback = database.feedback(model)
-    rest, held_out, held_from = split(source.train(), source)
+    rest, held_out, held_from = split(source.train(), source, {each.text for each in feedback})
     train, use = with_feedback(rest, feedback)
-    held_out = without_texts(held_out, (each.text for each in feedback))
     validation = source.dev(train.labels)
     reference, is_current = current, True
     if seen_share(current, held_out) > SEEN:  # step 3
@@ -65,17 +63,25 @@ def learn(folder: Path, source: Source, database: Database, model: str, progress
     }
 
 
-def split(documents: Dataset, source: Source) -> tuple[Dataset, Dataset, str]:
-    """Documents to train on, held-out ones, and where these come from (step 2)."""
+def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tuple[Dataset, Dataset, str]:
+    """Documents to train on, held-out ones without the texts that were reviewed, and where they come from (step 2)."""
     if documents.texts is None:
         raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
     if source.test_path is not None:
         test = source.test(documents.labels)
         assert test is not None  # there is a file
-        return documents, test, source.test_path.name
-    share = min(HELD_OUT, MAX_HELD_OUT / max(len(documents), 1))
-    rest, held_out = hold_out(documents, share, seed=0)
-    return rest, held_out, f"a sample of {source.train_path.name}"
+        rest, held_out, held_from = documents, without_texts(test, reviewed), source.test_path.name
+    else:
+        drawn = np.random.default_rng(0).permutation(len(documents))[: _n_held_out(len(documents))]
+        held = np.sort([row for row in drawn if documents.texts[row] not in reviewed]).astype(np.int64)
+        rest, held_out = documents.rows(np.setdiff1d(np.arange(len(documents)), held)), documents.rows(held)
+        held_from = f"a sample of {source.train_path.name}"
+    if not len(held_out):
+        raise DataError(
+            f"learning needs held-out documents that nobody gave feedback on, but {held_from} has none; add some to "
+            f"test.* in {source.path}"
+        )
+    return rest, held_out, held_from
 
 
 @dataclass(frozen=True)
@@ -99,21 +105,23 @@ class FeedbackUse:
 
 def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dataset, FeedbackUse]:
     """The documents with corrected labels, then new ones (step 1); later feedback on a text counts above earlier."""
-    rows = {text: row for row, text in enumerate(documents.texts or [])}
-    named = chain.from_iterable([*each.accepted, *each.added] for each in feedback)
-    space = documents.labels.extended(named)
-    labels: dict[str, set[int]] = {}
-    for each in feedback:
-        if each.text not in labels:
-            labels[each.text] = _labels_of(documents.Y, rows[each.text]) if each.text in rows else set()
-        labels[each.text] |= {space.index[name] for name in (*each.accepted, *each.added)}
-        labels[each.text] -= {space.index[name] for name in each.rejected if name in space.index}
-    corrected = {rows[text]: found for text, found in labels.items() if text in rows}
-    new = {text: found for text, found in labels.items() if text not in rows and found}
+    rows: dict[str, list[int]] = {}
+    for row, text in enumerate(documents.texts or []):
+        rows.setdefault(text, []).append(row)
+    space = documents.labels.extended(chain.from_iterable([*each.accepted, *each.added] for each in feedback))
     lists = [_labels_of(documents.Y, row) for row in range(len(documents))]
-    changed = sum(found != lists[row] for row, found in corrected.items())
-    for row, found in corrected.items():
-        lists[row] = found
+    new: dict[str, set[int]] = {}
+    changed: dict[int, set[int]] = {}  # labels before
+    for each in feedback:
+        right = {space.index[name] for name in (*each.accepted, *each.added)}
+        wrong = {space.index[name] for name in each.rejected if name in space.index}
+        for row in rows.get(each.text, []):
+            changed.setdefault(row, lists[row])
+            lists[row] = (lists[row] | right) - wrong
+        if each.text not in rows:
+            new[each.text] = (new.get(each.text, set()) | right) - wrong
+    n_corrected = sum(before != lists[row] for row, before in changed.items())
+    n_reviewed, new = len(new), {text: found for text, found in new.items() if found}
     joined = replace(
         documents,
         Y=_matrix([*lists, *new.values()], len(space)),
@@ -121,13 +129,12 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
         texts=[*(documents.texts or []), *new],
         ids=None if documents.ids is None else [*documents.ids, *(f"feedback-{at}" for at in range(1, len(new) + 1))],
     )
-    return joined, FeedbackUse(len(feedback), changed, len(new), len(labels) - len(corrected) - len(new))
+    return joined, FeedbackUse(len(feedback), n_corrected, len(new), n_reviewed - len(new))
 
 
-def without_texts(documents: Dataset, texts: Iterable[str]) -> Dataset:
+def without_texts(documents: Dataset, texts: Collection[str]) -> Dataset:
     """The documents that have none of these texts."""
-    given = set(texts)
-    return documents.rows([row for row, text in enumerate(documents.texts or []) if text not in given])
+    return documents.rows([row for row, text in enumerate(documents.texts or []) if text not in texts])
 
 
 def trained_like(model: Tagger, documents: Dataset, validation: Dataset | None, progress: Progress) -> Tagger:
@@ -172,6 +179,10 @@ def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
     labels = np.where(top.labels >= 0, own[np.maximum(top.labels, 0)], -1)
     Y = documents.Y
     return sp.csr_matrix((Y.data, Y.indices, Y.indptr), shape=(Y.shape[0], len(space))), TopK(labels, top.scores)
+
+
+def _n_held_out(n: int) -> int:
+    return min(max(round(n * HELD_OUT), 1), MAX_HELD_OUT, n - 1)
 
 
 def _labels_of(Y: Csr, row: int) -> set[int]:

@@ -102,7 +102,6 @@ class ServerState:
 
     def close(self) -> None:
         """End the threads, and leave the database."""
-        self.inference.close()
         self._threads.shutdown()
         self.database.close()
 

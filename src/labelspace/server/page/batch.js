@@ -17,7 +17,7 @@ class Batch {
     this.signal = signal;
     this.source = new FileSource({ onChange: () => this.#onFile() });
     this.chips = new FilterChips();
-    this.table = el("div", { class: "wide", hidden: true, tabindex: "0", role: "region", "aria-label": "First documents" });
+    this.table = el("div", { class: "wide", hidden: true, tabindex: "0", role: "group", "aria-label": "First documents" });
     this.start = button("Tag all", { class: "button is-main", "data-testid": "batch-start", onclick: () => this.run() });
     this.cancel = button("Cancel", { "data-testid": "batch-cancel", hidden: true, onclick: () => this.stopper?.abort() });
     this.said = el("span", { role: "status", class: "soft", "data-testid": "batch-status" });

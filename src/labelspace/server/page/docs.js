@@ -53,7 +53,7 @@ function fieldTable(description, schema) {
 }
 
 function tableOf(head, rows) {
-  return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": head[0] },
+  return el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": head[0] },
     el("table", { class: "fields" }, el("thead", {}, el("tr", {}, ...head.map((text) => (text ? el("th", { scope: "col", text }) : el("td"))))), el("tbody", {}, ...rows)));
 }
 
@@ -77,12 +77,12 @@ function responses(description, operation) {
     const title = el("summary", {}, el("b", { class: status < "400" ? "is-right" : "wrong", text: status }), ` ${response.description ?? ""}`);
     if (!schema || !Object.keys(schema).length) return el("p", { class: "response" }, ...title.childNodes);
     const example = JSON.stringify(description.exampleOf(schema), null, 2);
-    return el("details", { class: "response" }, title, fieldTable(description, schema), el("pre", { class: "code", tabindex: "0", "aria-label": "Example" }, el("code", { text: example })));
+    return el("details", { class: "response" }, title, fieldTable(description, schema), el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Example" }, el("code", { text: example })));
   });
 }
 
 function section(title, ...content) {
-  return el("section", { class: "stack is-tight" }, el("h4", { text: title }), ...content);
+  return el("section", { class: "stack is-tight" }, el("h3", { text: title }), ...content);
 }
 
 function operationNode(description, operation, known) {

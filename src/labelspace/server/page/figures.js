@@ -35,7 +35,7 @@ export function figuresPart({ data, figures, svg }) {
 function table(testid, head, rows) {
   return el(
     "div",
-    { class: "wide", tabindex: "0", role: "region", "aria-label": head[0] },
+    { class: "wide", tabindex: "0", role: "group", "aria-label": head[0] },
     el("table", { "data-testid": testid },
       el("thead", {}, el("tr", {}, ...head.map((text, at) => el("th", { scope: "col", class: at && "number", text })))),
       el("tbody", {}, ...rows.map(([first, ...cells]) => el("tr", {}, el("th", { scope: "row" }, first), ...cells.map((text) => el("td", { class: "number", text })))))),

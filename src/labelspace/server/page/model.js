@@ -99,7 +99,7 @@ function apiPart(model) {
     { class: "part", "aria-label": "API" },
     el("h2", { text: "API" }),
     el("p", {}, "Everything on this page goes through the API. ", el("a", { href: new URL("docs", base).href, text: "API reference", "data-testid": "docs-link" })),
-    el("pre", { class: "code", tabindex: "0", "aria-label": "Example of a request" }, el("code", { text: line })),
+    el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Example of a request" }, el("code", { text: line })),
     el("div", { class: "row" }, button("Copy", { class: "button is-quiet", onclick: () => copy().catch((error) => notifyError(error)) }),
       el("span", { class: "soft", text: `At most ${plural(store.server.limits.max_documents, "document")} and ${bytes(store.server.limits.max_body_bytes)} a request.` })),
   );

@@ -1,5 +1,6 @@
 // Tag: a text of one's own.
 
+import { el } from "./dom.js";
 import { FeedbackButton } from "./feedback.js";
 import { bindKeys } from "./keys.js";
 import { notify } from "./notices.js";
@@ -60,7 +61,7 @@ export function show(main, signal) {
     { keys: ["u"], shown: "U", text: "Undo the feedback", run: () => !feedback.undo.hidden && feedback.withdraw() },
   ], signal);
   update();
-  main.replaceChildren(workbench.node);
+  main.replaceChildren(el("h1", { class: "visually-hidden", text: "Tag a text" }), workbench.node);
   // A phone would open its keyboard over the page.
   if (!session.text && matchMedia("(min-width: 900px) and (hover: hover)").matches) workbench.text.area.focus();
 }

@@ -25,10 +25,10 @@ export class TryIt {
     this.node = el(
       "form",
       { class: "try", onsubmit: (event) => (event.preventDefault(), this.run()), oninput: () => this.#showCurl() },
-      el("h4", { text: "Try it" }),
+      el("h3", { text: "Try it" }),
       this.fields.length > 0 && el("div", { class: "try-fields" }, ...this.fields.map((field) => field.node)),
       this.body?.node,
-      el("pre", { class: "code", tabindex: "0", "aria-label": "The request as a line for curl" }, this.curl),
+      el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "The request as a line for curl" }, this.curl),
       el("div", { class: "row" }, this.send, copy),
       this.answer,
     );
@@ -103,7 +103,7 @@ export class TryIt {
     const said = `${milliseconds(elapsed)}, ${bytes(new Blob([text]).size)}`;
     this.answer.replaceChildren(
       el("p", { role: "status" }, el("b", { class: response.ok ? "is-right" : "wrong", text: status }), el("span", { class: "soft", text: ` ${said}` })),
-      el("pre", { class: "code", tabindex: "0", "aria-label": "Answer" }, el("code", { text: indented(text).slice(0, LONGEST) })),
+      el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Answer" }, el("code", { text: indented(text).slice(0, LONGEST) })),
     );
   }
 }

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from labelspace.labels.selection import select_labels
 from labelspace.server import schemas
@@ -14,6 +15,15 @@ from labelspace.server.state import server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
 MAX_NARROWER = 100
+
+
+class LabelConvertor(PathConvertor):
+    """The rest of a path, also with line ends: names of labels may have them."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("label", LabelConvertor())
 
 
 @router.get("/labels", response_model=schemas.LabelsAnswer, summary="Search labels by the beginning of their words")
@@ -37,7 +47,7 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
     return [{**model.labels[at], "match": match} for at, match in model.search.find(query, limit, allowed)]
 
 
-@router.get("/labels/{label:path}", response_model=schemas.LabelAnswer, summary="Look up a label")
+@router.get("/labels/{label:label}", response_model=schemas.LabelAnswer, summary="Look up a label")
 async def look_up(model: str, label: str, request: Request) -> Response:
     """A label by its name, or by its id: synonyms, broader and narrower labels."""
     state = server_state(request)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from labelspace.models.capabilities import HasMembers, require
 from labelspace.server import schemas
 from labelspace.server.database import InboxDocument
+from labelspace.server.inference import MAX_BATCH
 from labelspace.server.problems import ProblemError
 from labelspace.server.review_values import review_values
 from labelspace.server.served_model import LoadedModel
@@ -74,9 +75,12 @@ async def set_status(model: str, document_id: str, body: schemas.StatusBody, sta
 async def score_again(state: ServerState, model: str, loaded: LoadedModel) -> None:
     """Make the values of some documents that an older version of the model scored."""
     old = await state.beside(state.database.outdated, model, loaded.version, SCORED_AT_ONCE)
-    if old:
-        values = await state.inference.run(review_values, loaded, [each.text for each in old])
-        by_id = {each.id: of_text for each, of_text in zip(old, values, strict=True)}
+    by_id: dict[str, dict[str, float]] = {}
+    for start in range(0, len(old), MAX_BATCH):  # other requests are answered in between
+        some = old[start : start + MAX_BATCH]
+        values = await state.inference.run(review_values, loaded, [each.text for each in some])
+        by_id |= {each.id: of_text for each, of_text in zip(some, values, strict=True)}
+    if by_id:
         await state.beside(state.database.update_values, model, loaded.version, by_id)
 
 
