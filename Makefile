@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 # Goals two at a time, the output of each in one piece where make can (4.0 and later).
 TWO_AT_A_TIME := --jobs 2 --no-print-directory $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-.PHONY: demo install before-tests test check quick lint fuzz docs clean help
+.PHONY: demo install before-tests test check quick lint fuzz docs image clean help
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## */  make \1\t/'
@@ -61,6 +61,11 @@ fuzz: install  ## mutate models, data and checkpoints for FUZZ_MINUTES (60), wit
 
 docs: install  ## write the tables of parameters in docs/methods from what the methods declare
 	$(BIN)/python docs/update_tables.py
+
+# Kernels are compiled for a CPU that the Dockerfile names; on ARM that name means nothing.
+image:  ## build the container image labelspace, with docker
+	@docker version >/dev/null 2>&1 || { echo 'docker must be usable, but is missing or its daemon does not answer; start it (docker version says more)' >&2; exit 2; }
+	docker build --tag labelspace $(if $(filter arm64 aarch64,$(shell uname -m)),--build-arg CPU=generic) .
 
 clean:  ## remove .venv and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .fuzz build

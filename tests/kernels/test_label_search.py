@@ -86,6 +86,11 @@ def test_two_edits_are_not(typed):
     assert similar(typed, {"a", "bread", "broth", "z"}) == []
 
 
+@pytest.mark.parametrize("typed", ["xabcee", "xbcee", "bcee", "bacee"])
+def test_neighbors_that_differ_in_the_last_byte_looked_at(typed):
+    assert similar(typed, {"abced", "abcee", "abcef"}) == ["abcee"]
+
+
 def test_long_words_share_more_bytes_than_are_counted():
     words = {"a" * 300 + end for end in ("", "b", "bc", "c", "東")}
     assert shared_bytes(*packed(words)).tolist() == [0] + 4 * [MAX_SHARED]

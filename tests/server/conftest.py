@@ -10,6 +10,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -136,15 +138,20 @@ def client(make_client: Callable[..., TestClient]) -> TestClient:
     return make_client()
 
 
+@contextmanager
+def serving(models: dict[str, Path], folder: Path, **settings: Any) -> Iterator[TestClient]:
+    """A client of the application, whose models are ready; its database is in the folder."""
+    folders = {name: str(path) for name, path in models.items()}
+    app = create_app(Settings(models=folders, database=f"sqlite:///{folder / 'feedback.db'}", **settings))
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        wait_until(lambda: client.get("/readyz").status_code == 200)
+        yield client
+
+
 @pytest.fixture(scope="session")
 def shared_client(trained: Path, odd: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A client for requests that change nothing, of both models: one for each test would take longer than the test."""
-    settings = Settings(
-        models={"foods": str(trained), "odd": str(odd)},
-        database=f"sqlite:///{tmp_path_factory.mktemp('shared') / 'feedback.db'}",
-    )
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8000") as client:
-        wait_until(lambda: client.get("/readyz").status_code == 200)
+    with serving({"foods": trained, "odd": odd}, tmp_path_factory.mktemp("shared")) as client:
         yield client
 
 
@@ -199,11 +206,18 @@ class RunningServer:
 @pytest.fixture
 def start_server(tmp_path: Path) -> Iterator[Callable[..., RunningServer]]:
     """Start servers on free ports, and wait until they are ready; they end with the test."""
+    with running_servers(tmp_path) as start:
+        yield start
+
+
+@contextmanager
+def running_servers(folder: Path) -> Iterator[Callable[..., RunningServer]]:
+    """A function that starts servers with logs in a folder; they end with the context."""
     started: list[RunningServer] = []
 
     def start(*arguments: str, ready: bool = True) -> RunningServer:
-        log = tmp_path / f"server-{len(started)}.log"
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+        log = folder / f"server-{len(started)}.log"
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", "TMPDIR": str(folder)}  # a killed one leaves something
         with log.open("wb") as output:
             command = [sys.executable, "-m", "labelspace", "serve", "--port", "0", *arguments]
             process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
@@ -216,13 +230,16 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., RunningServer]]:
             wait_until(lambda: is_ready(server), log)
         return server
 
-    yield start
-    for server in started:
-        server.process.terminate()
-        try:
-            server.process.wait(30)
-        except subprocess.TimeoutExpired:
-            server.process.kill()
+    try:
+        yield start
+    finally:
+        for server in started:
+            server.process.terminate()
+        for server in started:
+            try:
+                server.process.wait(30)
+            except subprocess.TimeoutExpired:
+                server.process.kill()
 
 
 def is_ready(server: RunningServer) -> bool:

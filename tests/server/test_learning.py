@@ -129,11 +129,11 @@ def write(folder, **splits):
     return open_source(folder)
 
 
-def rows_about(words, copies=4):
-    """Texts about labels, each of two words of its label."""
+def rows_about(words, numbers=range(4)):
+    """Texts about labels, each of two words of its label and a number."""
     return [
         (f"{a} with {b} {at}", [label])
-        for at in range(copies)
+        for at in numbers
         for label, several in words.items()
         for a, b in zip(several.split(), several.split()[1:], strict=False)
     ]
@@ -147,7 +147,7 @@ def test_test_documents_are_held_out(tmp_path):
 
 
 def test_without_test_documents_a_tenth_is_held_out(tmp_path):
-    source = write(tmp_path / "data", train=rows_about(WORDS, 5))
+    source = write(tmp_path / "data", train=rows_about(WORDS, range(5)))
     rest, held_out, held_from = split(source.train(), source, set())
     assert (len(rest), len(held_out), held_from) == (41, 4, "a sample of train.jsonl")
     assert sorted([*rest.texts, *held_out.texts]) == sorted(source.train().texts)
@@ -155,7 +155,7 @@ def test_without_test_documents_a_tenth_is_held_out(tmp_path):
 
 
 def test_documents_that_people_gave_feedback_on_are_not_held_out(tmp_path):
-    train, test = rows_about(WORDS, 5), [("tuna", ["fish"]), ("rye", ["bread"])]
+    train, test = rows_about(WORDS, range(5)), [("tuna", ["fish"]), ("rye", ["bread"])]
     source = write(tmp_path / "data", train=train, test=test)
     rest, held_out, _ = split(source.train(), source, {"tuna"})
     assert (len(rest), held_out.texts) == (45, ["rye"])
@@ -292,7 +292,9 @@ def best(folder, text):
 def test_feedback_corrects_a_systematic_error(tmp_path, database):
     """All documents about cod were given to bread; people say that they are about fish."""
     wrong = [(f"cod and cold cod {i}", ["bread"]) for i in range(6)]
-    source = write(tmp_path / "data", train=rows_about(WORDS) + wrong, test=rows_about(WORDS, 1) + [("cod", ["fish"])])
+    source = write(
+        tmp_path / "data", train=rows_about(WORDS) + wrong, test=rows_about(WORDS, [9]) + [("cod", ["fish"])]
+    )
     folder = train(source, tmp_path / "model", method="neighbors")
     assert best(folder, "a cold cod") == "bread"
     database.add_feedback("m", [feedback(text, rejected=["bread"], added=["fish"]) for text, _ in wrong])
@@ -308,7 +310,7 @@ def test_feedback_corrects_a_systematic_error(tmp_path, database):
 
 def test_a_worse_model_is_not_saved(tmp_path, database):
     rows = rows_about(WORDS)
-    source = write(tmp_path / "data", train=rows, test=rows_about(WORDS, 1))
+    source = write(tmp_path / "data", train=rows, test=rows_about(WORDS, [9]))
     folder = train(source, tmp_path / "model", method="neighbors")
     before = (folder / "model.json").read_bytes()
     turned = {"fish": "bread", "bread": "tea", "tea": "fish"}
@@ -321,7 +323,7 @@ def test_a_worse_model_is_not_saved(tmp_path, database):
 
 def test_a_new_label_is_learned_where_the_current_model_has_seen_all(tmp_path, database):
     """Without test.* the current model is compared by one that has not seen the held-out documents."""
-    source = write(tmp_path / "data", train=rows_about(WORDS, 5), dev=rows_about(WORDS, 1))
+    source = write(tmp_path / "data", train=rows_about(WORDS, range(5)), dev=rows_about(WORDS, [9]))
     folder = train(source, tmp_path / "model", method="neighbors")
     database.add_feedback("m", [feedback(f"hot cocoa with milk {i}", added=["cocoa"]) for i in range(4)])
     result = learn(folder, source, database, "m", no_progress)
@@ -337,4 +339,4 @@ def test_a_candidate_is_trained_as_the_current_model_was(documents, tmp_path, ke
     Tagger("neighbors", n_neighbors=2).fit_dataset(documents, keep_texts=keep_texts).save(folder)
     again = trained_like(Tagger.load(folder), documents, None, no_progress)
     assert (again.model.name, again.model.n_neighbors) == ("neighbors", 2)
-    assert [text is not None for _, text in again.training_documents_] == [keep_texts] * 3
+    assert (again.training_documents_[0][1] is not None) == keep_texts

@@ -29,6 +29,7 @@ def warmup(
     from labelspace.kernels.cache_folder import cache_folder, cached_bytes
     from labelspace.kernels.compilation import watching
     from labelspace.models.registry import method
+    from labelspace.server.label_search import LabelSearch
 
     names = list(dict.fromkeys(methods or USUAL))
     for name in names:
@@ -46,6 +47,7 @@ def warmup(
             compile_kernels(name, texts, progress=report)
             if reads_features(name, texts):
                 compile_kernels(name, rows, progress=report)
+        LabelSearch(texts.labels).find("warm", limit=5)  # as `labelspace serve` does before it is ready
     folder = cache_folder(PACKAGE)
     summary = {
         "methods": names,

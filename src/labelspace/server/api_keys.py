@@ -35,7 +35,7 @@ class ApiKeys:
         >>> keys.role("3f786850e387550f"), keys.role("da39a3ee5e6b4b0d"), keys.role("guess")
         ('write', 'read', None)
         """
-        found = []
+        found: dict[bytes, str] = {}
         for number, line in enumerate(lines, 1):
             words = line.split("#", 1)[0].split()
             if not words:
@@ -45,10 +45,14 @@ class ApiKeys:
                     f"{source}:{number}: a line must be 'read KEY' or 'write KEY' with a key of at least "
                     f"{MIN_CHARACTERS} characters, but is not; write for example: write $(openssl rand -hex 32)"
                 )
-            found.append((_hash(words[1]), words[0]))
+            if _hash(words[1]) in found:
+                raise DataError(
+                    f"{source}:{number}: a key must stand on one line, but this one stands on two; remove one"
+                )
+            found[_hash(words[1])] = words[0]
         if not found:
             raise DataError(f"a file of API keys must have at least one, but {source} has none; add a line: write KEY")
-        return cls(tuple(found))
+        return cls(tuple(found.items()))
 
 
 def read_api_keys(path: str | Path) -> ApiKeys:

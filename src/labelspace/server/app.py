@@ -13,7 +13,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from labelspace.data.source import open_source
-from labelspace.errors import LabelspaceError
+from labelspace.errors import DatabaseError, LabelspaceError
 from labelspace.server import schemas
 from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
@@ -35,7 +35,7 @@ from labelspace.server.routes import (
     suggest,
 )
 from labelspace.server.served_model import ServedModel
-from labelspace.server.settings import Settings
+from labelspace.server.settings import SUPERVISOR, Settings
 from labelspace.server.state import ServerState
 from labelspace.version import __version__
 
@@ -99,9 +99,9 @@ async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring, lo
     state = ServerState(settings, open_database(settings.database_url), monitoring)
     app.state.server = state
     tasks = [asyncio.create_task(_keep_loaded(state, model)) for model in state.models.values()]
+    tasks.append(asyncio.create_task(_end_with_supervisor()))
     while load_first and not all(model.current or model.error for model in state.models.values()):
         await asyncio.sleep(0.05)
-    tasks.append(asyncio.create_task(_end_with_supervisor()))
     try:
         yield
     finally:
@@ -113,17 +113,20 @@ async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring, lo
 
 
 async def _keep_loaded(state: ServerState, model: ServedModel) -> None:
-    """Load a model, and load it again whenever its folder is replaced."""
+    """Load a model, and load it again whenever its folder is replaced; have each version measured."""
     await _load(state, model, first=True)
+    measured = None
     while True:
+        if model.current is not None and model.current.version != measured:
+            measured = await _measure(state, model.name, model.current.version)
         await asyncio.sleep(LOOK_SECONDS)
         if model.is_replaced():
             await _load(state, model, first=False)
 
 
 async def _end_with_supervisor() -> None:
-    """End where the process that started this one was killed: nobody else would end it."""
-    supervisor = os.getppid()
+    """End where the process that started this one was killed, perhaps long ago: nobody else would end it."""
+    supervisor = int(os.environ.get(SUPERVISOR, os.getppid()))
     while os.getppid() == supervisor:
         await asyncio.sleep(LOOK_SECONDS)
     signal.raise_signal(signal.SIGTERM)
@@ -132,7 +135,7 @@ async def _end_with_supervisor() -> None:
 async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
     try:
         loaded = await state.beside(model.load)
-    except (LabelspaceError, OSError) as error:
+    except Exception as error:  # whatever is in the folder, others are looked for
         state.monitoring.reloads.labels(model.name, "failed").inc()
         logger.error("%s could not be loaded%s: %s", model.name, "" if first else "; the old one is served on", error)
         return
@@ -140,14 +143,24 @@ async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
     logger.info("%s is ready: version %s", model.name, loaded.version)
     if state.has_models:
         state.readiness.mark()
-    await _measure(state, model.name, loaded.version)
     if first and state.settings.inbox is not None:
-        await add_inbox_file(state, model.name, state.settings.inbox)
+        try:
+            await add_inbox_file(state, model.name, state.settings.inbox)
+        except (LabelspaceError, OSError) as error:
+            logger.error("the inbox of %s could not be filled: %s", model.name, error)
 
 
-async def _measure(state: ServerState, name: str, version: str) -> None:
-    """Have the figures of a version measured, where there are test documents and nobody did."""
-    if state.settings.data is None or open_source(state.settings.data).test_path is None:
-        return
-    if await state.beside(state.database.figures, name, version) is None:
-        await start_job(state, name, EVALUATE)
+async def _measure(state: ServerState, name: str, version: str) -> str | None:
+    """Have the figures of a version measured, where there are test documents and nobody did.
+
+    The version, or None where it is to be tried again: another one is being measured, or the database does not answer.
+    """
+    try:
+        if state.settings.data is None or open_source(state.settings.data).test_path is None:
+            return version
+        if await state.beside(state.database.figures, name, version) is not None:
+            return version
+        return None if await start_job(state, name, EVALUATE) is None else version
+    except (LabelspaceError, OSError) as error:
+        logger.error("the figures of %s could not be measured: %s", name, error)
+        return None if isinstance(error, DatabaseError) else version

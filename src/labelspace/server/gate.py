@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -24,6 +25,8 @@ NEVER_BUSY = {"/livez", "/readyz", "/metrics"}
 ROLE = "labelspace.role"  # in the scope: what the key of the request allows
 RETRY_SECONDS = 1
 WITH_BODY = {"POST", "PUT", "PATCH"}
+READING = {"GET", "HEAD", "OPTIONS"}
+OWN_SITE = {b"same-origin", b"none"}  # what a browser says of a request by our page, or by its user
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -85,6 +88,8 @@ class Gate:
         """Refuse what may not, or cannot, be answered; before a byte of the body is read."""
         path = scope["path"]
         self._check_host(headers)
+        if self._keys is None and scope["method"] not in READING:
+            self._check_site(headers)
         scope[ROLE] = self._role(headers)
         if scope[ROLE] is None and path not in OPEN and not path.startswith(OPEN_PREFIX):
             raise ProblemError(
@@ -109,10 +114,22 @@ class Gate:
                 f"{self._settings.host}:{self._settings.port}, or start the server with --allowed-host NAME",
             )  # fmt: skip
 
+    def _check_site(self, headers: dict[bytes, bytes]) -> None:
+        """Refuse changes that a page of another site sends from the browser of someone who may make them."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if not origin or headers.get(b"sec-fetch-site") in OWN_SITE or origin in self._settings.cors_origins:
+            return
+        if urlsplit(origin).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower():
+            raise ProblemError(
+                403, f"a web site that sends data must be this server's own, but is {origin[:80]!r}; start the server "
+                "with --cors-origin ORIGIN to allow it",
+            )  # fmt: skip
+
     def _role(self, headers: dict[bytes, bytes]) -> str | None:
         if self._keys is None:
             return WRITE
-        given = headers.get(b"x-api-key") or headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+        scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+        given = headers.get(b"x-api-key") or (token if scheme.lower() == b"bearer" else b"")
         return self._keys.role(given.decode("latin-1").strip())
 
     def _check_body(self, headers: dict[bytes, bytes]) -> None:

@@ -19,7 +19,7 @@ from labelspace.server.job_processes import EVALUATE
 from labelspace.server.learning import learn
 from labelspace.server.served_model import version_of
 from labelspace.server.settings import VARIABLE, Settings
-from labelspace.store import read_manifest
+from labelspace.store import read_manifest, read_unreplaced
 from labelspace.tagger import Tagger
 from labelspace.types import Progress
 
@@ -85,15 +85,14 @@ def reporting(database: Database, job_id: str) -> Progress:
 
 def measure(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
     """The figures of the model on the test documents, kept for its version."""
-    manifest = read_manifest(folder)
-    tagger = Tagger.load(folder)
+    version, tagger = read_unreplaced(folder, lambda: (version_of(read_manifest(folder)), Tagger.load(folder)))
     test = replace(source, columns=tagger.columns_).test(tagger.labels_)
     if test is None:
         raise DataError(f"figures need test documents, but {source.path} has no test.*; add it")
     progress("evaluating", 0, 1)
     figures = evaluate(tagger, test)
     name = source.test_path.name if source.test_path is not None else ""
-    database.put_figures(model, version_of(manifest), {"data": name, "figures": figures})
+    database.put_figures(model, version, {"data": name, "figures": figures})
     return {"data": name, "n": len(test), "nDCG@5": figures["nDCG@5"]}
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 
 from labelspace.server.database import Job
@@ -32,10 +33,14 @@ async def start_job(state: ServerState, model: str, kind: str) -> Job | None:
 async def _watch(state: ServerState, job_id: str, process: asyncio.subprocess.Process) -> None:
     """Wait for a process; say so where it ended without a word. It ends with the server."""
     try:
-        code = await process.wait()
+        await process.wait()
     except asyncio.CancelledError:
-        process.terminate()
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
         raise
-    job = await state.beside(state.database.job, job_id)
-    if job is not None and job.state in ("queued", "running"):
-        await state.beside(state.database.update_job, job_id, state="failed", error=FAILED.format(code=code))
+    finally:
+        job = await state.beside(state.database.job, job_id)
+        if job is not None and job.state in ("queued", "running"):
+            error = FAILED.format(code=process.returncode)
+            await state.beside(state.database.update_job, job_id, state="failed", error=error)

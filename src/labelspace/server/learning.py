@@ -166,7 +166,7 @@ def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[st
         return {"swapped": False, "reason": why, **figures}
     return {
         "swapped": True,
-        "reason": f"{METRIC} of the new model is {-loss:+.2f} points against the current",
+        "reason": f"{METRIC} of the new model is {0.0 - loss:+.2f} points against the current",
         **figures,
     }
 

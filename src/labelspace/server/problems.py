@@ -72,10 +72,15 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> ProblemResponse:
+        if isinstance(error.body, bytes):  # FastAPI reads JSON only where the request says that it is
+            given = request.headers.get("content-type", "not said")[:SHOWN_VALUE]
+            detail = f"a body must be application/json, but its type is {given}; send Content-Type: application/json"
+            return ProblemResponse(ProblemError(415, detail), request.url.path)
         return ProblemResponse(ProblemError(422, described(error.errors())), request.url.path)
 
 
 _DETAILS = {
+    400: "a body must be as its content type says, in UTF-8 and not too deep, but cannot be read; see /docs",
     404: "a path must be one of those at /docs, but {path} is none; see /docs",
     405: "a path takes the methods listed at /docs, but {path} was asked by {method}; see /docs",
 }

@@ -18,6 +18,7 @@ from labelspace.answers import TagOptions
 from labelspace.errors import ParameterError
 from labelspace.labels.keep_rule import LeftOut
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
+from labelspace.server.freed_memory import release_freed_memory
 from labelspace.server.label_details import LabelDetails
 from labelspace.server.label_search import LabelSearch
 from labelspace.tagger import Tagger
@@ -27,6 +28,7 @@ from labelspace.unread import Unread
 
 logger = logging.getLogger("labelspace.server")
 WARM_UP = "How long does a text have to be before every kernel has run once? Long enough for a few words and pairs."
+UNHEARD_OF = "qzxjqzxj"  # a label that is searched for in every way
 DIGITS = 6  # of probabilities
 KEPT_OPTIONS = 64  # of which the answer to an empty text is known
 
@@ -108,7 +110,9 @@ class LoadedModel:
         self.tag([WARM_UP] * 3, 5, Options())
         if isinstance(self.tagger.model, Explains):
             self.tagger.explain(WARM_UP, k=1)
-        self.search.find("warm", 5)
+        self.search.find(UNHEARD_OF, 5)
+        self.labels.find(UNHEARD_OF)
+        release_freed_memory()
 
     @cached_property
     def labels(self) -> LabelDetails:

@@ -10,6 +10,7 @@ from typing import Any
 from labelspace.errors import ParameterError
 
 VARIABLE = "LABELSPACE_SERVE"  # that workers read their settings from
+SUPERVISOR = "LABELSPACE_SERVE_SUPERVISOR"  # the process that ends them
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -82,7 +83,7 @@ class Settings:
     @property
     def checks_host(self) -> bool:
         """Whether requests must name a host of this machine: else a web site could reach it by a name of its own."""
-        return self.host in LOOPBACK and self.api_key_file is None
+        return self.api_key_file is None and (self.host in LOOPBACK or bool(self.allowed_hosts))
 
     def to_json(self) -> str:
         """For the environment of workers."""

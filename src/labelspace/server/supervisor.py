@@ -18,7 +18,7 @@ from labelspace.server.database import open_database
 from labelspace.server.listening import INHERITED, SHARES_PORT
 from labelspace.server.monitoring import share_between_processes
 from labelspace.server.readiness import FOLDER, PLACE, REPLACEMENT
-from labelspace.server.settings import VARIABLE, Settings
+from labelspace.server.settings import SUPERVISOR, VARIABLE, Settings
 
 logger = logging.getLogger("labelspace.server")
 LOOK_SECONDS = 0.2  # between two looks at the workers
@@ -77,7 +77,7 @@ class Supervisor:
         self._stop.set()
 
     def _start(self, place: int, replacement: bool = False) -> None:
-        environment = {**os.environ, VARIABLE: self._settings.to_json()}
+        environment = {**os.environ, VARIABLE: self._settings.to_json(), SUPERVISOR: str(os.getpid())}
         environment |= {PLACE: str(place), REPLACEMENT: str(int(replacement))}
         inherited = [] if SHARES_PORT else [self._reserved.fileno()]
         if inherited:

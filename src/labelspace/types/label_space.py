@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,6 +12,7 @@ from labelspace.errors import DataError
 from labelspace.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 from labelspace.types.arrays import Csr, Ints, Longs
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
+from labelspace.types.name_index import NameIndex
 
 PATH_SEPARATOR = " > "
 
@@ -44,14 +45,17 @@ class LabelSpace:
         return len(self.names)
 
     @cached_property
-    def index(self) -> dict[str, int]:
+    def index(self) -> Mapping[str, int]:
         """Name -> id. Duplicate names are an error."""
-        index = {name: i for i, name in enumerate(self.names)}
-        if len(index) != len(self.names):
-            seen: set[str] = set()
-            duplicate = next(name for name in self.names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        if isinstance(self.names, (list, tuple)):
+            index = {name: i for i, name in enumerate(self.names)}
+            if len(index) == len(self.names):
+                return index
+        by_hash = NameIndex(self.names)
+        duplicate = by_hash.duplicate()
+        if duplicate is not None:
             raise DataError(f"label names must be unique, but {duplicate!r} occurs twice; rename or merge the two")
-        return index
+        return by_hash
 
     @property
     def are_named(self) -> bool:

@@ -140,17 +140,31 @@ def test_all_idle_connections_may_be_lost_at_once(cluster):
     end = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'"
     together = threading.Barrier(4)
 
-    def write(i):
-        together.wait(timeout=60)
-        return database.add_feedback("demo", [Feedback(id=str(i), text="a")])
+    def hold_connection(_):
+        database._connections.read(lambda session: together.wait(timeout=60))
 
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(write, range(4)))
-        cluster.execute(end)
-        list(threads.map(write, range(4, 8)))
-    cluster.execute(end)
+        list(threads.map(hold_connection, range(4)))
+        assert cluster.execute(end) == [(True,)] * 4
+        list(threads.map(lambda i: database.add_feedback("demo", [Feedback(id=str(i), text="a")]), range(4)))
+        list(threads.map(hold_connection, range(4)))
+    assert cluster.execute(end) == [(True,)] * 4
     database.ping()  # it tries only once more
-    assert sorted(entry.id for entry in database.feedback("demo")) == list("01234567")
+    assert sorted(entry.id for entry in database.feedback("demo")) == list("0123")
+    database.close()
+
+
+def test_many_make_the_tables_at_once(url):
+    together = threading.Barrier(8)
+
+    def make(_):
+        together.wait(timeout=60)
+        open_database(url).close()
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(make, range(8)))
+    database = open_database(url)
+    database.ping()
     database.close()
 
 

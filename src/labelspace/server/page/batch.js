@@ -1,7 +1,7 @@
 // Batch: tags a whole file, and gives the answers as a file.
 
 import { BatchRun } from "./batch_run.js";
-import { button, el, name, setGauge } from "./dom.js";
+import { button, el, name, setGauge, shown } from "./dom.js";
 import { download } from "./download.js";
 import { FilterChips } from "./filters.js";
 import { certainty, count, duration, percent, plural } from "./format.js";
@@ -11,25 +11,69 @@ import { store } from "./store.js";
 
 const PREVIEW = 8; // rows of the table
 const SHOWN_LABELS = 5; // in a row
+const ABOUT_CSV =
+  "In CSV files a cell that begins with = + - @ or a tab gets an apostrophe in front: a spreadsheet would run it as " +
+  "a formula. JSON lines have the exact texts.";
 
 class Batch {
   constructor(main, signal) {
     this.signal = signal;
     this.source = new FileSource({ onChange: () => this.#onFile() });
     this.chips = new FilterChips();
-    this.table = el("div", { class: "wide", hidden: true, tabindex: "0", role: "group", "aria-label": "First documents" });
-    this.start = button("Tag all", { class: "button is-main", "data-testid": "batch-start", onclick: () => this.run() });
-    this.cancel = button("Cancel", { "data-testid": "batch-cancel", hidden: true, onclick: () => this.stopper?.abort() });
+    this.table = el("div", {
+      class: "wide",
+      hidden: true,
+      tabindex: "0",
+      role: "group",
+      "aria-label": "First documents",
+    });
+    this.start = button("Tag all", {
+      class: "button is-main",
+      "data-testid": "batch-start",
+      onclick: () => this.run(),
+    });
+    this.cancel = button("Cancel", {
+      "data-testid": "batch-cancel",
+      hidden: true,
+      onclick: () => this.stopper?.abort(),
+    });
     this.said = el("span", { role: "status", class: "soft", "data-testid": "batch-status" });
     this.fill = el("span", { class: "gauge-fill" });
-    this.progress = el("div", { class: "gauge batch-progress", role: "progressbar", "aria-label": "Tagged", "aria-valuemin": "0", "aria-valuemax": "100", hidden: true }, this.fill);
+    this.progress = el(
+      "div",
+      {
+        class: "gauge batch-progress",
+        role: "progressbar",
+        "aria-label": "Tagged",
+        "aria-valuemin": "0",
+        "aria-valuemax": "100",
+        hidden: true,
+      },
+      this.fill,
+    );
     this.options = this.#options();
     this.downloads = this.#downloads();
-    this.work = el("div", { class: "stack", hidden: true }, this.options, el("div", { class: "row" }, this.start, this.cancel, this.said), this.progress, this.downloads, this.table);
+    this.work = el(
+      "div",
+      { class: "stack", hidden: true },
+      this.options,
+      el("div", { class: "row" }, this.start, this.cancel, this.said),
+      this.progress,
+      this.downloads,
+      this.table,
+    );
     main.append(el(
       "div",
       { class: "page" },
-      el("header", { class: "page-head" }, el("h1", { text: "Tag a file" }), el("p", { class: "soft", text: "The file is read in this browser and sent to the server in parts; nothing of it is kept there." })),
+      el(
+        "header",
+        { class: "page-head" },
+        el("h1", { text: "Tag a file" }),
+        el("p", {
+          class: "soft",
+          text: "The file is read in this browser and sent to the server in parts; nothing of it is kept there.",
+        }),
+      ),
       this.source.node,
       this.work,
     ));
@@ -58,7 +102,10 @@ class Batch {
   }
 
   #downloads() {
-    const offer = (text, testid, make) => button(text, { "data-testid": testid, onclick: () => make().catch((error) => notifyError(error)) });
+    const offer = (text, testid, make) => button(text, {
+      "data-testid": testid,
+      onclick: () => make().catch((error) => notifyError(error)),
+    });
     const base = () => this.source.file?.name.replace(/(\.[a-z]+)?(\.gz)?$/i, "") || "answers";
     const csv = (byLabel) => async () => download(`${base()}-labels.csv`, await this.done.csv(byLabel), "text/csv");
     return el(
@@ -66,10 +113,14 @@ class Batch {
       { class: "downloads", hidden: true, "aria-label": "Answers" },
       el("div", { class: "row" },
         el("h2", { text: "Answers" }),
-        offer("JSON lines", "batch-jsonl", async () => download(`${base()}-labels.jsonl`, this.done.jsonl(), "application/x-ndjson")),
+        offer(
+          "JSON lines",
+          "batch-jsonl",
+          async () => download(`${base()}-labels.jsonl`, this.done.jsonl(), "application/x-ndjson"),
+        ),
         offer("CSV, a row per document", "batch-csv-documents", csv(false)),
         offer("CSV, a row per label", "batch-csv", csv(true))),
-      el("p", { class: "hint", text: "In CSV files a cell that begins with = + - @ or a tab gets an apostrophe in front: a spreadsheet would run it as a formula. JSON lines have the exact texts." }),
+      el("p", { class: "hint", text: ABOUT_CSV }),
     );
   }
 
@@ -82,7 +133,10 @@ class Batch {
     const offered = rows.filter((row) => Math.round(100 * row.precision) % 5 === 0 || row === rows.at(-1));
     this.precision.replaceChildren(
       el("option", { value: "", text: "all of them" }),
-      ...offered.map((row) => el("option", { value: row.precision, text: `those of which ${percent(row.precision)} are right${row.shown ? "" : " (estimate)"}` })),
+      ...offered.map((row) => el("option", {
+        value: row.precision,
+        text: `those of which ${percent(row.precision)} are right${row.shown ? "" : " (estimate)"}`,
+      })),
     );
     this.chips.update();
   }
@@ -128,7 +182,13 @@ class Batch {
       el("caption", { text: `First ${plural(rows.length, "document")}` }),
       el("thead", {}, el("tr", {}, ...["Id", "Text", "Labels"].map((text) => el("th", { scope: "col", text })))),
       el("tbody", {}, ...rows.map(({ document }, at) =>
-        el("tr", {}, el("td", { class: "document-id" }, name(document.id)), el("td", {}, el("div", { class: "clip", dir: "auto", text: document.text })), this.cells[at]))),
+        el(
+          "tr",
+          {},
+          el("td", { class: "document-id" }, name(document.id)),
+          el("td", {}, el("div", { class: "clip", dir: "auto", text: shown(document.text) })),
+          this.cells[at],
+        ))),
     ));
   }
 
@@ -139,15 +199,28 @@ class Batch {
       const labels = answer.suggestions.slice(0, SHOWN_LABELS).map((one) =>
         el("li", { class: "chip is-plain" }, name(one.name), el("span", { class: "soft", text: certainty(one) })));
       const more = answer.suggestions.length - labels.length;
-      cell.replaceChildren(el("ul", { class: "chips" }, ...labels, more > 0 && el("li", { class: "soft", text: `+ ${more}` })));
-      if (answer.note || !labels.length) cell.append(el("span", { class: "soft", text: answer.note ?? "none is sure enough" }));
+      cell.replaceChildren(el(
+        "ul",
+        { class: "chips" },
+        ...labels,
+        more > 0 && el("li", { class: "soft", text: `+ ${more}` }),
+      ));
+      if (answer.note || !labels.length) cell.append(el("span", {
+        class: "soft",
+        text: answer.note ?? "none is sure enough",
+      }));
     });
   }
 
   async run() {
     if (!this.number.reportValidity()) return;
     const precision = this.precision.value ? { precision: Number(this.precision.value) } : {};
-    const options = { k: Number(this.number.value), consistent: this.consistent.checked, ...precision, ...store.filterOptions() };
+    const options = {
+      k: Number(this.number.value),
+      consistent: this.consistent.checked,
+      ...precision,
+      ...store.filterOptions(),
+    };
     const run = new BatchRun({ options, withText: this.withText.checked });
     const stopper = new AbortController();
     Object.assign(this, { stopper, done: run });

@@ -40,7 +40,14 @@ export class BatchRun {
   }
 
   #answer(document, result) {
-    const suggestions = result.suggestions.map(({ label, name, path, uri, score, probability }) => ({ label, name, path, uri, score, probability }));
+    const suggestions = result.suggestions.map(({
+      label,
+      name,
+      path,
+      uri,
+      score,
+      probability,
+    }) => ({ label, name, path, uri, score, probability }));
     return { id: document.id, ...(this.withText ? { text: document.text } : {}), suggestions, note: result.note };
   }
 
@@ -70,7 +77,14 @@ export class BatchRun {
     const head = ["id", ...(this.withText ? ["text"] : []), "rank", "label", "name", "path", "uri", "probability"];
     const blank = ["", "", "", "", "", ""];
     const rowsOf = (answer) => {
-      const rows = answer.suggestions.map((one, at) => [at + 1, one.label, one.name, one.path.join(" > "), one.uri ?? "", one.probability ?? one.score]);
+      const rows = answer.suggestions.map((one, at) => [
+        at + 1,
+        one.label,
+        one.name,
+        one.path.join(" > "),
+        one.uri ?? "",
+        one.probability ?? one.score,
+      ]);
       return (rows.length ? rows : [blank]).map((row) => [...this.#document(answer), ...row]);
     };
     return [head, rowsOf];
@@ -78,7 +92,11 @@ export class BatchRun {
 
   #byDocument() {
     const places = Array.from({ length: this.options.k }, (_, at) => at);
-    const head = ["id", ...(this.withText ? ["text"] : []), ...places.flatMap((at) => [`label_${at + 1}`, `probability_${at + 1}`])];
+    const head = [
+      "id",
+      ...(this.withText ? ["text"] : []),
+      ...places.flatMap((at) => [`label_${at + 1}`, `probability_${at + 1}`]),
+    ];
     const rowsOf = (answer) => [
       [...this.#document(answer), ...places.flatMap((at) => {
         const one = answer.suggestions[at];

@@ -1,6 +1,6 @@
 // What was chosen: chips, ways to take it along, and the search that adds a label.
 
-import { el, name, pathText, shown } from "./dom.js";
+import { el, name, shown } from "./dom.js";
 import { copyText, csvOf, download } from "./download.js";
 import { icon } from "./icons.js";
 import { notify, notifyError } from "./notices.js";
@@ -28,12 +28,22 @@ export class Chosen {
 
   #exports() {
     const make = (text, testid, run, symbol) =>
-      el("button", { type: "button", class: "button is-quiet", "data-testid": testid, onclick: run }, icon(symbol), text);
+      el(
+        "button",
+        { type: "button", class: "button is-quiet", "data-testid": testid, onclick: run },
+        icon(symbol),
+        text,
+      );
     this.uris = make("URIs", "copy-uris", () => this.#copy((label) => label.uri, "URI"), "copy");
     this.uris.title = "Copy the URIs, one per line";
     const copy = make("Copy", "copy", () => this.#copy((label) => label.label, "name"), "copy");
     copy.title = "Copy the names, one per line";
-    return [copy, this.uris, make("JSON", "download-json", () => this.#json(), "download"), make("CSV", "download-csv", () => this.#csv(), "download")];
+    return [
+      copy,
+      this.uris,
+      make("JSON", "download-json", () => this.#json(), "download"),
+      make("CSV", "download-csv", () => this.#csv(), "download"),
+    ];
   }
 
   get labels() {
@@ -55,10 +65,25 @@ export class Chosen {
     };
     return el(
       "li",
-      { class: `chip is-${state}`, "data-testid": "chip", "data-label": label.label, title: [...label.path, label.name].map(shown).join(" › ") },
+      {
+        class: `chip is-${state}`,
+        "data-testid": "chip",
+        "data-label": label.label,
+        title: [...label.path, label.name].map(shown).join(" › "),
+      },
       state === "added" && icon("add"),
       name(label.name),
-      el("button", { type: "button", class: "chip-remove", "data-testid": "chip-remove", "aria-label": `Remove ${shown(label.name)}`, onclick: remove }, icon("reject")),
+      el(
+        "button",
+        {
+          type: "button",
+          class: "chip-remove",
+          "data-testid": "chip-remove",
+          "aria-label": `Remove ${shown(label.name)}`,
+          onclick: remove,
+        },
+        icon("reject"),
+      ),
     );
   }
 
@@ -78,13 +103,25 @@ export class Chosen {
 
   #json() {
     const labels = this.#rows().map(({ label, state }) => ({
-      label: label.label, name: label.name, path: label.path, uri: label.uri, state, probability: label.probability ?? null,
+      label: label.label,
+      name: label.name,
+      path: label.path,
+      uri: label.uri,
+      state,
+      probability: label.probability ?? null,
     }));
     download("labels.json", `${JSON.stringify({ text: this.session.text, labels }, null, 2)}\n`, "application/json");
   }
 
   #csv() {
-    const rows = this.#rows().map(({ label, state }) => [label.label, label.name, pathText(label.path), label.uri ?? "", state, label.probability ?? ""]);
+    const rows = this.#rows().map(({ label, state }) => [
+      label.label,
+      label.name,
+      label.path.join(" > "),
+      label.uri ?? "",
+      state,
+      label.probability ?? "",
+    ]);
     download("labels.csv", csvOf([["label", "name", "path", "uri", "state", "probability"], ...rows]), "text/csv");
   }
 }

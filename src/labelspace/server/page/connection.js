@@ -1,7 +1,7 @@
 // Says when the server does not answer, asks until it does, and lets requests wait for it.
 
 const FIRST_WAIT = 1000; // milliseconds; doubled up to the longest
-const LONGEST_WAIT = 15000;
+const LONGEST_WAIT = 5000;
 
 let waiting = null;
 

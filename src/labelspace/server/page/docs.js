@@ -4,9 +4,11 @@ import { api, base, setKeyDialog } from "./api.js";
 import { el } from "./dom.js";
 import { askForKey } from "./key_dialog.js";
 import { bounds, Description } from "./openapi.js";
+import { table } from "./table.js";
 import { TryIt } from "./try_it.js";
 
 const DEEPEST = 3; // levels of fields in a table
+const FIELDS = { class: "fields" };
 const main = document.getElementById("main");
 
 /** A text of the description: paragraphs, and ``code``. */
@@ -28,15 +30,16 @@ function fieldRows(description, schema, depth = 0, seen = []) {
     const own = description.schemaOf(field);
     const inner = description.objectOf(field);
     const isNew = inner && depth < DEEPEST && !seen.includes(inner.title);
-    const row = el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, el("span", { class: `depth-${depth}` }, el("code", { text: name }), required.has(name) && el("small", { text: " required" }))),
-      el("td", {}, el("code", { text: description.typeOf(field) })),
-      el("td", {}, ...prose(own.description === inner?.description ? "" : own.description), el("span", { class: "soft", text: facts(own) })),
-    );
+    const said = own.description === inner?.description ? "" : own.description;
+    const first = el("span", { class: `depth-${depth}` }, el("code", { text: name }));
+    if (required.has(name)) first.append(el("small", { text: " required" }));
+    const row = [first, el("code", { text: description.typeOf(field) }), about(said, own)];
     return [row, ...(isNew ? fieldRows(description, inner, depth + 1, [...seen, inner.title]) : [])];
   });
+}
+
+function about(said, schema) {
+  return [...prose(said), el("span", { class: "soft", text: facts(schema) })];
 }
 
 function facts(schema) {
@@ -49,35 +52,50 @@ function fieldTable(description, schema) {
   const object = description.objectOf(schema);
   if (!object) return el("p", {}, el("code", { text: description.typeOf(schema) }));
   const isList = description.schemaOf(schema).type === "array";
-  return el("div", {}, isList && el("p", { class: "soft", text: "A list; each entry:" }), tableOf(["Field", "Type", ""], fieldRows(description, object)));
-}
-
-function tableOf(head, rows) {
-  return el("div", { class: "wide", tabindex: "0", role: "group", "aria-label": head[0] },
-    el("table", { class: "fields" }, el("thead", {}, el("tr", {}, ...head.map((text) => (text ? el("th", { scope: "col", text }) : el("td"))))), el("tbody", {}, ...rows)));
+  return el(
+    "div",
+    {},
+    isList && el("p", { class: "soft", text: "A list; each entry:" }),
+    table({ head: ["Field", "Type", ""], rows: fieldRows(description, object), properties: FIELDS }),
+  );
 }
 
 function parameterTable(description, parameters) {
-  return tableOf(["Parameter", "Type", ""], parameters.map((parameter) => {
+  const rows = parameters.map((parameter) => {
     const schema = description.schemaOf(parameter.schema);
-    return el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, el("code", { text: parameter.name }), el("small", { text: ` ${parameter.in}${parameter.required ? ", required" : ""}` })),
-      el("td", {}, el("code", { text: description.typeOf(parameter.schema) })),
-      el("td", {}, ...prose(parameter.description ?? schema.description), el("span", { class: "soft", text: facts(schema) })),
-    );
-  }));
+    const place = ` ${parameter.in}${parameter.required ? ", required" : ""}`;
+    return [
+      [el("code", { text: parameter.name }), el("small", { text: place })],
+      el("code", { text: description.typeOf(parameter.schema) }),
+      about(parameter.description ?? schema.description, schema),
+    ];
+  });
+  return table({ head: ["Parameter", "Type", ""], rows, properties: FIELDS });
 }
 
 function responses(description, operation) {
   return Object.entries(operation.responses).map(([status, given]) => {
     const response = description.resolve(given);
     const schema = response.content?.["application/json"]?.schema;
-    const title = el("summary", {}, el("b", { class: status < "400" ? "is-right" : "wrong", text: status }), ` ${response.description ?? ""}`);
+    const title = el(
+      "summary",
+      {},
+      el("b", { class: status < "400" ? "is-right" : "wrong", text: status }),
+      ` ${response.description ?? ""}`,
+    );
     if (!schema || !Object.keys(schema).length) return el("p", { class: "response" }, ...title.childNodes);
     const example = JSON.stringify(description.exampleOf(schema), null, 2);
-    return el("details", { class: "response" }, title, fieldTable(description, schema), el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Example" }, el("code", { text: example })));
+    return el(
+      "details",
+      { class: "response" },
+      title,
+      fieldTable(description, schema),
+      el(
+        "pre",
+        { class: "code", tabindex: "0", role: "group", "aria-label": "Example" },
+        el("code", { text: example }),
+      ),
+    );
   });
 }
 
@@ -145,9 +163,17 @@ async function start() {
   const known = { model: await firstModel() };
   document.getElementById("contents").replaceChildren(...contents(groups));
   main.replaceChildren(
-    el("header", { class: "page-head" }, el("h1", { text: `${info.title} ${info.version}` }), ...prose(info.description), el("p", {}, el("a", { href: new URL("openapi.json", base).href, text: "openapi.json" }))),
-    ...[...groups].map(([tag, operations]) =>
-      el("section", { class: "group", id: groupId(tag) }, el("h2", { text: title(tag) }), ...operations.map((one) => operationNode(description, one, known)))),
+    el(
+      "header",
+      { class: "page-head" },
+      el("h1", { text: `${info.title} ${info.version}` }),
+      ...prose(info.description),
+      el("p", {}, el("a", { href: new URL("openapi.json", base).href, text: "openapi.json" })),
+    ),
+    ...[...groups].map(([tag, operations]) => {
+      const nodes = operations.map((one) => operationNode(description, one, known));
+      return el("section", { class: "group", id: groupId(tag) }, el("h2", { text: title(tag) }), ...nodes);
+    }),
   );
   addEventListener("hashchange", openAddressed);
   openAddressed();

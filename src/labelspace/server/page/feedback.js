@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 import { notifyError, sentence } from "./notices.js";
 import { store } from "./store.js";
 
-/** Stores the decisions of a session; resolves with the id of the feedback. An id of our own makes a second try safe. */
+/** Stores the decisions of a session; resolves with the id of the feedback, which makes a second try safe. */
 export async function sendFeedback(session, document = null) {
   const entry = { id: randomId(), ...session.feedback(), ...(document ? { document } : {}) };
   try {
@@ -31,9 +31,20 @@ export class FeedbackButton {
   constructor(session) {
     this.session = session;
     this.saved = null; // {id, text, decisions} of what was sent last
-    this.send = button("Send feedback", { class: "button is-main", "data-testid": "save", onclick: () => this.save() }, "S");
+    this.send = button(
+      "Send feedback",
+      { class: "button is-main", "data-testid": "save", onclick: () => this.save() },
+      "S",
+    );
     this.said = el("span", { class: "saved", role: "status", "data-testid": "saved" });
-    this.undo = el("button", { type: "button", class: "link", text: "Undo", "data-testid": "undo", hidden: true, onclick: () => this.withdraw() });
+    this.undo = el("button", {
+      type: "button",
+      class: "link",
+      text: "Undo",
+      "data-testid": "undo",
+      hidden: true,
+      onclick: () => this.withdraw(),
+    });
     this.refused = el("p", { class: "soft", "data-testid": "read-only", hidden: true });
     this.nodes = [this.said, this.undo, this.refused, this.send];
   }
@@ -41,12 +52,14 @@ export class FeedbackButton {
   update() {
     const words = decidedInWords(this.session);
     const isSaved = this.saved?.key === this.#key();
-    this.send.hidden = Boolean(store.readOnly);
+    const hadFocus = document.activeElement === this.send;
+    this.send.hidden = isSaved || Boolean(store.readOnly);
     this.refused.hidden = !store.readOnly || !words;
     this.refused.textContent = store.readOnly ? `${store.readOnly} Choices are not stored.` : "";
-    this.send.disabled = !words || isSaved || this.isSending;
+    this.send.disabled = !words || this.isSending;
     this.send.title = words || "Accept, reject or add a label first";
     this.undo.hidden = !isSaved;
+    if (isSaved && hadFocus) this.undo.focus();
     this.said.replaceChildren(...(isSaved ? [icon("accept"), `Saved: ${words}.`] : []));
   }
 
@@ -55,7 +68,7 @@ export class FeedbackButton {
   }
 
   async save() {
-    if (store.readOnly || this.send.disabled) return;
+    if (this.send.hidden || this.send.disabled) return;
     const before = this.saved;
     const [key, text] = [this.#key(), this.session.text];
     this.isSending = true;
@@ -63,7 +76,8 @@ export class FeedbackButton {
     try {
       const id = await sendFeedback(this.session);
       // Other choices for the same text replace those that were sent before.
-      if (before?.text === text && before.model === store.model.id) await api.withdrawFeedback(store.model.id, before.id);
+      const isReplaced = before?.text === text && before.model === store.model.id;
+      if (isReplaced) await api.withdrawFeedback(store.model.id, before.id);
       this.saved = { id, key, text, model: store.model.id };
     } catch (error) {
       notifyError(error, "Feedback was not saved");

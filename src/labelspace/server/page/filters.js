@@ -6,7 +6,6 @@ import { count, plural } from "./format.js";
 import { icon } from "./icons.js";
 import { notify, notifyError } from "./notices.js";
 import { store } from "./store.js";
-import { LabelTree } from "./tree.js";
 
 const MOST_EXCLUDED = 1000; // labels of a request: the API leaves out single labels, so a branch is listed
 
@@ -16,16 +15,32 @@ export class Filters {
     const id = uniqueId("filter");
     this.toggle = el(
       "button",
-      { type: "button", class: "button is-quiet", "data-testid": "filter", "aria-expanded": "false", "aria-controls": id, onclick: () => this.open(this.panel.hidden) },
+      {
+        type: "button",
+        class: "button is-quiet",
+        "data-testid": "filter",
+        "aria-expanded": "false",
+        "aria-controls": id,
+        onclick: () => this.open(this.panel.hidden),
+      },
       icon("filter"),
       "Filter",
     );
-    this.tree = new LabelTree({ onChoose: (item, mode) => choose(item, mode), modeOf: (label) => store.filters.get(label)?.mode });
+    this.tree = null;
     this.panel = el(
       "div",
       { class: "filter-panel", id, hidden: true },
-      el("p", { class: "hint" }, el("b", { text: "Only" }), " keeps a branch: a label and all below it. ", el("b", { text: "Not" }), " leaves labels out. Keys: ", el("kbd", { text: "+" }), " ", el("kbd", { text: "-" })),
-      this.tree.node,
+      el(
+        "p",
+        { class: "hint" },
+        el("b", { text: "Only" }),
+        " keeps a branch: a label and all below it. ",
+        el("b", { text: "Not" }),
+        " leaves labels out. Keys: ",
+        el("kbd", { text: "+" }),
+        " ",
+        el("kbd", { text: "-" }),
+      ),
     );
     this.chips = new FilterChips();
   }
@@ -33,10 +48,18 @@ export class Filters {
   async open(isOpen) {
     this.panel.hidden = !isOpen;
     this.toggle.setAttribute("aria-expanded", String(isOpen));
-    if (isOpen && this.loaded !== store.model.id) {
-      this.loaded = store.model.id;
-      await this.tree.load();
-    }
+    if (!isOpen || this.loaded === store.model.id) return;
+    this.loaded = store.model.id;
+    this.tree ??= await this.#plant();
+    await this.tree.load();
+  }
+
+  // Most visits never open the tree, so its script waits until then.
+  async #plant() {
+    const { LabelTree } = await import("./tree.js");
+    const tree = new LabelTree({ onChoose: choose, modeOf: (label) => store.filters.get(label)?.mode });
+    this.panel.append(tree.node);
+    return tree;
   }
 
   update() {
@@ -44,7 +67,7 @@ export class Filters {
       this.loaded = null;
       this.open(!this.panel.hidden);
     }
-    this.tree.update();
+    this.tree?.update();
     this.chips.update();
   }
 }
@@ -60,7 +83,13 @@ export class FilterChips {
     this.node.hidden = filters.length === 0;
     this.node.replaceChildren(...filters.map(chip));
     if (filters.length) {
-      const clear = el("button", { type: "button", class: "link", text: "Clear filters", "data-testid": "clear-filters", onclick: () => store.clearFilters() });
+      const clear = el("button", {
+        type: "button",
+        class: "link",
+        text: "Clear filters",
+        "data-testid": "clear-filters",
+        onclick: () => store.clearFilters(),
+      });
       this.node.append(clear);
     }
   }
@@ -74,7 +103,16 @@ function chip(filter) {
     el("span", { class: "chip-kind", text: filter.mode }),
     name(filter.name),
     scope,
-    el("button", { type: "button", class: "chip-remove", "aria-label": `Remove the filter ${filter.name}`, onclick: () => store.setFilter(filter.label, null) }, icon("reject")),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "chip-remove",
+        "aria-label": `Remove the filter ${filter.name}`,
+        onclick: () => store.setFilter(filter.label, null),
+      },
+      icon("reject"),
+    ),
   );
 }
 
@@ -99,7 +137,7 @@ async function excludeBranch(filter, item) {
   if (excluded + item.n_below + 1 > MOST_EXCLUDED) {
     filter.scope = "itself only";
     notify(
-      `The branch has ${count(item.n_below)} labels below it, but at most ${count(MOST_EXCLUDED)} labels can be left out. ` +
+      `The branch has ${count(item.n_below)} labels below it, but at most ${count(MOST_EXCLUDED)} can be left out. ` +
         "Only the label itself is left out; open the branch to leave out parts of it.",
     );
     return;

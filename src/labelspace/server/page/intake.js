@@ -13,15 +13,30 @@ export class Intake {
   /** @param {{signal: AbortSignal, onStored: () => void}} options */
   constructor({ signal, onStored }) {
     Object.assign(this, { signal, onStored });
-    this.lines = el("textarea", { id: "inbox-lines", class: "field intake-lines", rows: "4", "data-testid": "inbox-lines", oninput: () => this.update() });
+    this.lines = el("textarea", {
+      id: "inbox-lines",
+      class: "field intake-lines",
+      rows: "4",
+      "data-testid": "inbox-lines",
+      oninput: () => this.update(),
+    });
     this.source = new FileSource({ onChange: () => this.update() });
-    this.add = button("Add to the inbox", { class: "button is-main", "data-testid": "inbox-add", onclick: () => this.store() });
+    this.add = button("Add to the inbox", {
+      class: "button is-main",
+      "data-testid": "inbox-add",
+      onclick: () => this.store(),
+    });
     this.said = el("span", { class: "soft", role: "status" });
     this.node = el(
       "section",
       { class: "intake", "aria-label": "Add documents" },
       el("div", { class: "intake-ways" },
-        el("div", { class: "stack" }, el("label", { for: "inbox-lines", text: "Paste documents, one per line" }), this.lines),
+        el(
+          "div",
+          { class: "stack" },
+          el("label", { for: "inbox-lines", text: "Paste documents, one per line" }),
+          this.lines,
+        ),
         el("div", { class: "stack" }, el("span", { text: "or a file" }), this.source.node)),
       el("div", { class: "row" }, this.add, this.said),
     );

@@ -51,7 +51,9 @@ export function listenForKeys() {
   const single = document.getElementById("single-keys");
   const open = () => {
     single.checked = setting("single-keys") !== "off";
-    document.getElementById("keys-list").replaceChildren(...ordered().map(([title, bindings]) => listOf(title, bindings)));
+    document.getElementById("keys-list").replaceChildren(...ordered().map(
+      ([title, bindings]) => listOf(title, bindings),
+    ));
     dialog.showModal();
   };
   single.addEventListener("change", () => keepSetting("single-keys", single.checked ? null : "off"));

@@ -3,8 +3,9 @@
 import { api } from "./api.js";
 import { button, el, setGauge } from "./dom.js";
 import { count, figure, plural } from "./format.js";
-import { notify, notifyError, sentence } from "./notices.js";
+import { ended, notify, notifyError, sentence } from "./notices.js";
 import { store } from "./store.js";
+import { table } from "./table.js";
 
 const POLL_PAUSE = 1000; // milliseconds
 const SHOWN = ["nDCG@5", "nDCG@3", "P@1", "P@3", "P@5", "PSP@5", "R@5"];
@@ -14,11 +15,30 @@ export class Learning {
   /** @param {Object} model @param {AbortSignal} signal @param {() => Promise<void>} onNewModel */
   constructor(model, signal, onNewModel) {
     Object.assign(this, { model, signal, onNewModel });
-    this.learn = button("Learn from feedback", { class: "button is-main", "data-testid": "learn", onclick: () => this.start() });
-    this.reload = button("Reload from disk", { "data-testid": "reload", title: "Read the folder of the model again, as after a training elsewhere", onclick: () => this.readAgain() });
+    this.learn = button("Learn from feedback", {
+      class: "button is-main",
+      "data-testid": "learn",
+      onclick: () => this.start(),
+    });
+    this.reload = button("Reload from disk", {
+      "data-testid": "reload",
+      title: "Read the folder of the model again, as after a training elsewhere",
+      onclick: () => this.readAgain(),
+    });
     this.step = el("p", { role: "status", "data-testid": "job" });
     this.fill = el("span", { class: "gauge-fill" });
-    this.bar = el("div", { class: "gauge batch-progress", role: "progressbar", "aria-label": "Learning", "aria-valuemin": "0", "aria-valuemax": "100", hidden: true }, this.fill);
+    this.bar = el(
+      "div",
+      {
+        class: "gauge batch-progress",
+        role: "progressbar",
+        "aria-label": "Learning",
+        "aria-valuemin": "0",
+        "aria-valuemax": "100",
+        hidden: true,
+      },
+      this.fill,
+    );
     this.result = el("div", { "data-testid": "job-result" });
     const may = !store.readOnly;
     this.learn.hidden = !may || !model.can_learn;
@@ -27,7 +47,11 @@ export class Learning {
       "section",
       { class: "part", "aria-label": "Feedback" },
       el("h2", { text: "Feedback and learning" }),
-      el("p", { "data-testid": "n-feedback" }, `${plural(model.n_feedback, "text")} with feedback. Inbox: ${inbox(model.n_inbox)}.`),
+      el(
+        "p",
+        { "data-testid": "n-feedback" },
+        `${plural(model.n_feedback, "text")} with feedback. Inbox: ${inbox(model.n_inbox)}.`,
+      ),
       this.#hint(may),
       el("div", { class: "row" }, this.learn, this.reload),
       this.step,
@@ -40,7 +64,7 @@ export class Learning {
   #hint(may) {
     if (!may) return el("p", { class: "soft", text: store.readOnly });
     const text = this.model.can_learn
-      ? "A new model is trained on the data and the feedback, and takes over only if it is no worse on held-out documents."
+      ? "A new model is trained on the data and the feedback. It takes over if it is no worse on held-out documents."
       : "Learning needs the training data: start the server with --data.";
     return el("p", { class: "soft", text });
   }
@@ -92,8 +116,10 @@ export class Learning {
     setGauge(this.fill, job.progress);
     this.bar.setAttribute("aria-valuenow", String(Math.round(100 * job.progress)));
     this.step.hidden = !isRunning && job.state !== "failed";
-    this.step.textContent = job.state === "failed" ? `Learning failed: ${sentence(job.error ?? "the log of the server says why")}` : `Learning: ${job.step || job.state} …`;
-    this.step.classList.toggle("wrong", job.state === "failed");
+    const hasFailed = job.state === "failed";
+    const why = sentence(job.error ?? "the log of the server says why");
+    this.step.textContent = hasFailed ? `Learning failed: ${why}` : `Learning: ${job.step || job.state} …`;
+    this.step.classList.toggle("wrong", hasFailed);
     if (job.state === "done" && job.result) this.result.replaceChildren(...resultOf(job.result));
   }
 
@@ -110,18 +136,21 @@ export class Learning {
   }
 }
 
-const inbox = ({ pending, done, skipped }) => `${count(pending)} to review, ${count(done)} done, ${count(skipped)} skipped`;
+const inbox = ({ pending, done, skipped }) =>
+  `${count(pending)} to review, ${count(done)} done, ${count(skipped)} skipped`;
 
 function resultOf(result) {
   const { swapped, reason, current = {}, candidate = {}, held_out: held } = result;
   const metrics = SHOWN.filter((metric) => metric in current && metric in candidate);
-  const head = ["", "before", "new"];
   const rows = metrics.map((metric) => [metric, figure(current[metric]), figure(candidate[metric])]);
   const from = held ? ` Compared on ${plural(held.n, "document")} of ${held.from}.` : "";
   return [
-    el("p", {}, el("b", { text: swapped ? "The new model took over. " : "The model of before stays. " }), `${sentence(String(reason ?? ""))}${from}`),
-    el("table", {},
-      el("thead", {}, el("tr", {}, ...head.map((text) => (text ? el("th", { scope: "col", class: "number", text }) : el("td"))))),
-      el("tbody", {}, ...rows.map(([metric, ...cells]) => el("tr", {}, el("th", { scope: "row", text: metric }), ...cells.map((text) => el("td", { class: "number", text })))))),
+    el(
+      "p",
+      {},
+      el("b", { text: swapped ? "The new model took over. " : "The model of before stays. " }),
+      `${ended(String(reason ?? ""))}${from}`,
+    ),
+    table({ head: ["", "before", "new"], rows, areNumbers: true }),
   ];
 }

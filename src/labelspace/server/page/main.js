@@ -11,12 +11,24 @@ import * as tag from "./tag.js";
 // What the first view does not need is loaded when it is asked for.
 const VIEWS = {
   "": { title: "Tag", load: async () => tag },
-  review: { title: "Review", load: () => import("./review.js") },
-  batch: { title: "Batch", load: () => import("./batch.js") },
-  model: { title: "Model", load: () => import("./model.js") },
+  review: { title: "Review", load: () => styled(import("./review.js")) },
+  batch: { title: "Batch", load: () => styled(import("./batch.js")) },
+  model: { title: "Model", load: () => styled(import("./model.js")) },
 };
 const main = document.getElementById("main");
 let leaving = new AbortController();
+let style = null;
+
+/** A view with its style, which is in force before the view is shown. */
+async function styled(view) {
+  style ??= new Promise((resolve, reject) => {
+    const onerror = () => reject(new Error("its style could not be loaded"));
+    const href = new URL("views.css", import.meta.url).href;
+    document.head.append(el("link", { rel: "stylesheet", href, onload: () => resolve(), onerror }));
+  });
+  await style;
+  return view;
+}
 
 function address() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -90,7 +102,15 @@ async function start() {
     location.hash = hash(view);
   };
   const views = Object.entries(VIEWS);
-  bindKeys("Views", views.map(([view, { title }], at) => ({ keys: [String(at + 1)], shown: String(at + 1), text: title, run: goTo(view) })));
+  bindKeys(
+    "Views",
+    views.map(([view, { title }], at) => ({
+      keys: [String(at + 1)],
+      shown: String(at + 1),
+      text: title,
+      run: goTo(view),
+    })),
+  );
   const [server, { models }] = await Promise.all([api.server(), api.models()]);
   if (!models.length) throw new Error("the server has no model");
   store.setServer(server, models);

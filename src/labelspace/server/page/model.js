@@ -14,7 +14,10 @@ const RUNNING_PAUSE = 3000; // milliseconds between questions for figures that a
 export async function show(main, signal) {
   const page = el("div", { class: "page" });
   main.append(page);
-  const fill = () => fillPage(page, signal).catch((error) => !signal.aborted && notifyError(error, "The model could not be read"));
+  const fill = () => fillPage(page, signal).catch((error) => !signal.aborted && notifyError(
+    error,
+    "The model could not be read",
+  ));
   store.on("model", fill, signal);
   await fill();
 }
@@ -24,9 +27,19 @@ async function fillPage(page, signal) {
   const model = await api.model(id);
   if (signal.aborted || id !== store.model.id) return;
   store.updateModel(model);
-  const figures = el("section", { class: "part", "aria-label": "Figures" }, el("h2", { text: "How good it is" }), el("p", { class: "soft", text: "…" }));
+  const figures = el(
+    "section",
+    { class: "part", "aria-label": "Figures" },
+    el("h2", { text: "How good it is" }),
+    el("p", { class: "soft", text: "…" }),
+  );
   page.replaceChildren(
-    el("header", { class: "page-head" }, el("h1", {}, name(model.id)), el("p", { class: "soft", text: sentenceOf(model) })),
+    el(
+      "header",
+      { class: "page-head" },
+      el("h1", {}, name(model.id)),
+      el("p", { class: "soft", text: sentenceOf(model) }),
+    ),
     facts(model),
     figures,
     new Learning(model, signal, () => fillPage(page, signal)).node,
@@ -52,7 +65,11 @@ function facts(model) {
     ["Size", bytes(model.size_bytes)],
     ["labelspace", model.labelspace_version],
   ];
-  return el("dl", { class: "fact-list", "data-testid": "facts" }, ...listed.map(([term, text]) => el("div", {}, el("dt", { text: term }), el("dd", { text }))));
+  return el(
+    "dl",
+    { class: "fact-list", "data-testid": "facts" },
+    ...listed.map(([term, text]) => el("div", {}, el("dt", { text: term }), el("dd", { text }))),
+  );
 }
 
 async function fillFigures(part, model, signal) {
@@ -61,13 +78,15 @@ async function fillFigures(part, model, signal) {
     const answer = await api.figures(model.id);
     if (signal.aborted) return;
     if (answer.state === "running") {
-      part.replaceChildren(title, el("p", { class: "soft", role: "status", text: "The figures are being measured …" }));
+      const said = el("p", { class: "soft", role: "status", text: "The figures are being measured …" });
+      part.replaceChildren(title, said);
       setTimeout(() => !signal.aborted && part.isConnected && fillFigures(part, model, signal), RUNNING_PAUSE);
     } else part.replaceChildren(title, ...figuresPart(answer));
   } catch (error) {
-    if (error.status !== 404) notifyError(error, "The figures could not be read");
-    const hint = "No figures: they are measured where the server is started with --data and a folder that has test documents.";
-    part.replaceChildren(title, el("p", { class: "soft", text: hint }));
+    const isMissing = error.status === 404;
+    const hint = "No figures: they are measured where the server is started with --data and test documents.";
+    const said = isMissing ? hint : `The figures could not be read: ${error.message}.`;
+    part.replaceChildren(title, el("p", { class: isMissing ? "soft" : "wrong", text: said }));
   }
 }
 
@@ -75,21 +94,36 @@ async function fillFigures(part, model, signal) {
 function map(model) {
   const title = el("h2", { text: "Map of the labels" });
   if (store.server.authentication === "none") {
-    return el("section", { class: "part" }, title, el("iframe", { class: "map", src: api.mapUrl(model.id), title: "Map of the labels", loading: "lazy" }));
+    return el(
+      "section",
+      { class: "part" },
+      title,
+      el("iframe", { class: "map", src: api.mapUrl(model.id), title: "Map of the labels", loading: "lazy" }),
+    );
   }
   const save = async () => {
     const response = await api.mapPage(model.id);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     download(`${model.id}-map.html`, await response.text(), "text/html");
   };
-  const offer = button("Download the map", { onclick: () => save().catch((error) => notifyError(error, "The map could not be read")) });
-  return el("section", { class: "part" }, title, el("p", { class: "soft", text: "The map is a page of its own." }), el("div", { class: "row" }, offer));
+  const offer = button("Download the map", {
+    onclick: () => save().catch((error) => notifyError(error, "The map could not be read")),
+  });
+  return el(
+    "section",
+    { class: "part" },
+    title,
+    el("p", { class: "soft", text: "The map is a page of its own." }),
+    el("div", { class: "row" }, offer),
+  );
 }
 
 function apiPart(model) {
   const url = new URL(`v1/models/${encodeURIComponent(model.id)}/suggest`, base).href;
   const key = store.server.authentication === "key" ? " -H 'Authorization: Bearer KEY'" : "";
-  const line = `curl -s '${url.replaceAll("'", "%27")}'${key} -H 'Content-Type: application/json' -d '{"text": "...", "k": 5}'`;
+  const type = "-H 'Content-Type: application/json'";
+  const line = `curl -s '${url.replaceAll("'", "%27")}'${key} ${type} -d '{"text": "...", "k": 5}'`;
+  const { max_documents: most, max_body_bytes: largest } = store.server.limits;
   const copy = async () => {
     await copyText(line);
     notify("Copied.");
@@ -98,9 +132,21 @@ function apiPart(model) {
     "section",
     { class: "part", "aria-label": "API" },
     el("h2", { text: "API" }),
-    el("p", {}, "Everything on this page goes through the API. ", el("a", { href: new URL("docs", base).href, text: "API reference", "data-testid": "docs-link" })),
-    el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Example of a request" }, el("code", { text: line })),
-    el("div", { class: "row" }, button("Copy", { class: "button is-quiet", onclick: () => copy().catch((error) => notifyError(error)) }),
-      el("span", { class: "soft", text: `At most ${plural(store.server.limits.max_documents, "document")} and ${bytes(store.server.limits.max_body_bytes)} a request.` })),
+    el(
+      "p",
+      {},
+      "Everything on this page goes through the API. ",
+      el("a", { href: new URL("docs", base).href, text: "API reference", "data-testid": "docs-link" }),
+    ),
+    el(
+      "pre",
+      { class: "code", tabindex: "0", role: "group", "aria-label": "Example of a request" },
+      el("code", { text: line }),
+    ),
+    el("div", { class: "row" }, button("Copy", {
+      class: "button is-quiet",
+      onclick: () => copy().catch((error) => notifyError(error)),
+    }),
+      el("span", { class: "soft", text: `At most ${plural(most, "document")} and ${bytes(largest)} a request.` })),
   );
 }

@@ -15,7 +15,12 @@ export function notify(text, { isError = false, action = null } = {}) {
     "div",
     { class: `notice${isError ? " is-error" : ""}`, "data-testid": "notice", role: isError && "alert" },
     el("p", { text }),
-    action && el("button", { type: "button", class: "link", text: action.text, onclick: () => (close(), action.run()) }),
+    action && el("button", {
+      type: "button",
+      class: "link",
+      text: action.text,
+      onclick: () => (close(), action.run()),
+    }),
     el("button", { type: "button", class: "icon-button", "aria-label": "Close", onclick: close }, icon("reject")),
   );
   const region = document.getElementById("notices");
@@ -36,11 +41,13 @@ function waitUntilUnused(node, close) {
 export function notifyError(error, what = "") {
   if (error?.name === "AbortError") return;
   const said = error?.message || String(error);
-  notify(sentence(what ? `${what}: ${said}` : said), { isError: true });
+  notify(what ? `${what}: ${ended(said)}` : sentence(said), { isError: true });
 }
 
 /** A detail of the server as a sentence. */
 export function sentence(text) {
-  const upper = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(upper) ? upper : `${upper}.`;
+  return ended(text.charAt(0).toUpperCase() + text.slice(1));
 }
+
+/** The same, where the first letter means something, as in nDCG. */
+export const ended = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);

@@ -10,7 +10,10 @@ export class Description {
   /** The thing that a reference names; the thing itself where it is none. */
   resolve(thing) {
     if (!thing?.$ref) return thing ?? {};
-    return thing.$ref.replace(/^#\//, "").split("/").reduce((at, key) => at?.[key.replaceAll("~1", "/").replaceAll("~0", "~")], this.document) ?? {};
+    return thing.$ref.replace(/^#\//, "").split("/").reduce(
+      (at, key) => at?.[key.replaceAll("~1", "/").replaceAll("~0", "~")],
+      this.document,
+    ) ?? {};
   }
 
   /** Operations by tag, in the order of the description. */
@@ -61,7 +64,9 @@ export class Description {
     const bare = (value) => {
       if (Array.isArray(value)) return value.map(bare);
       if (value === null || typeof value !== "object") return value;
-      return Object.fromEntries(Object.entries(value).filter(([, field]) => isSaid(field)).map(([name, field]) => [name, bare(field)]));
+      return Object.fromEntries(Object.entries(value).filter(([, field]) => isSaid(field)).map(
+        ([name, field]) => [name, bare(field)],
+      ));
     };
     return bare(this.exampleOf(given));
   }
@@ -76,7 +81,13 @@ export class Description {
       const entries = this.fieldsOf(schema);
       return Object.fromEntries(entries.map(([name, field]) => [name, this.exampleOf(field, depth + 1)]));
     }
-    return { string: "...", integer: schema.minimum ?? 0, number: schema.minimum ?? 0, boolean: false, object: {} }[schema.type] ?? null;
+    return {
+      string: "...",
+      integer: schema.minimum ?? 0,
+      number: schema.minimum ?? 0,
+      boolean: false,
+      object: {},
+    }[schema.type] ?? null;
   }
 }
 

@@ -147,7 +147,9 @@ export async function* records(file, format) {
     if (format.kind === "lines") yield { text: line };
     else {
       const value = parsed(line);
-      if (!value) throw new Error(`each line must be a JSON object, but line ${number} is not; mend it, or name the file .txt`);
+      if (!value) throw new Error(
+        `each line must be a JSON object, but line ${number} is not; mend it, or name the file .txt`,
+      );
       yield value;
     }
   }

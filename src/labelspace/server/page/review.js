@@ -44,10 +44,23 @@ class Review {
     );
     this.fill = el("span", { class: "gauge-fill" });
     this.count = el("span", { "data-testid": "review-progress", role: "status" });
-    this.undoButton = button("Undo", { class: "button is-quiet", "data-testid": "review-undo", onclick: () => this.undo() }, "U");
-    this.addButton = button("Add documents", { class: "button is-quiet", "aria-expanded": "false", "data-testid": "add-documents", onclick: () => this.#toggleAdding() });
+    this.undoButton = button(
+      "Undo",
+      { class: "button is-quiet", "data-testid": "review-undo", onclick: () => this.undo() },
+      "U",
+    );
+    this.addButton = button("Add documents", {
+      class: "button is-quiet",
+      "aria-expanded": "false",
+      "data-testid": "add-documents",
+      onclick: () => this.#toggleAdding(),
+    });
     this.skipButton = button("Skip", { "data-testid": "skip", onclick: () => this.skip() }, "N");
-    this.saveButton = button("Save & next", { class: "button is-main", "data-testid": "save-next", onclick: () => this.save() }, "S");
+    this.saveButton = button(
+      "Save & next",
+      { class: "button is-main", "data-testid": "save-next", onclick: () => this.save() },
+      "S",
+    );
     this.bar = el(
       "div",
       { class: "review-bar" },
@@ -118,7 +131,8 @@ class Review {
     const { pending = 0, done = 0, skipped = 0 } = this.progress ?? {};
     const total = pending + done + skipped;
     const words = decidedInWords(this.session);
-    this.count.textContent = total ? `${count(done)} of ${count(total)} done${skipped ? `, ${count(skipped)} skipped` : ""}` : "";
+    const alsoSkipped = skipped ? `, ${count(skipped)} skipped` : "";
+    this.count.textContent = total ? `${count(done)} of ${count(total)} done${alsoSkipped}` : "";
     setGauge(this.fill, total ? (done + skipped) / total : 0);
     this.fill.parentElement.hidden = total === 0;
     this.undoButton.disabled = this.done.length === 0;
@@ -133,12 +147,17 @@ class Review {
   #showEmpty(total) {
     this.empty.hidden = Boolean(this.current) || !this.progress;
     if (this.empty.hidden) return;
-    const hint = "Documents come from the file of --inbox, from POST /review, or from here.";
-    const said = total ? "All documents are reviewed. What was decided is learned on the Model view." : `The inbox is empty. ${hint}`;
+    const here = store.readOnly ? "" : ", or from here";
+    const said = total
+      ? "All documents are reviewed. What was decided is learned on the Model view."
+      : `The inbox is empty. Documents come from the file of --inbox, or from POST /review${here}.`;
     this.empty.replaceChildren(...[
       el("h2", { text: total ? "Done" : "Nothing to review yet" }),
       el("p", { text: said }),
-      store.readOnly ? el("p", { class: "soft", text: store.readOnly }) : this.adding.hidden && button("Add documents", { class: "button is-main", onclick: () => this.#toggleAdding(true) }),
+      store.readOnly ? el("p", { class: "soft", text: store.readOnly }) : this.adding.hidden && button(
+        "Add documents",
+        { class: "button is-main", onclick: () => this.#toggleAdding(true) },
+      ),
     ].filter(Boolean));
   }
 
@@ -147,12 +166,19 @@ class Review {
     this.isBusy = true;
     try {
       const step = await work();
-      this.done.push({ ...step, document: this.current, decisions: [...this.session.decisions], model: store.model.id });
+      this.done.push({
+        ...step,
+        document: this.current,
+        decisions: [...this.session.decisions],
+        model: store.model.id,
+      });
       this.#count(step.kind, 1);
       this.isBusy = false;
+      // The next document is worked on with the keyboard as soon as it has suggestions.
+      const focus = () => this.workbench.list.focus();
+      this.session.addEventListener("suggestions", focus, { once: true, signal: this.signal });
       if (this.queue.length) this.#open(this.queue.shift());
       else await this.load();
-      this.workbench.list.focus();
     } catch (error) {
       this.isBusy = false;
       notifyError(error, what);
@@ -167,7 +193,10 @@ class Review {
 
   save() {
     if (this.saveButton.disabled) return;
-    this.#step("The document was not saved", async () => ({ kind: "done", id: await sendFeedback(this.session, this.current.id) }));
+    this.#step(
+      "The document was not saved",
+      async () => ({ kind: "done", id: await sendFeedback(this.session, this.current.id) }),
+    );
   }
 
   skip() {

@@ -11,7 +11,7 @@ const TYPING_PAUSE = 120; // milliseconds
 const LIMIT = 20;
 
 /** A name with the words of the query in bold. */
-export function highlighted(text, query) {
+function highlighted(text, query) {
   const node = el("bdi");
   const plain = shown(text);
   const words = query.trim().split(/\s+/).filter(Boolean).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
@@ -46,7 +46,15 @@ export class LabelSearch {
       onkeydown: (event) => this.#key(event),
     });
     this.said = el("span", { class: "visually-hidden", "aria-live": "polite" });
-    this.node = el("div", { class: "search" }, icon("search"), this.input, el("kbd", { text: "/", "aria-hidden": "true" }), this.list, this.said);
+    this.node = el(
+      "div",
+      { class: "search" },
+      icon("search"),
+      this.input,
+      el("kbd", { text: "/", "aria-hidden": "true" }),
+      this.list,
+      this.said,
+    );
   }
 
   focus() {
@@ -75,7 +83,11 @@ export class LabelSearch {
   #show(labels, query) {
     this.found = labels;
     this.list.replaceChildren(...labels.map((label, at) => this.#option(label, at, query)));
-    if (!labels.length) this.list.append(el("li", { class: "option-none", role: "presentation", text: "No label has such a name." }));
+    if (!labels.length) this.list.append(el("li", {
+      class: "option-none",
+      role: "presentation",
+      text: "No label has such a name.",
+    }));
     this.said.textContent = labels.length ? "" : "No label has such a name.";
     this.#setActive(query.trim() && labels.length ? 0 : -1);
     this.list.hidden = false;
@@ -88,15 +100,31 @@ export class LabelSearch {
     const isChosen = this.isChosen(label.label);
     return el(
       "li",
-      { role: "option", id: `${this.list.id}-${at}`, class: "option", "data-testid": "search-option", "aria-selected": "false", onclick: () => this.#pick(at) },
+      {
+        role: "option",
+        id: `${this.list.id}-${at}`,
+        class: "option",
+        "data-testid": "search-option",
+        "aria-selected": "false",
+        onclick: () => this.#pick(at),
+      },
       el(
         "span",
         { class: "option-words" },
         label.path.length > 0 && pathNode(label.path),
-        el("span", { class: "option-name" }, highlighted(label.name, query), label.synonym && el("span", { class: "synonym" }, highlighted(label.synonym, query))),
+        el(
+          "span",
+          { class: "option-name" },
+          highlighted(label.name, query),
+          label.synonym && el("span", { class: "synonym" }, highlighted(label.synonym, query)),
+        ),
       ),
       label.match === "typo" && el("span", { class: "tag", text: "similar" }),
-      el("span", { class: "option-count", text: isChosen ? "chosen" : count(label.count), title: isChosen ? null : "training documents" }),
+      el("span", {
+        class: "option-count",
+        text: isChosen ? "chosen" : count(label.count),
+        title: isChosen ? null : "training documents",
+      }),
     );
   }
 
@@ -114,7 +142,12 @@ export class LabelSearch {
 
   #key(event) {
     const last = this.found.length - 1;
-    const moves = { ArrowDown: Math.min(this.active + 1, last), ArrowUp: Math.max(this.active - 1, 0), PageDown: last, PageUp: 0 };
+    const moves = {
+      ArrowDown: Math.min(this.active + 1, last),
+      ArrowUp: Math.max(this.active - 1, 0),
+      PageDown: last,
+      PageUp: 0,
+    };
     if (event.key in moves && !this.list.hidden) {
       event.preventDefault();
       this.#setActive(moves[event.key]);

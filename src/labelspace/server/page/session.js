@@ -124,7 +124,10 @@ export class Session extends EventTarget {
     let found = this.#explanations.get(label);
     if (!found) {
       if (this.#explanations.size >= CACHED) this.#explanations.clear();
-      found = api.explain(store.model.id, { text: this.text, labels: [label] }).then((answer) => answer.explanations[0]);
+      found = api.explain(store.model.id, {
+        text: this.text,
+        labels: [label],
+      }).then((answer) => answer.explanations[0]);
       found.catch(() => this.#explanations.delete(label));
       this.#explanations.set(label, found);
     }

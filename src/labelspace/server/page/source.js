@@ -1,4 +1,4 @@
-// A control that takes a file of documents: drop it or choose it, then say which column is what. Batch and Review use it.
+// A control that takes a file of documents: drop it or choose it, then say which column is what.
 
 import { chooseColumns, documentOf } from "./columns.js";
 import { el, name } from "./dom.js";
@@ -18,7 +18,14 @@ export class FileSource {
     this.onChange = onChange;
     this.file = null;
     this.sample = [];
-    this.input = el("input", { type: "file", id: "file", class: "visually-hidden", accept: ".csv,.tsv,.jsonl,.ndjson,.json,.txt,.gz", "data-testid": "file", onchange: () => this.take(this.input.files[0]) });
+    this.input = el("input", {
+      type: "file",
+      id: "file",
+      class: "visually-hidden",
+      accept: ".csv,.tsv,.jsonl,.ndjson,.json,.txt,.gz",
+      "data-testid": "file",
+      onchange: () => this.take(this.input.files[0]),
+    });
     this.choose = el("b", { text: "Choose a file" });
     this.drop = el(
       "label",
@@ -79,11 +86,25 @@ export class FileSource {
     this.choose.textContent = this.file ? "Choose another file" : "Choose a file";
     if (!this.file) return;
     const { format } = this;
-    const said = [KINDS[format.kind], format.delimiter && `separated by ${SIGNS[format.delimiter]}`, bytes(this.file.size)];
+    const said = [
+      KINDS[format.kind],
+      format.delimiter && `separated by ${SIGNS[format.delimiter]}`,
+      bytes(this.file.size),
+    ];
     if (format.encoding !== "utf-8") said.push(`not UTF-8, read as ${format.encoding}`);
     this.about.replaceChildren(
-      el("p", {}, name(this.file.name, { class: "file-name" }), el("span", { class: "soft", text: ` ${said.filter(Boolean).join(", ")}` })),
-      ...(format.kind === "lines" ? [] : [el("div", { class: "file-columns" }, this.#select("text", "Text column"), this.#select("id", "Id column"))]),
+      el(
+        "p",
+        {},
+        name(this.file.name, { class: "file-name" }),
+        el("span", { class: "soft", text: ` ${said.filter(Boolean).join(", ")}` }),
+      ),
+      ...(format.kind === "lines" ? [] : [el(
+        "div",
+        { class: "file-columns" },
+        this.#select("text", "Text column"),
+        this.#select("id", "Id column"),
+      )]),
     );
   }
 

@@ -18,7 +18,12 @@ export class SuggestionList {
     this.foldTitle = el("summary", { "data-testid": "less-sure-title" });
     this.fold = el("details", { class: "fold", "data-testid": "less-sure", hidden: true }, this.foldTitle, this.unsure);
     this.earlier = el("ol", { class: "suggestions", "aria-label": "Rejected earlier" });
-    this.earlierPart = el("div", { class: "earlier", hidden: true }, el("h3", { text: "Rejected earlier" }), this.earlier);
+    this.earlierPart = el(
+      "div",
+      { class: "earlier", hidden: true },
+      el("h3", { text: "Rejected earlier" }),
+      this.earlier,
+    );
     this.empty = el("p", { class: "empty", hidden: true, "data-testid": "none-sure" });
     this.node = el("div", { class: "suggestion-parts" }, this.empty, this.sure, this.fold, this.earlierPart);
     this.node.addEventListener("pointerover", (event) => this.#hover(event));
@@ -76,18 +81,38 @@ export class SuggestionList {
     row.number = el("span", { class: "suggestion-number" });
     row.main = el(
       "button",
-      { type: "button", class: "suggestion-main", "data-testid": "suggestion-name", onclick: () => this.onSelect(row.label, true), onfocus: () => this.select(row.label.label) },
+      {
+        type: "button",
+        class: "suggestion-main",
+        "data-testid": "suggestion-name",
+        onclick: () => this.onSelect(row.label, true),
+        onfocus: () => this.select(row.label.label),
+      },
       el("span", { class: "suggestion-words" }, row.path, row.name),
-      el("span", { class: "suggestion-sure" }, el("span", { class: "gauge", "aria-hidden": "true" }, row.fill), row.number),
+      el(
+        "span",
+        { class: "suggestion-sure" },
+        el("span", { class: "gauge", "aria-hidden": "true" }, row.fill),
+        row.number,
+      ),
     );
     row.accept = this.#choice("accept", decide("accepted"), "Accept", "A");
     row.reject = this.#choice("reject", decide("rejected"), "Reject", "R");
-    row.node = el("li", { class: "suggestion", "data-testid": "suggestion" }, row.main, el("span", { class: "choices" }, row.accept, row.reject));
+    row.node = el(
+      "li",
+      { class: "suggestion", "data-testid": "suggestion" },
+      row.main,
+      el("span", { class: "choices" }, row.accept, row.reject),
+    );
     return row;
   }
 
   #choice(kind, onclick, title, key) {
-    return el("button", { type: "button", class: `choice ${kind}`, "data-testid": kind, title: `${title} (${key})`, onclick }, icon(kind));
+    return el(
+      "button",
+      { type: "button", class: `choice ${kind}`, "data-testid": kind, title: `${title} (${key})`, onclick },
+      icon(kind),
+    );
   }
 
   #fill(row, label) {

@@ -2,7 +2,9 @@
 
 import { el } from "./dom.js";
 import { percent } from "./format.js";
-import { EVERYTHING, store } from "./store.js";
+import { store } from "./store.js";
+
+const ESTIMATE = "The held-out documents were too few to show this precision; it is what they had.";
 
 /** What the place of the slider means. */
 export function meaning(row, k) {
@@ -53,7 +55,3 @@ export class SureSlider {
     this.input.style.setProperty("--at", `${(100 * at).toFixed(1)}%`);
   }
 }
-
-const ESTIMATE = "The held-out documents were too few to show this precision; it is what they had.";
-
-export const isEverything = () => store.sure <= EVERYTHING;

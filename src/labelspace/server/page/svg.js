@@ -1,6 +1,18 @@
 // Diagrams of the server as nodes of the page: shapes and texts alone, by lists of what is allowed.
 
-const ELEMENTS = new Set(["svg", "g", "line", "rect", "circle", "polyline", "polygon", "path", "text", "tspan", "title"]);
+const ELEMENTS = new Set([
+  "svg",
+  "g",
+  "line",
+  "rect",
+  "circle",
+  "polyline",
+  "polygon",
+  "path",
+  "text",
+  "tspan",
+  "title",
+]);
 const ATTRIBUTES = new Set([
   "class", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "ry", "d", "points", "width", "height", "viewBox",
   "transform", "role", "aria-label", "text-anchor",

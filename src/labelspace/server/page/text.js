@@ -25,7 +25,7 @@ export function stringOffsets(text) {
   if (!/[\ud800-\udbff]/.test(text)) return (offset) => offset;
   const offsets = [0];
   for (const character of text) offsets.push(offsets.at(-1) + character.length);
-  return (offset) => offsets[Math.min(offset, offsets.length - 1)];
+  return (offset) => offsets[offset];
 }
 
 export class TextPane {
@@ -46,7 +46,13 @@ export class TextPane {
     this.marks = el("div", { class: "text-marks" });
     this.legend = el("p", { class: "legend", "data-testid": "legend", hidden: true });
     this.size = el("span", { id: "text-size", class: "text-size" });
-    this.clear = el("button", { type: "button", class: "link", text: "Clear", "data-testid": "clear", onclick: onClear });
+    this.clear = el("button", {
+      type: "button",
+      class: "link",
+      text: "Clear",
+      "data-testid": "clear",
+      onclick: onClear,
+    });
     this.clear.hidden = true;
     this.canClear = Boolean(onClear) && !readOnly;
     this.node = el(
@@ -90,9 +96,12 @@ export class TextPane {
     let from = 0;
     for (const word of wordsToMark(explanation)) {
       const [start, end] = [at(word.start), at(word.end)];
-      if (start < from || end > text.length) continue;
+      if (!(start >= from && end > start && end <= text.length)) continue; // of another text, or overlapping
       const kind = word.share > 0 ? "for" : "against";
-      parts.push(text.slice(from, start), el("mark", { class: `${kind} ${kind}-${word.strength}`, text: text.slice(start, end) }));
+      parts.push(
+        text.slice(from, start),
+        el("mark", { class: `${kind} ${kind}-${word.strength}`, text: text.slice(start, end) }),
+      );
       from = end;
     }
     // A last line that is empty has a height in a textarea, but not in a div.

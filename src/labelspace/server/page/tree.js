@@ -76,12 +76,26 @@ export class LabelTree {
       event.stopPropagation();
       this.onChoose(item, mode);
     };
-    return el("button", { type: "button", class: `tree-choice ${mode}`, tabindex: "-1", "data-testid": `tree-${mode}`, title, "aria-label": title, "aria-pressed": "false", text, onclick });
+    return el("button", {
+      type: "button",
+      class: `tree-choice ${mode}`,
+      tabindex: "-1",
+      "data-testid": `tree-${mode}`,
+      title,
+      "aria-label": title,
+      "aria-pressed": "false",
+      text,
+      onclick,
+    });
   }
 
   #moreItem(list, path, level, offset, total) {
     const text = `Load more (${count(total - offset)})`;
-    const node = el("li", { role: "treeitem", class: "tree-item", "aria-level": level, tabindex: "-1", "data-testid": "tree-more" }, el("div", { class: "tree-line link", text }));
+    const node = el(
+      "li",
+      { role: "treeitem", class: "tree-item", "aria-level": level, tabindex: "-1", "data-testid": "tree-more" },
+      el("div", { class: "tree-line link", text }),
+    );
     node.addEventListener("click", async (event) => {
       event.stopPropagation();
       const before = node.previousElementSibling;
@@ -174,7 +188,7 @@ export class LabelTree {
 }
 
 const onlyTitle = (item) =>
-  item.isLeaf ? `Only suggest ${shown(item.name)}` : `Only suggest ${shown(item.name)} and the ${count(item.n_below)} labels below it`;
+  `Only suggest ${shown(item.name)}${item.isLeaf ? "" : ` and the ${count(item.n_below)} labels below it`}`;
 
 const notTitle = (item) =>
-  item.isLeaf ? `Never suggest ${shown(item.name)}` : `Never suggest ${shown(item.name)} nor the ${count(item.n_below)} labels below it`;
+  `Never suggest ${shown(item.name)}${item.isLeaf ? "" : ` nor the ${count(item.n_below)} labels below it`}`;

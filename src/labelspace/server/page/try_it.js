@@ -12,23 +12,36 @@ const JSON_TYPE = "application/json";
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 export class TryIt {
-  /** @param {Object} operation @param {import("./openapi.js").Description} description @param {{model: string}} known */
+  /**
+   * @param {Object} operation
+   * @param {import("./openapi.js").Description} description
+   * @param {{model: string}} known
+   */
   constructor(operation, description, known) {
     Object.assign(this, { operation, description });
-    const parameters = (operation.parameters ?? []).map((one) => description.resolve(one)).filter((one) => one.in !== "header");
+    const parameters = (operation.parameters ?? []).map(
+      (one) => description.resolve(one),
+    ).filter((one) => one.in !== "header");
     this.fields = parameters.map((parameter) => this.#field(parameter, known));
     this.body = this.#body();
     this.curl = el("code");
     this.answer = el("div", { class: "answer", "data-testid": "try-answer" });
     this.send = el("button", { class: "button is-main", "data-testid": "try-send", text: "Send" });
-    const copy = button("Copy curl", { class: "button is-quiet", onclick: () => copyText(this.curl.textContent).catch(() => {}) });
+    const copy = button("Copy curl", {
+      class: "button is-quiet",
+      onclick: () => copyText(this.curl.textContent).catch(() => {}),
+    });
     this.node = el(
       "form",
       { class: "try", onsubmit: (event) => (event.preventDefault(), this.run()), oninput: () => this.#showCurl() },
       el("h3", { text: "Try it" }),
       this.fields.length > 0 && el("div", { class: "try-fields" }, ...this.fields.map((field) => field.node)),
       this.body?.node,
-      el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "The request as a line for curl" }, this.curl),
+      el(
+        "pre",
+        { class: "code", tabindex: "0", role: "group", "aria-label": "The request as a line for curl" },
+        this.curl,
+      ),
       el("div", { class: "row" }, this.send, copy),
       this.answer,
     );
@@ -41,22 +54,48 @@ export class TryIt {
     const first = isModel ? known.model : (parameter.example ?? schema.default ?? "");
     const value = first === null || Array.isArray(first) ? "" : String(first);
     const input = el("input", { type: "text", value, required: Boolean(parameter.required), autocomplete: "off" });
-    return { parameter, input, node: el("label", {}, el("span", {}, parameter.name, parameter.required && el("small", { text: " required" })), input) };
+    return {
+      parameter,
+      input,
+      node: el(
+        "label",
+        {},
+        el("span", {}, parameter.name, parameter.required && el("small", { text: " required" })),
+        input,
+      ),
+    };
   }
 
   #body() {
     const [type, media] = Object.entries(this.operation.requestBody?.content ?? {})[0] ?? [];
     if (!type) return null;
-    const example = media.example ?? Object.values(media.examples ?? {})[0]?.value ?? this.description.requestExample(media.schema);
+    const given = media.example ?? Object.values(media.examples ?? {})[0]?.value;
+    const example = given ?? this.description.requestExample(media.schema);
     const isJson = type === JSON_TYPE;
-    const value = isJson ? JSON.stringify(example, null, 2) : new URLSearchParams(Object.entries(example ?? {}).filter(([, one]) => one !== null)).toString();
-    const area = el("textarea", { class: "field", rows: Math.min(14, value.split("\n").length + 1), spellcheck: "false", value });
-    return { type, area, node: el("label", { class: "try-body" }, el("span", { text: isJson ? "Body, JSON" : `Body, ${type}` }), area) };
+    const value = isJson ? JSON.stringify(example, null, 2) : new URLSearchParams(
+      Object.entries(example ?? {}).filter(([, one]) => one !== null),
+    ).toString();
+    const area = el("textarea", {
+      class: "field",
+      rows: Math.min(14, value.split("\n").length + 1),
+      spellcheck: "false",
+      value,
+    });
+    return {
+      type,
+      area,
+      node: el("label", { class: "try-body" }, el("span", { text: isJson ? "Body, JSON" : `Body, ${type}` }), area),
+    };
   }
 
   #url() {
-    const value = (name) => encodeURIComponent(this.fields.find((field) => field.parameter.name === name)?.input.value ?? "");
-    const url = new URL(this.operation.path.replace(/^\//, "").replace(/\{([^}:]+)[^}]*\}/g, (_, name) => value(name)), base);
+    const value = (name) => encodeURIComponent(this.fields.find(
+      (field) => field.parameter.name === name,
+    )?.input.value ?? "");
+    const url = new URL(
+      this.operation.path.replace(/^\//, "").replace(/\{([^}:]+)[^}]*\}/g, (_, name) => value(name)),
+      base,
+    );
     for (const { parameter, input } of this.fields) {
       if (parameter.in === "query" && input.value) url.searchParams.append(parameter.name, input.value);
     }
@@ -70,9 +109,12 @@ export class TryIt {
   #showCurl() {
     const { method } = this.operation;
     // The key itself stays out of what is shown and copied.
-    const sent = Object.entries(this.#headers()).map(([name, value]) => ` -H ${quoted(`${name}: ${name === "Authorization" ? "Bearer KEY" : value}`)}`);
+    const sent = Object.entries(this.#headers()).map(
+      ([name, value]) => ` -H ${quoted(`${name}: ${name === "Authorization" ? "Bearer KEY" : value}`)}`,
+    );
     const body = this.body ? ` -d ${quoted(this.body.area.value)}` : "";
-    this.curl.textContent = `curl -s${method === "GET" ? "" : ` -X ${method}`} ${quoted(this.#url().href)}${sent.join("")}${body}`;
+    const verb = method === "GET" ? "" : ` -X ${method}`;
+    this.curl.textContent = `curl -s${verb} ${quoted(this.#url().href)}${sent.join("")}${body}`;
   }
 
   async run() {
@@ -102,8 +144,17 @@ export class TryIt {
     const status = `${response.status} ${response.statusText}`.trim();
     const said = `${milliseconds(elapsed)}, ${bytes(new Blob([text]).size)}`;
     this.answer.replaceChildren(
-      el("p", { role: "status" }, el("b", { class: response.ok ? "is-right" : "wrong", text: status }), el("span", { class: "soft", text: ` ${said}` })),
-      el("pre", { class: "code", tabindex: "0", role: "group", "aria-label": "Answer" }, el("code", { text: indented(text).slice(0, LONGEST) })),
+      el(
+        "p",
+        { role: "status" },
+        el("b", { class: response.ok ? "is-right" : "wrong", text: status }),
+        el("span", { class: "soft", text: ` ${said}` }),
+      ),
+      el(
+        "pre",
+        { class: "code", tabindex: "0", role: "group", "aria-label": "Answer" },
+        el("code", { text: indented(text).slice(0, LONGEST) }),
+      ),
     );
   }
 }

@@ -9,21 +9,28 @@ import { store } from "./store.js";
 const WORDS = 8; // that are listed
 const LEAST = 0.02; // of the largest share: less is not worth a line
 const CLIPPED = 220; // characters that are shown of a similar document
-const KINDS = { name: "its name", synonym: "another name of it", part: "a part of its name" };
+const KINDS = { name: "in its name", synonym: "in a synonym of it", part: "in a part of a name of it" };
 
 export class WhyPane {
   /** @param {import("./session.js").Session} session */
   constructor(session) {
     this.session = session;
     this.body = el("div", { class: "why-body" });
-    this.node = el("section", { class: "pane why-pane", "aria-label": "Why this label", "data-testid": "why", tabindex: "0" }, this.body);
+    this.node = el(
+      "section",
+      { class: "pane why-pane", "aria-label": "Why this label", "data-testid": "why", tabindex: "0" },
+      this.body,
+    );
     this.label = null;
     this.clear();
   }
 
   clear() {
     this.label = null;
-    this.body.replaceChildren(el("p", { class: "empty", text: "Here stands why a label is suggested: words, similar documents, methods." }));
+    this.body.replaceChildren(el("p", {
+      class: "empty",
+      text: "Why a label is suggested appears here: words, methods, similar documents.",
+    }));
   }
 
   /** Shows a label, and its explanation when that is there. */
@@ -72,9 +79,14 @@ function factsOf(label) {
 }
 
 /** A URI as a link where it is one of the web; others could run a script. */
-export function uriNode(uri) {
+function uriNode(uri) {
   if (!/^https?:\/\//i.test(uri)) return name(uri, { class: "uri" });
-  return el("a", { href: uri, class: "uri", target: "_blank", rel: "noopener noreferrer" }, name(uri), icon("external"));
+  return el(
+    "a",
+    { href: uri, class: "uri", target: "_blank", rel: "noopener noreferrer" },
+    name(uri),
+    icon("external"),
+  );
 }
 
 function partsOf(explanation, label) {
@@ -134,14 +146,17 @@ function phrases({ phrases: found }) {
   if (!found.length) return null;
   const once = new Map(found.map((phrase) => [`${phrase.text.toLowerCase()} ${phrase.kind}`, phrase]));
   return el("ul", { class: "phrases" }, ...[...once.values()].map((phrase) =>
-    el("li", {}, el("q", {}, name(phrase.text)), ` is ${KINDS[phrase.kind] ?? shown(phrase.kind)}`)));
+    el("li", {}, el("q", {}, name(phrase.text)), ` ${KINDS[phrase.kind] ?? shown(phrase.kind)}`)));
 }
 
 function members({ members: all }) {
   if (!all.length) return null;
   const ranked = [...all].sort((a, b) => Math.abs(b.share) - Math.abs(a.share));
   return shares(ranked.map(({ name: member, share, score, rank }) => {
-    const said = [typeof score === "number" && `score ${score.toFixed(2)}`, rank && `rank ${rank}`].filter(Boolean).join(", ");
+    const said = [
+      typeof score === "number" && `score ${score.toFixed(2)}`,
+      rank && `rank ${rank}`,
+    ].filter(Boolean).join(", ");
     return [name(member), share, said];
   }));
 }
@@ -165,7 +180,8 @@ function neighbors({ neighbors: found }) {
 }
 
 /** A text, of which a long one shows its beginning until asked for more. */
-function clipped(text) {
+function clipped(given) {
+  const text = shown(given);
   const node = el("p", { class: "neighbor-text", dir: "auto", text });
   if (text.length <= CLIPPED) return node;
   node.textContent = `${text.slice(0, CLIPPED)}… `;
@@ -182,6 +198,12 @@ function path({ path: steps }) {
   if (!steps.length) return null;
   return el("ol", { class: "tree-path" }, ...steps.map((step) => {
     const more = step.n_labels - step.labels.length;
-    return el("li", {}, ...joined(step.labels), more > 0 && ` and ${more.toLocaleString("en")} more`, el("span", { class: "soft", text: ` ${percent(step.probability)}` }));
+    return el(
+      "li",
+      {},
+      ...joined(step.labels),
+      more > 0 && ` and ${more.toLocaleString("en")} more`,
+      el("span", { class: "soft", text: ` ${percent(step.probability)}` }),
+    );
   }));
 }

@@ -47,7 +47,11 @@ export class Workbench {
     this.message = el("p", { class: "message", hidden: true, "data-testid": "message" });
     this.number = el(
       "select",
-      { "aria-label": "Number of suggestions", "data-testid": "number", onchange: () => store.setK(Number(this.number.value)) },
+      {
+        "aria-label": "Number of suggestions",
+        "data-testid": "number",
+        onchange: () => store.setK(Number(this.number.value)),
+      },
     );
     const head = el(
       "header",
@@ -92,8 +96,20 @@ export class Workbench {
       [
         { keys: ["j"], shown: "J", text: "Next suggestion", run: () => list.move(1) },
         { keys: ["k"], shown: "K", text: "Suggestion before", run: () => list.move(-1) },
-        { keys: ["ArrowDown"], shown: "↓", text: "Next suggestion, in the list", where: isFree, run: () => list.move(1) },
-        { keys: ["ArrowUp"], shown: "↑", text: "Suggestion before, in the list", where: isFree, run: () => list.move(-1) },
+        {
+          keys: ["ArrowDown"],
+          shown: "↓",
+          text: "Next suggestion, in the list",
+          where: isFree,
+          run: () => list.move(1),
+        },
+        {
+          keys: ["ArrowUp"],
+          shown: "↑",
+          text: "Suggestion before, in the list",
+          where: isFree,
+          run: () => list.move(-1),
+        },
         { keys: ["a"], shown: "A", text: "Accept, or take it back", run: decide("accepted") },
         { keys: ["r"], shown: "R", text: "Reject, or take it back", run: decide("rejected") },
         { keys: ["/"], shown: "/", text: "Search for a label to add", run: () => this.chosen.search.focus() },
@@ -127,7 +143,11 @@ export class Workbench {
       const { labels } = await api.labels(model.id, { limit: EXAMPLES });
       if (model !== store.model) return;
       text.textContent = `This model knows ${count(model.n_labels)} labels. The most frequent are:`;
-      this.intro.append(el("ul", { class: "chips" }, ...labels.map((label) => el("li", { class: "chip is-example" }, name(label.name)))));
+      this.intro.append(el(
+        "ul",
+        { class: "chips" },
+        ...labels.map((label) => el("li", { class: "chip is-example" }, name(label.name))),
+      ));
     } catch {
       // Only examples are missing; what matters fails with a notice of its own.
     }
@@ -135,7 +155,7 @@ export class Workbench {
 
   #onText() {
     this.text.describe(this.session.text);
-    this.text.unmark();
+    this.#unmark();
   }
 
   #onOptions() {
@@ -174,7 +194,7 @@ export class Workbench {
     }
     if (!label) {
       this.why.clear();
-      this.text.unmark();
+      this.#unmark();
     } else this.#explain(label);
   }
 
@@ -184,7 +204,7 @@ export class Workbench {
     } else if (isClick) {
       this.#placeWhy(this.opened === label.label ? null : label.label);
       if (this.opened) this.#explain(label);
-      else this.text.unmark();
+      else this.#unmark();
     }
   }
 
@@ -205,7 +225,12 @@ export class Workbench {
   #preview(label) {
     const shown = label ?? (NARROW.matches ? null : this.list.selectedLabel);
     if (shown) this.#mark(shown);
-    else this.text.unmark();
+    else this.#unmark();
+  }
+
+  #unmark() {
+    this.marked = null;
+    this.text.unmark();
   }
 
   async #mark(label) {
@@ -214,9 +239,10 @@ export class Workbench {
     const { text } = this.session;
     try {
       const explanation = await this.session.explain(label.label);
-      if (this.marked === label && text === this.session.text && text === this.text.value) this.text.mark(label, explanation);
+      const isCurrent = this.marked === label && text === this.session.text && text === this.text.value;
+      if (isCurrent) this.text.mark(label, explanation);
     } catch {
-      this.text.unmark(); // the panel beside says why
+      this.#unmark(); // the panel beside says why
     }
   }
 }

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Body, Query
 from labelspace.server import schemas
 from labelspace.server.database import Feedback, new_id
 from labelspace.server.problems import ProblemError
+from labelspace.server.routes.path_text import rest_of_path
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.state import ServerState, State, Writing
 
@@ -42,7 +43,7 @@ async def list_feedback(
     return schemas.FeedbackList(feedback=[schemas.StoredFeedback(**asdict(each)) for each in found], total=total)
 
 
-@router.delete("/{feedback_id}", response_model=schemas.Withdrawn, summary="Take feedback back")
+@router.delete("/" + rest_of_path("feedback_id"), response_model=schemas.Withdrawn, summary="Take feedback back")
 async def withdraw(model: str, feedback_id: str, state: State) -> schemas.Withdrawn:
     """As if it had not been given; its document of the inbox is pending again."""
     state.served(model)

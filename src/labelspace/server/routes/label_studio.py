@@ -7,17 +7,19 @@ from xml.etree.ElementTree import Element, ParseError, fromstring
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from labelspace.server.database import Feedback
+from labelspace.server.database import Feedback, new_id
 from labelspace.server.problems import ProblemError
 from labelspace.server.routes.feedback import store_feedback
 from labelspace.server.served_model import LoadedModel, Options, Tagged
 from labelspace.server.state import ServerState, State, Writing
+from labelspace.types import PATH_SEPARATOR
 
 router = APIRouter(tags=["Hugging Face and Label Studio"])
 SUGGESTED = 10
 MAX_CONFIG = 1_000_000  # characters
 CONTROLS = {"choices": "Choices", "taxonomy": "Taxonomy"}
-STORED_ACTIONS = ("ANNOTATION_CREATED", "ANNOTATION_UPDATED")
+CREATED, UPDATED = "ANNOTATION_CREATED", "ANNOTATION_UPDATED"
+STORED_ACTIONS = (CREATED, UPDATED)
 
 
 class Predictions(BaseModel):
@@ -56,15 +58,19 @@ async def webhook(event: Webhook, state: State) -> dict[str, Any]:
     """Choices and taxonomy labels of new and changed annotations; labels that the model does not know are counted."""
     if event.action not in STORED_ACTIONS:
         return {"stored": 0, "unknown_labels": 0}
-    loaded = state.loaded(state.default_model)
-    text = task_text(event.task, None)
+    name = state.default_model
+    loaded = state.loaded(name)
+    config = event.project.get("label_config")
+    text = task_text(event.task, read_config(config if isinstance(config, str) else None)["variable"])
     state.check_text(text)
-    chosen = chosen_labels(event.annotation.get("result"))
-    known = await state.beside(lambda: [name for name in chosen if name in loaded.tagger.labels_.index])
+    names = await state.beside(label_names, loaded, chosen_labels(event.annotation.get("result")))
+    known = list(dict.fromkeys(each for each in names if each is not None))
+    entry = Feedback(id=entry_id(event), text=text, accepted=known, by="label-studio", version=loaded.version)
+    if event.action == UPDATED:
+        await state.beside(state.database.withdraw_feedback, name, entry.id)
     if known:
-        entry = Feedback(text=text, accepted=known, by="label-studio", version=loaded.version)
-        await store_feedback(state, state.default_model, [entry])
-    return {"stored": int(bool(known)), "unknown_labels": len(chosen) - len(known)}
+        await store_feedback(state, name, [entry])
+    return {"stored": int(bool(known)), "unknown_labels": names.count(None)}
 
 
 async def predictions(state: ServerState, body: Predictions) -> dict[str, Any]:
@@ -132,15 +138,33 @@ def task_text(task: dict[str, Any], variable: str | None) -> str:
     return text
 
 
-def chosen_labels(result: object) -> list[str]:
-    """The labels of an annotation, each once: choices by name, taxonomies by the name, or by the steps of the path."""
-    chosen: dict[str, None] = {}
-    for each in result if isinstance(result, list) else []:
-        value = each.get("value", {}) if isinstance(each, dict) else {}
+def chosen_labels(result: object) -> list[list[str]]:
+    """The labels of an annotation, each as the names that may be meant: a taxonomy has the steps of a path.
+
+    >>> chosen_labels([{"value": {"choices": ["tea"]}}, {"value": {"taxonomy": [["food", "bread"]]}}])
+    [['tea'], ['food > bread', 'bread']]
+    """
+    values = [each.get("value") for each in _listed(result) if isinstance(each, dict)]
+    chosen: list[list[str]] = []
+    for value in values:
         if isinstance(value, dict):
-            chosen |= dict.fromkeys(name for name in value.get("choices") or [] if isinstance(name, str))
-            paths = (path for path in value.get("taxonomy") or [] if isinstance(path, list) and path)
-            for path in paths:
-                steps = [str(step) for step in path]
-                chosen[" > ".join(steps)] = None
-    return list(chosen)
+            chosen += [[name] for name in _listed(value.get("choices")) if isinstance(name, str)]
+            paths = ([str(step) for step in _listed(path)] for path in _listed(value.get("taxonomy")))
+            chosen += [[PATH_SEPARATOR.join(path), path[-1]] for path in paths if path]
+    return chosen
+
+
+def label_names(model: LoadedModel, chosen: list[list[str]]) -> list[str | None]:
+    """The name that the model knows of each label; None where it knows none."""
+    known = model.tagger.labels_.index
+    return [next((name for name in names if name in known), None) for names in chosen]
+
+
+def entry_id(event: Webhook) -> str:
+    """The id of the feedback that an annotation is: one that is changed takes the place of what it was."""
+    annotation = event.annotation.get("id")
+    return f"label-studio-{annotation}" if isinstance(annotation, int) else new_id()
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -4,26 +4,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
-from starlette.convertors import PathConvertor, register_url_convertor
 
 from labelspace.labels.selection import select_labels
 from labelspace.server import schemas
 from labelspace.server.problems import ProblemError
+from labelspace.server.routes.path_text import rest_of_path
 from labelspace.server.routes.suggest import Json
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.state import server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
 MAX_NARROWER = 100
-
-
-class LabelConvertor(PathConvertor):
-    """The rest of a path, also with line ends: names of labels may have them."""
-
-    regex = "(?s:.*)"
-
-
-register_url_convertor("label", LabelConvertor())
 
 
 @router.get("/labels", response_model=schemas.LabelsAnswer, summary="Search labels by the beginning of their words")
@@ -47,7 +38,7 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
     return [{**model.labels[at], "match": match} for at, match in model.search.find(query, limit, allowed)]
 
 
-@router.get("/labels/{label:label}", response_model=schemas.LabelAnswer, summary="Look up a label")
+@router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
 async def look_up(model: str, label: str, request: Request) -> Response:
     """A label by its name, or by its id: synonyms, broader and narrower labels."""
     state = server_state(request)
@@ -105,7 +96,7 @@ def tree_item(model: LoadedModel, label: int) -> dict[str, Any]:
     shown, n_below = model.labels[label], model.labels.n_below(label)
     return {
         "value": shown["label"],
-        "alias": str(label),
+        "alias": shown["label"],  # what annotations of Label Studio name it by
         "hint": shown["synonym"] or "",
         "isLeaf": n_below == 0,
         "id": label,

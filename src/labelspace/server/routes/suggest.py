@@ -55,6 +55,7 @@ async def explain(model: str, body: schemas.ExplainBody, request: Request) -> Re
     """The words, names, similar documents and members that speak for labels; ``start`` and ``end`` are code points."""
     state = server_state(request)
     state.check_text(body.text)
+    state.check_k(body.k if body.labels is None else len(body.labels))
     loaded = state.loaded(model)
     found = await state.inference.run(explanations, loaded, body.text, body.labels, body.k)
     return Json({"model": model, "version": loaded.version, "explanations": found})

@@ -1,0 +1,126 @@
+"""Clients that ask a server from several threads while something happens to it, and what they should be answered."""
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from http.client import IncompleteRead
+from typing import Any, NamedTuple
+
+from labelspace.tagger import Tagger
+from tests.server.conftest import RunningServer
+
+MODEL = "/v1/models/foods"
+TEXTS = (
+    "a loaf of rye sourdough",
+    "smoked salmon from the river",
+    "a cup of green tea with lemon",
+    "canned tuna, or is it coffee?",
+    "fresh wheat flour today",
+    "nothing that anyone knows",
+)
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {"k": 1},
+    {"k": 3, "exclude": ["food > bread > rye"]},
+    {"k": 8, "consistent": True},
+    {"under": ["food"]},
+    {"min_probability": 0.1},
+    {"include": ["drink > tea", "drink > coffee", "food > fish > tuna"]},
+)
+CASES = [{"text": text, **options} for text in TEXTS for options in OPTIONS]
+PAUSE = 0.01  # seconds between two requests of a client: others use the machine too
+MANY = 24  # connections, of which each worker gets one, but for a chance of one in millions
+
+
+class Asked(NamedTuple):
+    """A case, and the server's answer."""
+
+    case: int
+    answer: dict[str, Any]
+
+
+@contextmanager
+def clients(*calls: Callable[[int], object], most: int = 5000) -> Iterator[None]:
+    """Functions that are called in threads of their own, with 0, 1, ..., until the context ends; errors are raised."""
+    stop = threading.Event()
+
+    def client(call: Callable[[int], object]) -> None:
+        for turn in range(most):
+            if stop.is_set():
+                return
+            call(turn)
+            time.sleep(PAUSE)
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        running = [threads.submit(client, call) for call in calls]
+        try:
+            yield
+        finally:
+            stop.set()
+    for each in running:
+        each.result()
+
+
+@contextmanager
+def asking(server: RunningServer, n: int = 4) -> Iterator[list[Asked]]:
+    """n clients that ask one case after another, and take no error; the list grows by each answer."""
+    asked: list[Asked] = []
+
+    def client(first: int) -> Callable[[int], None]:
+        return lambda turn: asked.append(suggest(server, first + n * turn))
+
+    with clients(*map(client, range(n))):
+        yield asked
+
+
+def suggest(server: RunningServer, turn: int) -> Asked:
+    """Ask one of the cases."""
+    case = turn % len(CASES)
+    return Asked(case, server.post(f"{MODEL}/suggest", CASES[case]))
+
+
+def retried(call: Callable[[], Any], times: int = 100) -> Any:
+    """What a call answers, repeated where the connection is lost; an answer that is an error is raised."""
+    for _ in range(times):
+        try:
+            return call()
+        except urllib.error.HTTPError:
+            raise
+        except (urllib.error.URLError, ConnectionError, IncompleteRead):
+            time.sleep(5 * PAUSE)
+    return call()
+
+
+def wrong(asked: list[Asked], taggers: Mapping[str, Tagger]) -> list[Asked]:
+    """The answers that are not those of the library, by the version that they name."""
+
+    @lru_cache(None)
+    def expected(version: str, case: int) -> list[tuple[str, float]]:
+        return taggers[version].tag(**CASES[case])
+
+    return [each for each in asked if not _is_equal(each.answer, expected(each.answer["version"], each.case))]
+
+
+def _is_equal(answer: dict[str, Any], tags: list[tuple[str, float]]) -> bool:
+    found = [(each["label"], each["score"]) for each in answer["suggestions"]]
+    return [name for name, _ in found] == [name for name, _ in tags] and all(
+        abs(a - b) <= 1e-6 for (_, a), (_, b) in zip(found, tags, strict=True)
+    )
+
+
+def versions(server: RunningServer) -> set[str]:
+    """What is served, by all workers."""
+    return {server.get(MODEL)["version"] for _ in range(MANY)}
+
+
+def loads(server: RunningServer, result: str = "loaded") -> int:
+    """How often all workers together loaded the model."""
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
+        text = answer.read().decode()
+    line = f'labelspace_model_loads_total{{model="foods",result="{result}"}} '
+    return sum(int(float(each.removeprefix(line))) for each in text.splitlines() if each.startswith(line))
