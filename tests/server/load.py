@@ -1,5 +1,8 @@
 """Clients that ask a server from several threads while something happens to it, and what they should be answered."""
 
+import os
+import signal
+import socket
 import threading
 import time
 import urllib.error
@@ -9,10 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from http.client import IncompleteRead
+from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from labelspace.tagger import Tagger
-from tests.server.conftest import RunningServer
+from tests.server.conftest import RunningServer, wait_until
 
 MODEL = "/v1/models/foods"
 TEXTS = (
@@ -120,7 +125,51 @@ def versions(server: RunningServer) -> set[str]:
 
 def loads(server: RunningServer, result: str = "loaded") -> int:
     """How often all workers together loaded the model."""
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
-        text = answer.read().decode()
+
+    def metrics() -> str:
+        with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
+            return str(answer.read(), "utf-8")
+
     line = f'labelspace_model_loads_total{{model="foods",result="{result}"}} '
-    return sum(int(float(each.removeprefix(line))) for each in text.splitlines() if each.startswith(line))
+    found = [each for each in retried(metrics).splitlines() if each.startswith(line)]
+    return sum(int(float(each.removeprefix(line))) for each in found)
+
+
+def kill_supervisor(server: RunningServer) -> None:
+    """Kill the process that looks after the workers, and wait until these end and the port is free."""
+    workers = server.workers()
+    server.process.kill()
+    server.process.wait()
+    try:
+        wait_until(lambda: not any(map(is_alive, workers)), server.log)
+    finally:
+        for worker in filter(is_alive, workers):
+            os.kill(worker, signal.SIGKILL)
+    assert can_listen(server.url)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def n_listening(url: str) -> int:
+    """How many workers take connections (Linux, where each has a socket of its own)."""
+    port = f":{urlsplit(url).port:04X}"
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines())
+    return sum(fields[1].endswith(port) and fields[3] == "0A" for fields in rows)
+
+
+def can_listen(url: str) -> bool:
+    """Whether another server could take the address."""
+    parts = urlsplit(url)
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            free.bind((parts.hostname, parts.port))
+        except OSError:
+            return False
+        return True

@@ -20,7 +20,19 @@ from labelspace.server.served_model import version_of
 from labelspace.store import read_manifest
 from labelspace.tagger import Tagger
 from tests.server.conftest import RunningServer, documents, running_servers, wait_until
-from tests.server.load import CASES, MODEL, asking, clients, loads, retried, suggest, versions, wrong
+from tests.server.load import (
+    CASES,
+    MODEL,
+    asking,
+    can_listen,
+    clients,
+    kill_supervisor,
+    loads,
+    retried,
+    suggest,
+    versions,
+    wrong,
+)
 
 pytestmark = pytest.mark.slow
 WORKERS = 2
@@ -72,25 +84,6 @@ def version(folder):
     return version_of(read_manifest(folder))
 
 
-def is_alive(pid):
-    """Whether a process runs; one that nobody has waited for is dead, too."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def can_bind(url):
-    parts = urlsplit(url)
-    with socket.socket() as free:
-        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            free.bind((parts.hostname, parts.port))
-        except OSError:
-            return False
-        return True
-
-
 # Under load.
 
 
@@ -126,7 +119,7 @@ def test_a_model_learns_under_load(served):
     served.server.post(f"{MODEL}/feedback", [{**entry, "allow_new_labels": True} for entry in entries])
     with asking(served.server) as asked:
         job = served.server.post(f"{MODEL}/learn")
-        wait_until(lambda: served.server.get(f"/v1/jobs/{job['id']}")["state"] in ("done", "failed"))
+        wait_until(lambda: served.server.get(f"/v1/jobs/{job['id']}")["state"] in ("done", "failed"), seconds=300)
         ended = served.server.get(f"/v1/jobs/{job['id']}")
         assert (ended["error"], ended["result"]["swapped"]) == (None, True)
         taggers[version(served.folder)] = Tagger.load(served.folder)
@@ -183,6 +176,7 @@ def test_a_damaged_model_is_not_served(served, tmp_path):
 # Processes that are killed or stopped.
 
 
+@needs_proc
 def test_a_killed_worker_is_replaced_and_no_feedback_is_lost(served):
     """Clients try again where a connection is lost; nothing else goes wrong."""
     server, texts = served.server, documents()
@@ -204,16 +198,16 @@ def test_a_killed_worker_is_replaced_and_no_feedback_is_lost(served):
 
         return call
 
-    workers, loaded = set(server.workers()), loads(server)
+    workers = set(server.workers())
     assert len(workers) == WORKERS
     with clients(ask, ask, post("a"), post("b")):
         wait_until(lambda: len(stored) >= 20)
-        os.kill(min(workers), signal.SIGKILL)
-        before = len(stored)
-        wait_until(lambda: loads(server) > loaded, server.log)
+        killed, before = min(workers), len(stored)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: killed not in server.workers() and n_listening(server.url) == WORKERS, server.log)
         wait_until(lambda: len(stored) >= before + 40)
-    replaced = set(server.workers())
-    assert (len(replaced), len(replaced & workers)) == (WORKERS, WORKERS - 1)
+    now = set(server.workers())
+    assert (len(now), len(now & workers)) == (WORKERS, WORKERS - 1)
     assert versions(server) == set(taggers)
     assert wrong(asked, taggers) == []
     database = open_database(str(served.database))
@@ -225,20 +219,29 @@ def test_a_killed_worker_is_replaced_and_no_feedback_is_lost(served):
 
 @needs_proc
 def test_workers_map_the_same_files_of_a_model(served):
-    """And write to none of the pages, so that each is in memory once."""
-    for turn in range(10):
+    """And write to none of their pages, so that each is in memory once."""
+    wait_until(lambda: all(dirty_kilobytes(worker, served.folder) for worker in served.server.workers()))
+    for turn in range(len(CASES)):
         suggest(served.server, turn)
-    files = {path.stat().st_ino: path.name for path in served.folder.glob("*.safetensors")}
-    for worker in served.server.workers():
-        mapped = {}
-        for line in Path(f"/proc/{worker}/smaps").read_text().splitlines():
-            fields = line.split()
-            if "-" in fields[0]:
-                name = files.get(int(fields[4])) if len(fields) > 5 and str(served.folder) in line else None
-            elif fields[0] == "Private_Dirty:" and name:
-                mapped[name] = mapped.get(name, 0) + int(fields[1])
-        assert mapped == dict.fromkeys(["model.safetensors", "features.safetensors"], 0) | mapped
-        assert set(mapped.values()) == {0}
+    workers = served.server.workers()
+    assert len(workers) == WORKERS
+    for worker in workers:
+        found = dirty_kilobytes(worker, served.folder)
+        assert {"model.safetensors", "features.safetensors"} <= set(found)
+        assert set(found.values()) == {0}
+
+
+def dirty_kilobytes(pid, folder):
+    """By file of a folder that a process has mapped, how much of it the process has written to."""
+    found, path = {}, None
+    inodes = {path.stat().st_ino: path for path in folder.iterdir()}
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        fields = line.split()
+        if "-" in fields[0]:  # addresses, rights, offset, device, inode and path of a mapping
+            path = inodes.get(int(fields[4])) if line.endswith(".safetensors") else None
+        elif fields[0] == "Private_Dirty:" and path is not None:
+            found[path.name] = found.get(path.name, 0) + int(fields[1])
+    return found
 
 
 def test_a_stopped_server_answers_requests_under_way(served):
@@ -261,7 +264,7 @@ def test_a_stopped_server_answers_requests_under_way(served):
         found = json.loads(answer.read())
     assert [each["label"] for each in found["suggestions"]] == [name for name, _ in expected]
     assert server.process.wait(60) == 0
-    assert can_bind(server.url)
+    assert can_listen(server.url)
 
 
 def is_listening(parts):
@@ -273,17 +276,8 @@ def is_listening(parts):
 
 
 @needs_proc
-@pytest.mark.parametrize("ready", [True, False])
-def test_workers_end_when_their_supervisor_is_killed(served_once, start_server, model_folder, ready):
-    """Also where they have not begun to serve."""
-    server = served_once().server if ready else start_server(str(model_folder), "--workers", str(WORKERS), ready=False)
-    wait_until(lambda: len(server.workers()) == WORKERS)
-    workers = server.workers()
-    server.process.kill()
-    server.process.wait()
-    try:
-        wait_until(lambda: not any(map(is_alive, workers)), server.log)
-    finally:
-        for worker in filter(is_alive, workers):
-            os.kill(worker, signal.SIGKILL)
-    assert can_bind(server.url)
+def test_workers_end_when_their_supervisor_is_killed_before_they_serve(start_server, model_folder):
+    """``test_jobs.py`` kills that of a server which serves."""
+    server = start_server(str(model_folder), ready=False)
+    wait_until(lambda: len(server.workers()) == 1)
+    kill_supervisor(server)

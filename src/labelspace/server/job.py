@@ -6,13 +6,13 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labelspace.data.source import Source, open_source
-from labelspace.errors import DataError, LabelspaceError
+from labelspace.errors import DatabaseError, DataError, LabelspaceError
 from labelspace.experiment.evaluate import evaluate
 from labelspace.server.database import Database, open_database
 from labelspace.server.job_processes import EVALUATE
@@ -58,7 +58,8 @@ def beating(database: Database, job_id: str) -> Iterator[None]:
 
     def beat() -> None:
         while not done.wait(BEAT_SECONDS):
-            database.update_job(job_id)
+            with suppress(DatabaseError):  # it may be back at the next beat
+                database.update_job(job_id)
 
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
     thread.start()

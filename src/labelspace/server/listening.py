@@ -27,7 +27,7 @@ def reserve(settings: Settings) -> socket.socket:
         bound.close()
         raise LabelspaceError(
             f"the server must be able to listen on {settings.host}:{settings.port}, but cannot "
-            f"({getattr(error, 'strerror', None) or error}); give another --port, or end what uses it"
+            f"({getattr(error, 'strerror', None) or error}); give another --port or --host, or end what uses it"
         ) from error
     bound.set_inheritable(not SHARES_PORT)
     return bound

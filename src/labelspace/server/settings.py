@@ -78,7 +78,8 @@ class Settings:
     @property
     def shown_database(self) -> str:
         """The same without a password."""
-        return re.sub(r"//([^:/@]*):[^@]*@", r"//\1:***@", self.database_url)
+        url = re.sub(r"//([^:/@]*):.*@", r"//\1:***@", self.database_url)  # a password may have an @
+        return re.sub(r"(password=)[^&]*", r"\1***", url)
 
     @property
     def checks_host(self) -> bool:

@@ -15,8 +15,9 @@ export function percent(share) {
 }
 
 /** The certainty of a suggestion: a probability, or the bare score where the method is not calibrated. */
-export const certainty = (suggestion) =>
-  suggestion.probability === null ? suggestion.score.toFixed(2) : percent(suggestion.probability);
+export const certainty = ({ probability, score }) => (probability === null ? bare(score) : percent(probability));
+
+const bare = (score) => (score > 0 && score < 0.005 ? `<${THIN}0.01` : score.toFixed(2));
 
 export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 

@@ -120,6 +120,11 @@ async function start() {
   await route();
 }
 
+// A file that misses its target must not replace the page.
+for (const event of ["dragover", "drop"]) {
+  addEventListener(event, (given) => given.dataTransfer?.types.includes("Files") && given.preventDefault());
+}
+
 // The address after # names a view, so the link cannot jump by itself.
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();

@@ -18,6 +18,8 @@ export class Session extends EventTarget {
   note = null;
   problem = null;
   elapsed = null;
+  /** Of the model that made the suggestions. */
+  version = null;
   isBusy = false;
   /** @type {Map<string, {label: Label, state: State}>} */
   decisions = new Map();
@@ -71,7 +73,8 @@ export class Session extends EventTarget {
   }
 
   #take(answer, elapsed, problem = null) {
-    Object.assign(this, { suggestions: answer.suggestions, note: answer.note, elapsed, problem });
+    const { suggestions, note, version = this.version } = answer;
+    Object.assign(this, { suggestions, note, version, elapsed, problem });
     this.#setBusy(false);
     this.tell("suggestions");
   }
@@ -136,6 +139,7 @@ export class Session extends EventTarget {
 
   /** Forgets what belongs to another model. */
   forgetModel() {
+    this.version = null;
     this.#explanations.clear();
     this.suggestions = [];
     this.restore([]);

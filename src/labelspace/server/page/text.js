@@ -34,6 +34,7 @@ export class TextPane {
     this.area = el("textarea", {
       id: "text",
       class: "text-area",
+      dir: "auto",
       "data-testid": "text",
       placeholder: "Paste or type a text. Labels are suggested as you type.",
       spellcheck: "false", // its red lines would look like marks
@@ -43,7 +44,7 @@ export class TextPane {
       oninput: (event) => onInput?.(this.area.value, event),
       onscroll: () => this.#follow(),
     });
-    this.marks = el("div", { class: "text-marks" });
+    this.marks = el("div", { class: "text-marks", dir: "auto" });
     this.legend = el("p", { class: "legend", "data-testid": "legend", hidden: true });
     this.size = el("span", { id: "text-size", class: "text-size" });
     this.clear = el("button", {

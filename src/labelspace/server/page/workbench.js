@@ -178,6 +178,19 @@ export class Workbench {
     this.message.classList.toggle("is-error", Boolean(session.problem));
     this.message.textContent = said ? sentence(said) : "";
     this.#showSelected();
+    if (session.version && session.version !== store.model.version) this.#renew();
+  }
+
+  // The server may have taken up another version of the model: its thresholds are other ones, too.
+  async #renew() {
+    try {
+      store.updateModel(await api.model(store.model.id));
+      this.session.version = store.model.version;
+      this.sure.update();
+      this.list.update();
+    } catch {
+      // The next answer asks again.
+    }
   }
 
   #nothing(hasText) {

@@ -1,7 +1,9 @@
 """The page to work in, and the page of the API: files of our own, nothing from elsewhere."""
 
 from functools import cache
+from gzip import compress
 from importlib.resources import files
+from typing import NamedTuple
 from zlib import crc32
 
 from fastapi import APIRouter, Request
@@ -48,17 +50,36 @@ def asset(name: str, request: Request) -> Response:
     contents = assets()
     if name not in contents:
         raise ProblemError(404, f"a file of the page must be one of its own, but {name[:80]!r} is none; see /")
-    content, tag = contents[name]
-    headers = {"ETag": tag, "Cache-Control": "no-cache", "Content-Security-Policy": PAGE}
-    if request.headers.get("if-none-match") == tag:
+    found = contents[name]
+    headers = {
+        "ETag": found.tag,
+        "Cache-Control": "no-cache",
+        "Content-Security-Policy": PAGE,
+        "Vary": "Accept-Encoding",
+    }
+    if request.headers.get("if-none-match") == found.tag:
         return Response(status_code=304, headers=headers)
+    content = found.content
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = found.compressed, "gzip"
     return Response(content, media_type=MEDIA_TYPES[name.rsplit(".", 1)[-1]], headers=headers)
 
 
+class Asset(NamedTuple):
+    """A file of the page."""
+
+    content: bytes
+    compressed: bytes
+    tag: str
+
+
 @cache
-def assets() -> dict[str, tuple[bytes, str]]:
-    """Every file of the page, with a tag of its content: read once, so that no path of a request is ever opened."""
+def assets() -> dict[str, Asset]:
+    """Every file of the page: read once, so that no path of a request is ever opened."""
     folder = files("labelspace.server").joinpath("page")
     found = (entry for entry in folder.iterdir() if entry.name.rsplit(".", 1)[-1] in MEDIA_TYPES)
     contents = {entry.name: entry.read_bytes() for entry in found}
-    return {name: (content, f'"{crc32(content):08x}"') for name, content in contents.items()}
+    return {
+        name: Asset(content, compress(content, mtime=0), f'"{crc32(content):08x}"')
+        for name, content in contents.items()
+    }

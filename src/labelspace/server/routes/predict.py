@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from labelspace.server.problems import ProblemError
 from labelspace.server.routes.label_studio import Predictions, predictions
@@ -13,6 +13,7 @@ from labelspace.server.served_model import LoadedModel, Options, Tagged
 from labelspace.server.state import ServerState, server_state
 
 router = APIRouter(tags=["Hugging Face and Label Studio"])
+HUGGING_FACE, LABEL_STUDIO = "Hugging Face", "Label Studio"  # in messages
 
 
 class ClassificationParameters(BaseModel):
@@ -31,8 +32,18 @@ class Classification(BaseModel):
     parameters: ClassificationParameters = ClassificationParameters()
 
 
+def asked_by(body: object) -> str:
+    """Whose client sent a body: that of Label Studio has tasks."""
+    return LABEL_STUDIO if isinstance(body, dict) and "tasks" in body else HUGGING_FACE
+
+
+PredictBody = Annotated[
+    Annotated[Classification, Tag(HUGGING_FACE)] | Annotated[Predictions, Tag(LABEL_STUDIO)], Discriminator(asked_by)
+]
+
+
 @router.post("/predict", summary="Classify texts, or predict for tasks of Label Studio, by the first model")
-async def predict(body: Classification | Predictions, request: Request) -> Response:
+async def predict(body: PredictBody, request: Request) -> Response:
     """A list of label and score for a text, a list of lists for several; for tasks the results of Label Studio."""
     state = server_state(request)
     if isinstance(body, Predictions):
