@@ -145,11 +145,11 @@ def test_withdrawn_feedback_is_gone(client):
     assert "the id must be that of stored feedback, but 'a' is not" in again.json()["detail"]
 
 
-@pytest.mark.parametrize("key", ["a/b", "two\nlines", "é ?#%", "a/../b"])
-def test_any_id_can_be_withdrawn(client, key):
-    assert client.post(URL, json=[{"id": key, "text": "rye", "accepted": [RYE]}]).status_code == 201
-    assert client.delete(f"{URL}/{quote(key, safe='')}").json() == {"withdrawn": key}
-    assert stored(client) == []
+def test_any_id_can_be_withdrawn(client):
+    for key in ("a/b", "two\nlines", "é ?#%", "a/../b"):
+        assert client.post(URL, json=[{"id": key, "text": "rye", "accepted": [RYE]}]).status_code == 201
+        assert client.delete(f"{URL}/{quote(key, safe='')}").json() == {"withdrawn": key}
+        assert stored(client) == []
 
 
 @pytest.mark.parametrize("key", ["%00", "%ED%A0%80", "x" * 300, ""])

@@ -11,6 +11,7 @@ import pytest
 from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError
 from labelspace.server.database import open_database
+from labelspace.server.job import reporting
 from labelspace.server.job_processes import EVALUATE
 from labelspace.tagger import Tagger
 from tests.server.conftest import running_servers, wait_until
@@ -208,3 +209,15 @@ def test_models_are_looked_for_though_the_database_is_away(make_client, model_fo
             assert client.get(MODEL).status_code == 503
         versions.append(version(client))
     assert versions[0] == versions[2] != versions[1]
+
+
+def test_a_training_goes_on_without_a_database(tmp_path):
+    database = open_database(str(tmp_path / "feedback.db"))
+    job = database.start_job("foods", "learn")
+    report = reporting(database, job.id)
+    report("training", 1, 4)
+    assert (database.job(job.id).step, database.job(job.id).progress) == ("training", 0.25)
+    database.close()
+    reporting(database, job.id)("training", 2, 4)
+    with pytest.raises(DatabaseError, match="but was closed"):
+        database.job(job.id)

@@ -28,6 +28,7 @@ from tests.server.load import (
     clients,
     kill_supervisor,
     loads,
+    n_listening,
     retried,
     suggest,
     versions,
@@ -204,7 +205,8 @@ def test_a_killed_worker_is_replaced_and_no_feedback_is_lost(served):
         wait_until(lambda: len(stored) >= 20)
         killed, before = min(workers), len(stored)
         os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: killed not in server.workers() and n_listening(server.url) == WORKERS, server.log)
+        wait_until(lambda: len({*server.workers()} - {killed}) == WORKERS, server.log)
+        wait_until(lambda: n_listening(server.url) == WORKERS, server.log)
         wait_until(lambda: len(stored) >= before + 40)
     now = set(server.workers())
     assert (len(now), len(now & workers)) == (WORKERS, WORKERS - 1)

@@ -39,12 +39,12 @@ def test_what_is_served_and_where_is_said(run, started, model_folder):
     assert started == [Settings(models={"foods": str(model_folder)}, port=0)]
 
 
-def test_every_option_arrives(run, started, model_folder, data_folder, tmp_path):
+def test_every_option_arrives(run, started, trained, data_folder, tmp_path):
     keys, inbox = tmp_path / "keys.txt", tmp_path / "inbox.jsonl"
     keys.write_text("write 0123456789abcdef\n")
     inbox.write_text('{"text": "tea"}\n')
     code, out, err = run(
-        "serve", f"tags={model_folder}", model_folder, "--host", "127.0.0.1", "--port", 0, "--workers", 2,
+        "serve", f"tags={trained}", trained, "--host", "127.0.0.1", "--port", 0, "--workers", 2,
         "--data", data_folder, "--inbox", inbox, "--database", f"sqlite:///{tmp_path}/f.db", "--api-key-file", keys,
         "--read-only", "--cors-origin", "https://a.example", "--cors-origin", "https://b.example",
         "--allowed-host", "c.example", "--max-body-bytes", 1000, "--max-documents", 2, "--max-text-characters", 3,
@@ -54,7 +54,7 @@ def test_every_option_arrives(run, started, model_folder, data_folder, tmp_path)
     assert out.startswith("serving tags, foods at http://127.0.0.1:")
     assert "with 2 workers" in out
     assert "feedback goes to" not in err  # it takes none
-    folder = str(model_folder)
+    folder = str(trained)
     assert started == [
         Settings(
             models={"tags": folder, "foods": folder}, port=0, workers=2, database=f"sqlite:///{tmp_path}/f.db",
@@ -65,44 +65,44 @@ def test_every_option_arrives(run, started, model_folder, data_folder, tmp_path)
     ]  # fmt: skip
 
 
-def test_the_defaults_of_the_command_are_those_of_the_server(run, started, model_folder):
-    run("serve", model_folder, "--port", 0)
+def test_the_defaults_of_the_command_are_those_of_the_server(run, started, trained):
+    run("serve", trained, "--port", 0)
     assert started[0].limits == RequestLimits()
     assert (started[0].host, started[0].workers) == (Settings(models={}).host, Settings(models={}).workers)
 
 
-def test_everyone_may_use_it_only_where_that_is_said(run, started, model_folder):
-    result = run("serve", model_folder, "--host", "0.0.0.0", "--port", 0)
+def test_everyone_may_use_it_only_where_that_is_said(run, started, trained):
+    result = run("serve", trained, "--host", "0.0.0.0", "--port", 0)
     assert refused(result, "a server that other machines can reach needs API keys, but --host is 0.0.0.0")
     assert started == []
-    code, _, err = run("serve", model_folder, "--host", "0.0.0.0", "--port", 0, "--no-auth")
+    code, _, err = run("serve", trained, "--host", "0.0.0.0", "--port", 0, "--no-auth")
     assert code == 0
     assert "everyone who can reach this machine may use the server" in err
 
 
-def test_an_address_in_brackets(run, started, model_folder):
+def test_an_address_in_brackets(run, started, trained):
     if not socket.has_ipv6:
         pytest.skip("this machine has no IPv6")
-    code, out, err = run("serve", model_folder, "--host", "::1", "--port", 0)
+    code, out, err = run("serve", trained, "--host", "::1", "--port", 0)
     if code and "cannot" in err:
         pytest.skip("this machine has no address ::1")
     assert "at http://[::1]:" in out
 
 
-def test_a_port_in_use(run, started, model_folder):
+def test_a_port_in_use(run, started, trained):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        result = run("serve", model_folder, "--port", port)
+        result = run("serve", trained, "--port", port)
     assert refused(result, f"the server must be able to listen on 127.0.0.1:{port}, but cannot")
     assert started == []
 
 
-def test_an_address_of_another_machine(run, started, model_folder):
-    result = run("serve", model_folder, "--host", "203.0.113.7", "--port", 0, "--no-auth")
+def test_an_address_of_another_machine(run, started, trained):
+    result = run("serve", trained, "--host", "203.0.113.7", "--port", 0, "--no-auth")
     assert refused(result, "the server must be able to listen on 203.0.113.7:0, but cannot")
-    result = run("serve", model_folder, "--host", "no such host", "--port", 0, "--no-auth")
+    result = run("serve", trained, "--host", "no such host", "--port", 0, "--no-auth")
     assert refused(result, "the server must be able to listen on no such host:0, but cannot")
     assert started == []
 
@@ -124,8 +124,8 @@ def test_an_address_of_another_machine(run, started, model_folder):
         (["{model}", "--cors-origin", "*"], "--cors-origin is * without --api-key-file"),
     ],
 )  # fmt: skip
-def test_bad_input_is_refused_before_anything_is_started(run, started, model_folder, tmp_path, arguments, said):
-    given = [each.format(model=model_folder, tmp=tmp_path) for each in arguments]
+def test_bad_input_is_refused_before_anything_is_started(run, started, trained, tmp_path, arguments, said):
+    given = [each.format(model=trained, tmp=tmp_path) for each in arguments]
     assert refused(run("serve", *given, "--port", 0), said)
     assert started == []
 
@@ -133,8 +133,8 @@ def test_bad_input_is_refused_before_anything_is_started(run, started, model_fol
 @pytest.mark.parametrize(
     "arguments", [[], ["--port", "-1"], ["--port", "70000"], ["--workers", "0"], ["--max-k", "0"], ["--nope"]]
 )
-def test_options_that_are_none(run, started, model_folder, arguments):
-    code, _, err = run("serve", *([model_folder] if arguments else []), *arguments)
+def test_options_that_are_none(run, started, trained, arguments):
+    code, _, err = run("serve", *([trained] if arguments else []), *arguments)
     assert code == 2
     assert "Traceback" not in err
     assert started == []
@@ -156,9 +156,9 @@ def test_a_damaged_model(run, started, model_folder):
 
 
 @pytest.mark.parametrize("package", ["fastapi", "uvicorn"])
-def test_the_extra_that_is_missing_is_named(run, started, model_folder, monkeypatch, package):
+def test_the_extra_that_is_missing_is_named(run, started, trained, monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)
-    result = run("serve", model_folder, "--port", 0)
+    result = run("serve", trained, "--port", 0)
     said = (
         f"labelspace serve needs the package '{package}', which is not installed; run: pip install 'labelspace[serve]'"
     )

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware import Middleware
@@ -14,14 +13,14 @@ from starlette.middleware.cors import CORSMiddleware
 
 from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, LabelspaceError
-from labelspace.server import schemas
 from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
+from labelspace.server.description import DescribedApp
 from labelspace.server.gate import Gate
 from labelspace.server.inbox_file import add_inbox_file
 from labelspace.server.job_processes import EVALUATE, start_job
 from labelspace.server.monitoring import Monitoring
-from labelspace.server.problems import MEDIA_TYPE, add_handlers
+from labelspace.server.problems import add_handlers, documented
 from labelspace.server.routes import (
     annif,
     feedback,
@@ -49,9 +48,10 @@ Errors are `application/problem+json`, with the rule, the value and the remedy i
 PROBLEMS = {
     400: "A value is invalid.",
     401: "The API key is missing or unknown.",
-    403: "The key may only read, the server is read-only, or the host is not of this machine.",
+    403: "The key may only read, the server is read-only, or the host or the web site is another.",
     404: "There is no such model, label, document, job or entry.",
     413: "The body, the text or the batch is too large.",
+    415: "The content type of the body is another.",
     422: "The request has not the shape that is described here.",
     429: "Too many requests at once; see Retry-After.",
     503: "A model is being loaded, or the answer took too long.",
@@ -72,7 +72,8 @@ def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
         allow_headers=["Authorization", "X-API-Key", "Content-Type"],
     )
     gate = Middleware(Gate, settings=settings, keys=keys, monitoring=monitoring)
-    app = FastAPI(
+    app = DescribedApp(
+        settings,
         title="labelspace",
         version=__version__,
         description=DESCRIPTION,
@@ -80,17 +81,13 @@ def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
         redoc_url=None,
         lifespan=lambda app: _lifespan(app, settings, monitoring, load_first),
         middleware=[cors, gate] if settings.cors_origins else [gate],
-        responses={status: _problem(text) for status, text in PROBLEMS.items()},
+        responses={status: documented(text) for status, text in PROBLEMS.items()},
         redirect_slashes=False,
     )
     add_handlers(app)
     for routes in ROUTES:
         app.include_router(routes.router)
     return app
-
-
-def _problem(text: str) -> dict[str, Any]:
-    return {"description": text, "content": {MEDIA_TYPE: {"schema": schemas.ProblemAnswer.model_json_schema()}}}
 
 
 @asynccontextmanager

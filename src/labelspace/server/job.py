@@ -79,7 +79,8 @@ def reporting(database: Database, job_id: str) -> Progress:
         now = time.monotonic()
         if now - last >= REPORT_SECONDS:
             last = now
-            database.update_job(job_id, step=step, progress=done / total if total else 0.0)
+            with suppress(DatabaseError):  # a training goes on without
+                database.update_job(job_id, step=step, progress=done / total if total else 0.0)
 
     return report
 

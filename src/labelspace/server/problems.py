@@ -13,6 +13,7 @@ from labelspace.errors import InputError, LabelspaceError, MissingExtraError
 from labelspace.report.terminal import json_text, printable
 
 MEDIA_TYPE = "application/problem+json"
+SCHEMA = "ProblemAnswer"  # in OpenAPI
 SHOWN_VALUE = 60  # characters of a value in a message
 
 
@@ -45,6 +46,11 @@ def problem_values(status: int, detail: str, path: str) -> dict[str, Any]:
     """
     title = HTTPStatus(status).phrase
     return {"type": "about:blank", "title": title, "status": status, "detail": printable(detail), "instance": path}
+
+
+def documented(text: str) -> dict[str, Any]:
+    """An answer that is a problem, for OpenAPI."""
+    return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{SCHEMA}"}}}}
 
 
 def of_error(error: LabelspaceError) -> ProblemError:

@@ -6,6 +6,8 @@ import { icon } from "./icons.js";
 import { notify, notifyError } from "./notices.js";
 import { LabelSearch } from "./search.js";
 
+const CODE = /\d/; // a name such as R05.3 says little without its synonym
+
 export class Chosen {
   /** @param {{session: import("./session.js").Session, onLeave: () => void, actions?: Node[]}} options */
   constructor({ session, onLeave, actions = [] }) {
@@ -73,6 +75,7 @@ export class Chosen {
       },
       state === "added" && icon("add"),
       name(label.name),
+      label.synonym && CODE.test(label.name) && name(label.synonym, { class: "synonym chip-synonym" }),
       el(
         "button",
         {

@@ -3,7 +3,6 @@
 import { el, name, pathNode, pathText, setGauge, shown } from "./dom.js";
 import { certainty, percent, plural } from "./format.js";
 import { icon } from "./icons.js";
-import { store } from "./store.js";
 
 const HOVER_PAUSE = 120; // milliseconds: a pointer that only passes asks for nothing
 
@@ -27,7 +26,7 @@ export class SuggestionList {
     this.empty = el("p", { class: "empty", hidden: true, "data-testid": "none-sure" });
     this.node = el("div", { class: "suggestion-parts" }, this.empty, this.sure, this.fold, this.earlierPart);
     this.node.addEventListener("pointerover", (event) => this.#hover(event));
-    this.node.addEventListener("pointerleave", () => this.#hover(null));
+    this.node.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && this.#hover(null));
   }
 
   /** Shows what the session has; rows of the same label are kept, and with them the focus. */
@@ -179,6 +178,7 @@ export class SuggestionList {
   }
 
   #hover(event) {
+    if (event?.pointerType === "touch") return; // a finger does not hover
     clearTimeout(this.hoverTimer);
     const node = event?.target.closest?.(".suggestion");
     const row = node && [...this.rows.values()].find((one) => one.node === node);
@@ -191,9 +191,5 @@ export class SuggestionList {
   }
 }
 
-/** How many suggestions there are, in words. */
-export function summary(session) {
-  const { sure, unsure } = session.bySureness();
-  const said = plural(sure.length, "suggestion");
-  return unsure.length && store.precisionRow() ? `${said}, ${unsure.length} less sure` : said;
-}
+/** How many suggestions there are, in words; the fold says how many more are less sure. */
+export const summary = (session) => plural(session.bySureness().sure.length, "suggestion");

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from labelspace.server.database import Feedback
-from labelspace.server.problems import ProblemError
+from labelspace.server.problems import ProblemError, ProblemResponse, documented
 from labelspace.server.routes.feedback import store_feedback
 from labelspace.server.routes.suggest import Json
 from labelspace.server.served_model import LoadedModel, Options, Tagged
@@ -51,6 +51,27 @@ class AnnifExample(BaseModel):
     metadata: dict[str, Any] | None = None
 
 
+class AnnifResult(BaseModel):
+    """A suggested label."""
+
+    uri: str
+    label: str
+    notation: str | None
+    score: float
+
+
+class AnnifResults(BaseModel):
+    """The suggestions for a text."""
+
+    results: list[AnnifResult]
+
+
+class AnnifBatchResult(AnnifResults):
+    """The suggestions for a document of a batch."""
+
+    document_id: str | None
+
+
 @router.get("/projects", summary="The served models as projects")
 async def projects(state: State) -> dict[str, Any]:
     """All of them."""
@@ -63,11 +84,11 @@ async def project(project: str, state: State) -> dict[str, Any]:
     return project_answer(state.loaded(project), project)
 
 
-@router.post("/projects/{project}/suggest", summary="Suggest labels, form-encoded")
+@router.post("/projects/{project}/suggest", response_model=AnnifResults, summary="Suggest labels, form-encoded")
 async def suggest(
     project: str,
     request: Request,
-    text: Annotated[str, Form()],
+    text: Annotated[str, Form(min_length=1)],
     limit: Annotated[int, Form(ge=1)] = 10,
     threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
     language: Annotated[str | None, Form(max_length=100)] = None,
@@ -78,7 +99,11 @@ async def suggest(
     return Json({"results": results(loaded, found[0], threshold)})
 
 
-@router.post("/projects/{project}/suggest-batch", summary="Suggest labels for several documents")
+@router.post(
+    "/projects/{project}/suggest-batch",
+    response_model=list[AnnifBatchResult],
+    summary="Suggest labels for several documents",
+)
 async def suggest_batch(
     project: str,
     body: AnnifBatch,
@@ -112,7 +137,10 @@ async def learn(project: str, examples: list[AnnifExample], state: State) -> Res
     return Response(status_code=204)
 
 
-@router.post("/detect-language", status_code=501, summary="Not offered")
+@router.post(
+    "/detect-language", status_code=501, summary="Not offered", response_class=ProblemResponse,
+    responses={501: documented("Always.")},
+)  # fmt: skip
 async def detect_language() -> None:
     """Models have one language each, and the service does not detect any."""
     raise ProblemError(

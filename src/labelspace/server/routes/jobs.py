@@ -8,7 +8,7 @@ from labelspace.errors import LabelspaceError
 from labelspace.server import schemas
 from labelspace.server.database import Job
 from labelspace.server.job_processes import LEARN, start_job
-from labelspace.server.problems import ProblemError
+from labelspace.server.problems import ProblemError, documented
 from labelspace.server.state import State, Writing
 
 router = APIRouter(prefix="/v1", tags=["learning"])
@@ -20,7 +20,7 @@ router = APIRouter(prefix="/v1", tags=["learning"])
     response_model=schemas.JobAnswer,
     summary="Train again with the feedback",
     dependencies=Writing,
-    responses={409: {"description": "There is nothing to train on, or a training is under way."}},
+    responses={409: documented("There is nothing to train on, or a training is under way.")},
 )
 async def learn(model: str, state: State) -> schemas.JobAnswer:
     """A job trains the model again on the data of ``--data`` and the feedback, and compares both on held-out documents.
@@ -61,7 +61,7 @@ async def show_job(job_id: Annotated[str, Path(max_length=200)], state: State) -
     response_model=schemas.ReloadAnswer,
     summary="Read the model's folder again",
     dependencies=Writing,
-    responses={409: {"description": "What is in the folder cannot be loaded; the old model is served on."}},
+    responses={409: documented("What is in the folder cannot be loaded; the old model is served on.")},
 )
 async def reload(model: str, state: State) -> schemas.ReloadAnswer:
     """A folder that was replaced is also noticed by itself, by every worker within a second or two."""

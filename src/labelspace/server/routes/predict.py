@@ -37,12 +37,31 @@ def asked_by(body: object) -> str:
     return LABEL_STUDIO if isinstance(body, dict) and "tasks" in body else HUGGING_FACE
 
 
+class ClassifiedLabel(BaseModel):
+    """A label of a text."""
+
+    label: str
+    score: float
+
+
+class TaskPredictions(BaseModel):
+    """Predictions as Label Studio takes them, one for each task."""
+
+    results: list[dict[str, Any]]
+    model_version: str
+
+
+PredictAnswer = list[ClassifiedLabel] | list[list[ClassifiedLabel]] | TaskPredictions
 PredictBody = Annotated[
     Annotated[Classification, Tag(HUGGING_FACE)] | Annotated[Predictions, Tag(LABEL_STUDIO)], Discriminator(asked_by)
 ]
 
 
-@router.post("/predict", summary="Classify texts, or predict for tasks of Label Studio, by the first model")
+@router.post(
+    "/predict",
+    response_model=PredictAnswer,
+    summary="Classify texts, or predict for tasks of Label Studio, by the first model",
+)
 async def predict(body: PredictBody, request: Request) -> Response:
     """A list of label and score for a text, a list of lists for several; for tasks the results of Label Studio."""
     state = server_state(request)
