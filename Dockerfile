@@ -48,7 +48,7 @@ USER 10001:10001
 VOLUME ["/models", "/state"]
 EXPOSE 8000
 # Without the proxy that the environment may name: it cannot reach this address.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+HEALTHCHECK --interval=10s --timeout=5s --start-period=120s --retries=3 \
     CMD ["python", "-c", "from urllib.request import ProxyHandler, build_opener; build_opener(ProxyHandler({})).open('http://127.0.0.1:8000/readyz', timeout=4)"]
 # Of an option that is given twice the last one counts, so a command may name another database.
 ENTRYPOINT ["labelspace", "serve", "--host", "0.0.0.0", "--port", "8000", "--database", "sqlite:////state/feedback.db"]

@@ -30,6 +30,7 @@ from numba.core.dispatcher import Dispatcher
 from labelspace import cli
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
+from labelspace.server.label_search import LabelSearch
 
 def signatures():
     modules = [module for name, module in sys.modules.items() if name.startswith("labelspace.kernels")]
@@ -53,6 +54,7 @@ for method in ("blend", "label_tree", "pdsparse", "glas", "sleec"):
         few = ["--set", "epochs=1"] if method == "glas" else []
         run("train", kind, "--method", method, "--out", method + kind, *few)
         run("predict", method + kind, *(["w12 w7"] if kind == "texts.jsonl" else ["--input", kind]))
+LabelSearch(data.labels).find("labels", limit=5)
 print("needed more:", sorted(signatures() - compiled))
 """
 

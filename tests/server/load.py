@@ -1,5 +1,6 @@
 """Clients that ask a server from several threads while something happens to it, and what they should be answered."""
 
+import json
 import os
 import signal
 import socket
@@ -7,11 +8,11 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
-from http.client import IncompleteRead
+from http.client import HTTPConnection, IncompleteRead
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -89,6 +90,22 @@ def suggest(server: RunningServer, turn: int) -> Asked:
     return Asked(case, server.post(f"{MODEL}/suggest", CASES[case]))
 
 
+def suggest_together(server: RunningServer, turns: Iterable[int]) -> list[Asked]:
+    """Ask cases at once, each over a connection of its own; answers are read when all requests are sent."""
+    cases = [turn % len(CASES) for turn in turns]
+    connections = [HTTPConnection(urlsplit(server.url).netloc, timeout=60) for _ in cases]
+    with ExitStack() as opened:
+        for connection in connections:
+            connection.connect()
+            opened.callback(connection.close)
+        for connection, case in zip(connections, cases, strict=True):
+            body, headers = json.dumps(CASES[case]), {"Content-Type": "application/json"}
+            connection.request("POST", f"{MODEL}/suggest", body, headers)
+        answers = [connection.getresponse() for connection in connections]
+        assert [answer.status for answer in answers] == [200] * len(cases)
+        return [Asked(case, json.load(answer)) for case, answer in zip(cases, answers, strict=True)]
+
+
 def retried(call: Callable[[], Any], times: int = 100) -> Any:
     """What a call answers, repeated where the connection is lost; an answer that is an error is raised."""
     for _ in range(times):
@@ -125,14 +142,18 @@ def versions(server: RunningServer) -> set[str]:
 
 def loads(server: RunningServer, result: str = "loaded") -> int:
     """How often all workers together loaded the model."""
+    return counted(server, f'labelspace_model_loads_total{{model="foods",result="{result}"}}')
+
+
+def counted(server: RunningServer, name: str) -> int:
+    """A number of ``/metrics``; 0 where it is not there yet."""
 
     def metrics() -> str:
         with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
             return str(answer.read(), "utf-8")
 
-    line = f'labelspace_model_loads_total{{model="foods",result="{result}"}} '
-    found = [each for each in retried(metrics).splitlines() if each.startswith(line)]
-    return sum(int(float(each.removeprefix(line))) for each in found)
+    lines = (line.rpartition(" ") for line in retried(metrics).splitlines())
+    return sum(int(float(value)) for found, _, value in lines if found == name)
 
 
 def kill_supervisor(server: RunningServer) -> None:

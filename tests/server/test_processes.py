@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import socket
+import time
 import urllib.error
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -26,17 +28,20 @@ from tests.server.load import (
     asking,
     can_listen,
     clients,
+    counted,
     kill_supervisor,
     loads,
     n_listening,
     retried,
     suggest,
+    suggest_together,
     versions,
     wrong,
 )
 
 pytestmark = pytest.mark.slow
 WORKERS = 2
+BATCHES, DOCUMENTS = "labelspace_batch_documents_count", 'labelspace_documents_total{model="foods"}'
 needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc, which Linux has")
 
 
@@ -91,9 +96,13 @@ def version(folder):
 def test_answers_to_many_clients_are_those_of_the_library(served):
     taggers = {version(served.folder): Tagger.load(served.folder)}
     assert versions(served.server) == set(taggers)
+    before = [counted(served.server, name) for name in (BATCHES, DOCUMENTS)]
     with ThreadPoolExecutor(8) as threads:
-        asked = list(threads.map(lambda turn: suggest(served.server, turn), range(6 * len(CASES))))
+        bursts = [range(turn, turn + 4) for turn in range(6 * len(CASES))]  # at most 32 requests at once
+        asked = [each for some in threads.map(partial(suggest_together, served.server), bursts) for each in some]
     assert wrong(asked, taggers) == []
+    batches, tagged = (counted(served.server, name) - n for name, n in zip((BATCHES, DOCUMENTS), before, strict=True))
+    assert batches < tagged == len(asked)  # some were tagged together
 
 
 def test_a_model_is_replaced_under_load(served, other):
@@ -260,6 +269,7 @@ def test_a_stopped_server_answers_requests_under_way(served):
         assert connection.recv(1000).startswith(b"HTTP/1.1 100 ")  # the server waits for the body
         server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: not is_listening(parts), server.log)
+        time.sleep(0.5)  # a slow client
         connection.sendall(body)
         answer = http.client.HTTPResponse(connection)
         answer.begin()

@@ -307,11 +307,12 @@ class ReloadAnswer(Answer):
 
 
 class PrecisionRow(Answer):
-    """What is kept for a precision; ``shown`` where held-out documents are enough to show it."""
+    """What is kept for a precision, ``most`` labels a document; ``shown`` where held-out documents show it."""
 
     precision: float
     threshold: float | None
     coverage: float
+    most: int
     shown: bool
 
 

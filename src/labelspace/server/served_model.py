@@ -169,6 +169,7 @@ class LoadedModel:
                 "precision": round(row.precision, 2),
                 "threshold": None if isinf(row.threshold) else round(row.threshold, DIGITS),
                 "coverage": round(row.coverage, DIGITS),
+                "most": row.most,
                 "shown": row.confidence is not None,
             }
             for row in rows
