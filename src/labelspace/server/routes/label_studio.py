@@ -2,7 +2,7 @@
 
 import re
 from typing import Annotated, Any
-from xml.etree.ElementTree import Element, ParseError, fromstring  # nosec B405 - see _parsed
+from xml.etree.ElementTree import Element, ParseError, fromstring  # _parsed has the limits  # nosec B405
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
