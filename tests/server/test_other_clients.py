@@ -71,6 +71,13 @@ def test_a_taxonomy_gets_paths(shared_client):
     body = {"tasks": [{"data": {"text": TEXT}}], "label_config": TAXONOMY}
     result = shared_client.post("/predict", json=body).json()["results"][0]["result"][0]
     assert (result["from_name"], result["type"]) == ("x", "taxonomy")
+    assert result["value"]["taxonomy"][0] == ["food", "food > bread", "food > bread > rye"]  # as /tree names them
+
+
+def test_a_taxonomy_of_its_own_gets_names_to_show(shared_client):
+    config = '<View><Text name="t" value="$text"/><Taxonomy name="x" toName="t"/></View>'
+    body = {"tasks": [{"data": {"text": TEXT}}], "label_config": config}
+    result = shared_client.post("/predict", json=body).json()["results"][0]["result"][0]
     assert result["value"]["taxonomy"][0] == ["food", "bread", "rye"]
 
 

@@ -41,6 +41,7 @@ from tests.server.load import (
 
 pytestmark = pytest.mark.slow
 WORKERS = 2
+LONG = {"text": "a loaf of rye sourdough with green tea " * 500, "k": 8}  # occupies a worker while others ask
 BATCHES, DOCUMENTS = "labelspace_batch_documents_count", 'labelspace_documents_total{model="foods"}'
 needs_proc = pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc, which Linux has")
 
@@ -98,11 +99,14 @@ def test_answers_to_many_clients_are_those_of_the_library(served):
     assert versions(served.server) == set(taggers)
     before = [counted(served.server, name) for name in (BATCHES, DOCUMENTS)]
     with ThreadPoolExecutor(8) as threads:
-        bursts = [range(turn, turn + 4) for turn in range(6 * len(CASES))]  # at most 32 requests at once
+        busy = [threads.submit(served.server.post, f"{MODEL}/explain", LONG) for _ in range(4)]
+        bursts = [range(7 * turn, 7 * (turn + 1)) for turn in range(2 * len(CASES))]  # by at most 8 clients at once
         asked = [each for some in threads.map(partial(suggest_together, served.server), bursts) for each in some]
+        assert all(each.result()["explanations"] for each in busy)
     assert wrong(asked, taggers) == []
     batches, tagged = (counted(served.server, name) - n for name, n in zip((BATCHES, DOCUMENTS), before, strict=True))
-    assert batches < tagged == len(asked)  # some were tagged together
+    assert tagged == len(asked)
+    assert batches < tagged + len(busy)  # what waited was tagged together
 
 
 def test_a_model_is_replaced_under_load(served, other):

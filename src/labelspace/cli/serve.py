@@ -57,7 +57,7 @@ def serve(
     ] = None,
     max_body_bytes: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = 2_000_000,
     max_documents: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of a batch.")] = 32,
-    max_text_characters: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = 500_000,
+    max_text_characters: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = 200_000,
     max_k: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Labels per document.")] = 100,
     max_concurrent_requests: Annotated[
         int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of one worker; beyond it the answer is 429.")

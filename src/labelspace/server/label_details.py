@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.errors import ParameterError
 from labelspace.labels.selection import label_of
 from labelspace.types import PATH_SEPARATOR, Csr, LabelSpace
 
@@ -34,6 +35,16 @@ class LabelDetails:
     def find(self, label: str) -> int | None:
         """The label of a name, else of an id as text."""
         return label_of(label, self.labels)
+
+    def unique_name(self, label: str) -> str:
+        """The unique name of a label that is given by it, or by its id; what is neither is an error, at no cost."""
+        found = self.find(label)
+        if found is None:
+            raise ParameterError(
+                f"a label must be one of the model's {len(self.labels):,} names, or an id, but {label[:80]!r} is none; "
+                "search /labels?q="
+            )
+        return str(self.labels.names[found])
 
     def synonyms(self, label: int) -> list[str]:
         """All synonyms of a label."""
@@ -84,20 +95,18 @@ class LabelDetails:
             "id": label,
             "label": name,
             "name": shown,
-            "path": self._path(label),
+            "path": self.steps(label)[:-1],
             "synonym": synonym,
             "uri": next(filter(_is_uri, [name, *synonyms]), None),
             "count": 0 if self.labels.counts is None else int(self.labels.counts[label]),
         }
 
-    def _path(self, label: int) -> list[str]:
-        """The ancestors from the root; where a label has several parents, by the first."""
-        steps: list[str] = []
-        above = self.broader(label)
-        while above and len(steps) < MAX_PATH:
-            steps.append(self.shown_name(above[0]))
-            above = self.broader(above[0])
-        return steps[::-1]
+    def steps(self, label: int, unique: bool = False) -> list[str]:
+        """The path from the root to a label, by names to show or unique ones; by the first of several parents."""
+        found = [label]
+        while len(found) <= MAX_PATH and (above := self.broader(found[-1])):
+            found.append(above[0])
+        return [self.labels.names[at] if unique else self.shown_name(at) for at in reversed(found)]
 
     def _by_count(self, labels: npt.ArrayLike) -> list[int]:
         at = np.asarray(labels, np.int64)

@@ -67,9 +67,8 @@ def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tupl
     """Documents to train on, held-out ones without the texts that were reviewed, and where they come from (step 2)."""
     if documents.texts is None:
         raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
-    if source.test_path is not None:
-        test = source.test(documents.labels)
-        assert test is not None  # there is a file
+    test = source.test(documents.labels)
+    if test is not None and source.test_path is not None:
         rest, held_out, held_from = documents, without_texts(test, reviewed), source.test_path.name
     else:
         drawn = np.random.default_rng(0).permutation(len(documents))[: _n_held_out(len(documents))]

@@ -54,6 +54,14 @@ class Options(NamedTuple):
             "under": self.under,
         }
 
+    def of_known_labels(self, labels: LabelDetails) -> "Options":
+        """The same by unique names; an unknown label is an error."""
+        lists = (self.include, self.exclude, self.under)
+        if not any(lists):
+            return self
+        include, exclude, under = (tuple(map(labels.unique_name, each)) for each in lists)
+        return self._replace(include=include, exclude=exclude, under=under)
+
     @property
     def by_probability(self) -> bool:
         """Whether labels are kept by their probability, which is then their score."""

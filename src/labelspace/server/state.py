@@ -90,6 +90,7 @@ class ServerState:
         for text in texts:
             self.check_text(text)
         model = self.loaded(name)
+        options = options.of_known_labels(model.labels)
         group = (name, model.version, k, options)
         found = await self.inference.map(lambda batch: model.tag(batch, k, options), texts, group)
         self.monitoring.documents.labels(name).inc(len(texts))

@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-import subprocess
+import subprocess  # nosec B404 - of this program alone
 import sys
 import threading
 import time
@@ -83,7 +83,7 @@ class Supervisor:
         if inherited:
             environment[INHERITED] = str(inherited[0])
         command = [sys.executable, "-m", "labelspace.server.worker"]
-        self._workers[place] = subprocess.Popen(command, env=environment, pass_fds=inherited)
+        self._workers[place] = subprocess.Popen(command, env=environment, pass_fds=inherited)  # nosec B603
         self._started[place] = time.monotonic()
 
     def _replace_dead(self) -> None:

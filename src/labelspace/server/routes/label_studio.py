@@ -87,7 +87,7 @@ def prediction(model: LoadedModel, tagged: Tagged, control: dict[str, str]) -> d
     rows = list(zip(tagged.labels, tagged.scores, strict=True))
     kept = [(label, score) for label, score in rows if score >= 0.5] or rows[:1]
     names = [model.labels[label]["label"] for label, _ in kept]
-    paths = [[*model.labels[label]["path"], model.labels[label]["name"]] for label, _ in kept]
+    paths = [model.labels.steps(label, unique=bool(control["loads"])) for label, _ in kept]
     value = {"taxonomy": paths} if control["type"] == "taxonomy" else {"choices": names}
     result = {"from_name": control["from_name"], "to_name": control["to_name"], "type": control["type"], "value": value}
     score = sum(score for _, score in kept) / max(len(kept), 1)
@@ -100,7 +100,7 @@ def read_config(config: str | None) -> dict[str, str]:
     >>> read_config('<View><Text name="t" value="$title"/><Choices name="c" toName="t"/></View>')["variable"]
     'title'
     """
-    found = {"from_name": "labels", "to_name": "text", "type": "choices", "variable": ""}
+    found = {"from_name": "labels", "to_name": "text", "type": "choices", "variable": "", "loads": ""}
     if not config:
         return found
     root = _parsed(config)
@@ -108,6 +108,7 @@ def read_config(config: str | None) -> dict[str, str]:
         control = root.find(f".//{tag}")
         if control is not None:
             found |= {"from_name": control.get("name", ""), "to_name": control.get("toName", ""), "type": kind}
+            found["loads"] = control.get("apiUrl", "")  # from /tree, which gives unique names
             break
     shown = next((each for each in root.iter() if each.get("name") == found["to_name"]), None)
     if shown is not None:

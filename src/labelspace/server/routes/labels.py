@@ -33,7 +33,7 @@ async def find_labels(
 
 def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> list[dict[str, Any]]:
     """Search, among the labels of a branch where one is given."""
-    branch = select_labels(model.tagger.labels_, under=under)
+    branch = None if under is None else select_labels(model.tagger.labels_, under=model.labels.unique_name(under))
     allowed = None if branch is None else branch.allowed
     return [{**model.labels[at], "match": match} for at, match in model.search.find(query, limit, allowed)]
 
