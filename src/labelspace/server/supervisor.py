@@ -3,7 +3,7 @@
 import logging
 import os
 import signal
-import subprocess  # nosec B404 - of this program alone
+import subprocess  # nosec B404
 import sys
 import threading
 import time
