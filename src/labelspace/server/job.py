@@ -23,12 +23,15 @@ from labelspace.store import read_manifest, read_unreplaced
 from labelspace.tagger import Tagger
 from labelspace.types import Progress
 
+NICE = 10  # below those who serve
 REPORT_SECONDS = 1.0  # between two reports of progress
 BEAT_SECONDS = 10.0  # between two signs of life
 
 
 def main(job_id: str, model: str, kind: str) -> int:
     """Run a job, and write what came of it to the database; the exit code says whether it went well."""
+    if hasattr(os, "nice"):
+        os.nice(NICE)
     settings = Settings.from_json(os.environ[VARIABLE])
     database = open_database(settings.database_url)
     progress = reporting(database, job_id)

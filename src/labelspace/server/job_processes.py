@@ -4,14 +4,12 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
-from functools import partial
 
 from labelspace.server.database import Job
 from labelspace.server.settings import VARIABLE
 from labelspace.server.state import ServerState
 
 LEARN, EVALUATE = "learn", "evaluate"
-NICE = 10
 FAILED = "the process of the job ended with code {code}; see the log of the server"
 
 
@@ -22,7 +20,6 @@ async def start_job(state: ServerState, model: str, kind: str) -> Job | None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "labelspace.server.job", job.id, model, kind,
             env={**os.environ, VARIABLE: state.settings.to_json()}, stdin=asyncio.subprocess.DEVNULL,
-            preexec_fn=partial(os.nice, NICE) if hasattr(os, "nice") else None,
         )  # fmt: skip
         watch = asyncio.create_task(_watch(state, job.id, process))
         state.jobs.add(watch)
