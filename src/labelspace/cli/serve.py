@@ -82,11 +82,11 @@ def serve(
     limits = RequestLimits(
         max_body_bytes, max_documents, max_text_characters, max_k, max_concurrent_requests, timeout_seconds
     )
-    given = {"data": data, "inbox": inbox, "api_key_file": api_key_file}
+    data_path, inbox_path, key_path = (None if path is None else str(path) for path in (data, inbox, api_key_file))
     settings = Settings(
         models=parse_models(models), host=host, port=port, workers=workers, database=database, no_auth=no_auth,
         read_only=read_only, cors_origins=cors_origin or [], allowed_hosts=allowed_host or [], access_log=access_log,
-        limits=limits, **{name: None if path is None else str(path) for name, path in given.items()},
+        limits=limits, data=data_path, inbox=inbox_path, api_key_file=key_path,
     )  # fmt: skip
     check_files(settings)
     supervisor.check(settings)

@@ -9,6 +9,7 @@ from typing import TypeVar
 from labelspace.errors import ParameterError
 
 THREADS_VARIABLE = "LABELSPACE_THREADS"
+BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")  # of NumPy's and SciPy's matrix products
 POLL_SECONDS = 0.1  # seconds between two progress reports
 T = TypeVar("T")
 _thread_state = threading.local()

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 MAX_BATCH = 32  # documents of several requests that are tagged together
+QUIET_ROUNDS = 3  # of the event loop without a further request, after which a batch is tagged
 
 
 @dataclass
@@ -37,7 +38,7 @@ class Inference:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         if not self._waiting:
-            loop.call_soon(self._work, loop)  # after the requests that came in together with this one
+            loop.call_soon(self._work, loop, 0, 0)
         self._waiting.append(_Task(function, items, group, future))
         return await future
 
@@ -46,8 +47,16 @@ class Inference:
         found = await self.map(lambda _: [function(*arguments)], [None], object())
         return found[0]  # type: ignore[no-any-return]
 
-    def _work(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Do what waits, up to a full batch; the rest after the next round, which answers and reads requests."""
+    def _work(self, loop: asyncio.AbstractEventLoop, seen: int, quiet: int) -> None:
+        """Do what waits, up to a full batch; the rest after the next round, which answers and reads requests.
+
+        Clients that were answered together ask again one after the other: as long as rounds, of microseconds, bring
+        further requests, these are waited for.
+        """
+        quiet = 0 if len(self._waiting) > seen else quiet + 1
+        if quiet < QUIET_ROUNDS and len(self._waiting) < MAX_BATCH:
+            loop.call_soon(self._work, loop, len(self._waiting), quiet)
+            return
         groups: dict[Hashable, list[_Task]] = {}
         n = 0
         while self._waiting and n < MAX_BATCH:
@@ -56,7 +65,7 @@ class Inference:
                 groups.setdefault(task.group, []).append(task)
                 n += len(task.items)
         if self._waiting:
-            loop.call_soon(self._work, loop)
+            loop.call_soon(self._work, loop, len(self._waiting), 0)
         for tasks in groups.values():
             _run(tasks)
             self._on_batch(sum(len(task.items) for task in tasks))

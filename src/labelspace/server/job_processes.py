@@ -5,8 +5,9 @@ import os
 import sys
 from contextlib import suppress
 
+from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE
 from labelspace.server.database import Job
-from labelspace.server.settings import VARIABLE
+from labelspace.server.settings import VARIABLE, Settings
 from labelspace.server.state import ServerState
 
 LEARN, EVALUATE = "learn", "evaluate"
@@ -19,12 +20,18 @@ async def start_job(state: ServerState, model: str, kind: str) -> Job | None:
     if job is not None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "labelspace.server.job", job.id, model, kind,
-            env={**os.environ, VARIABLE: state.settings.to_json()}, stdin=asyncio.subprocess.DEVNULL,
+            env=environment(state.settings), stdin=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         watch = asyncio.create_task(_watch(state, job.id, process))
         state.jobs.add(watch)
         watch.add_done_callback(state.jobs.discard)
     return job
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """That of a job: the settings, and all threads, while a worker has one."""
+    threads = dict.fromkeys((THREADS_VARIABLE, *BLAS_VARIABLES), str(settings.job_threads))
+    return {**os.environ, **threads, VARIABLE: settings.to_json()}
 
 
 async def _watch(state: ServerState, job_id: str, process: asyncio.subprocess.Process) -> None:

@@ -52,6 +52,7 @@ class Settings:
     allowed_hosts: list[str] = field(default_factory=list)
     access_log: bool = False
     limits: RequestLimits = field(default_factory=RequestLimits)
+    job_threads: int = 1  # a worker has one
 
     def __post_init__(self) -> None:
         if self.api_key_file is None and not self.no_auth and self.host not in LOOPBACK:

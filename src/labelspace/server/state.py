@@ -112,7 +112,12 @@ def server_state(request: Request) -> ServerState:
     return cast(ServerState, request.app.state.server)
 
 
-def may_write(request: Request) -> None:
+async def state_of(request: Request) -> ServerState:
+    """The same as a dependency; a function that is not async would be called on a thread of its own."""
+    return server_state(request)
+
+
+async def may_write(request: Request) -> None:
     """Refuse to change anything for those who may only read."""
     if server_state(request).settings.read_only:
         raise ProblemError(403, "this server takes no changes, since it was started with --read-only; start it without")
@@ -120,5 +125,5 @@ def may_write(request: Request) -> None:
         raise ProblemError(403, "changes need a write key, but this key may only read; use a key of a line 'write KEY'")
 
 
-State = Annotated[ServerState, Depends(server_state)]
+State = Annotated[ServerState, Depends(state_of)]
 Writing: list[Any] = [Depends(may_write)]

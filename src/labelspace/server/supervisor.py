@@ -12,7 +12,7 @@ from socket import socket
 from types import FrameType
 
 from labelspace.errors import LabelspaceError
-from labelspace.kernels.threads import THREADS_VARIABLE, n_threads
+from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE, n_threads
 from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
 from labelspace.server.listening import INHERITED, SHARES_PORT
@@ -25,7 +25,6 @@ LOOK_SECONDS = 0.2  # between two looks at the workers
 STOP_SECONDS = 15.0  # within which workers must end
 QUICK_SECONDS = 5.0  # a worker that dies within so many of its start ...
 MAX_QUICK_DEATHS = 5  # ... so often in a row will not do better the next time
-BLAS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def check(settings: Settings) -> None:
@@ -41,10 +40,9 @@ def check(settings: Settings) -> None:
 
 def serve(settings: Settings, reserved: socket) -> None:
     """Run the workers until the server is told to stop."""
-    settings = replace(settings, port=reserved.getsockname()[1])
-    threads = str(max(n_threads() // settings.workers, 1))
+    settings = replace(settings, port=reserved.getsockname()[1], job_threads=n_threads())
     for variable in (THREADS_VARIABLE, *BLAS_VARIABLES):
-        os.environ.setdefault(variable, threads)
+        os.environ.setdefault(variable, "1")  # a request is too short to be shared out: threads double its time
     with share_between_processes() as folder:
         os.environ[FOLDER] = folder
         Supervisor(settings, reserved).run()
