@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
-from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp
 
 from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, LabelspaceError
@@ -65,22 +65,15 @@ def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
     """
     monitoring = Monitoring()
     keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=settings.cors_origins,
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["Authorization", "X-API-Key", "Content-Type"],
-    )
-    gate = Middleware(Gate, settings=settings, keys=keys, monitoring=monitoring)
     app = DescribedApp(
         settings,
+        lambda inner: with_cors(Gate(inner, settings, keys, monitoring), settings.cors_origins),
         title="labelspace",
         version=__version__,
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
         lifespan=lambda app: _lifespan(app, settings, monitoring, load_first),
-        middleware=[cors, gate] if settings.cors_origins else [gate],
         responses={status: documented(text) for status, text in PROBLEMS.items()},
         redirect_slashes=False,
     )
@@ -88,6 +81,14 @@ def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
     for routes in ROUTES:
         app.include_router(routes.router)
     return app
+
+
+def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
+    """The same, with answers that pages of some web sites may read."""
+    if not origins:
+        return app
+    headers = ["Authorization", "X-API-Key", "Content-Type"]
+    return CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST", "DELETE"], allow_headers=headers)
 
 
 @asynccontextmanager

@@ -1,8 +1,10 @@
 """The description of the API (OpenAPI): what FastAPI makes of the routes, with problems, models and keys."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from labelspace.server.gate import OPEN
 from labelspace.server.problems import SCHEMA
@@ -17,11 +19,18 @@ KEYS = {
 
 
 class DescribedApp(FastAPI):
-    """An application whose description is made once, when someone asks for it."""
+    """An application with its description, made when someone asks for it, behind a gate.
 
-    def __init__(self, settings: Settings, **options: Any) -> None:  # noqa: ANN401 - of FastAPI
+    The gate is outside of all that FastAPI does: refusing a request must cost little when there are many.
+    """
+
+    def __init__(self, settings: Settings, gate: Callable[[ASGIApp], ASGIApp], **options: Any) -> None:  # noqa: ANN401 - of FastAPI
         super().__init__(**options)
-        self._settings = settings
+        self._settings, self._gate = settings, gate
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """All that a request passes."""
+        return self._gate(super().build_middleware_stack())
 
     def openapi(self) -> dict[str, Any]:
         """The description."""

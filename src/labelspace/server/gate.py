@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from labelspace.server.api_keys import WRITE, ApiKeys
 from labelspace.server.monitoring import Monitoring
-from labelspace.server.problems import ProblemError, ProblemResponse
+from labelspace.server.problems import FAILED, ProblemError, ProblemResponse
 from labelspace.server.settings import LOOPBACK, Settings
 
 logger = logging.getLogger("labelspace.server")
@@ -75,9 +75,7 @@ class Gate:
             detail = f"an answer must take at most {seconds:g} s, but this one took longer; send less, or try again"
             await self._refuse(ProblemError(503, detail, {"Retry-After": str(RETRY_SECONDS)}), scope, receive, send)
         except Exception:
-            if not send.started:
-                detail = "the request should have been answered, but failed in the server; see its log"
-                await self._refuse(ProblemError(500, detail), scope, receive, send)
+            await self._refuse(ProblemError(500, FAILED), scope, receive, send)
             logger.exception("%s %s failed", scope["method"], _route(scope))
 
     async def _refuse(self, problem: ProblemError, scope: Scope, receive: Receive, send: "_Answer") -> None:
@@ -87,6 +85,7 @@ class Gate:
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
         """Refuse what may not, or cannot, be answered; before a byte of the body is read."""
         path = scope["path"]
+        self._check_number(path)
         self._check_host(headers)
         if self._keys is None and scope["method"] not in READING:
             self._check_site(headers)
@@ -96,12 +95,15 @@ class Gate:
                 401, "a request needs an API key, but has none that is known; send Authorization: Bearer KEY",
                 {"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
+        if scope["method"] in WITH_BODY:
+            self._check_body(headers)
+
+    def _check_number(self, path: str) -> None:
+        """First of all, since it is asked most when there is least time."""
         limit = self._limits.max_concurrent_requests
         if self._in_progress > limit and path not in NEVER_BUSY:
             detail = f"a worker answers at most {limit} requests at once, but has as many; try again in a second"
             raise ProblemError(429, detail, {"Retry-After": str(RETRY_SECONDS)})
-        if scope["method"] in WITH_BODY:
-            self._check_body(headers)
 
     def _check_host(self, headers: dict[bytes, bytes]) -> None:
         if self._hosts is None:

@@ -53,9 +53,10 @@ class Inference:
         Clients that were answered together ask again one after the other: as long as rounds, of microseconds, bring
         further requests, these are waited for.
         """
-        quiet = 0 if len(self._waiting) > seen else quiet + 1
-        if quiet < QUIET_ROUNDS and len(self._waiting) < MAX_BATCH:
-            loop.call_soon(self._work, loop, len(self._waiting), quiet)
+        waiting = self._n_waiting()
+        quiet = 0 if waiting > seen else quiet + 1
+        if quiet < QUIET_ROUNDS and waiting < MAX_BATCH:
+            loop.call_soon(self._work, loop, waiting, quiet)
             return
         groups: dict[Hashable, list[_Task]] = {}
         n = 0
@@ -65,10 +66,14 @@ class Inference:
                 groups.setdefault(task.group, []).append(task)
                 n += len(task.items)
         if self._waiting:
-            loop.call_soon(self._work, loop, len(self._waiting), 0)
+            loop.call_soon(self._work, loop, self._n_waiting(), 0)
         for tasks in groups.values():
             _run(tasks)
             self._on_batch(sum(len(task.items) for task in tasks))
+
+    def _n_waiting(self) -> int:
+        """The documents that wait."""
+        return sum(len(task.items) for task in self._waiting)
 
 
 def _run(tasks: list[_Task]) -> None:

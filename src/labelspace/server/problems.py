@@ -14,6 +14,7 @@ from labelspace.report.terminal import json_text, printable
 
 MEDIA_TYPE = "application/problem+json"
 SCHEMA = "ProblemAnswer"  # in OpenAPI
+FAILED = "the request should have been answered, but failed in the server; see its log"
 SHOWN_VALUE = 60  # characters of a value in a message
 
 
@@ -62,6 +63,10 @@ def of_error(error: LabelspaceError) -> ProblemError:
 
 def add_handlers(app: FastAPI) -> None:
     """Answer every error as a problem."""
+
+    @app.exception_handler(Exception)
+    async def on_failure(request: Request, error: Exception) -> ProblemResponse:
+        return ProblemResponse(ProblemError(500, FAILED), request.url.path)
 
     @app.exception_handler(ProblemError)
     async def on_problem(request: Request, error: ProblemError) -> ProblemResponse:
