@@ -72,7 +72,7 @@ def _overload(part: Figures) -> list[Row]:
     others = f"neither 200 nor 429: {part['neither_200_nor_429']} (failed {part['failed']}, unsent {part['unsent']})"
     times = f"{part['p99_over_soak']:.2f} times that at 90 %; {part['p99_sent_ms']:.2f} ms from when it was sent"
     return [
-        ("e. overload at 300 %", f"{_open(part)}"),
+        (f"e. overload at {100 * part['offered_over_most']:.0f} %", f"{_open(part)}"),
         ("   answers", f"{shares}; {others}; {part['connections']} connections"),
         ("   p99 of the accepted", times),
     ]

@@ -61,7 +61,7 @@ def serve(
     max_k: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Labels per document.")] = 100,
     max_concurrent_requests: Annotated[
         int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of one worker; beyond it the answer is 429.")
-    ] = 32,
+    ] = 48,
     timeout_seconds: Annotated[float, typer.Option(min=0.1, rich_help_panel=LIMITS)] = 30.0,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log route, status and time of each request; never a text.")

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 MAX_BATCH = 32  # documents of several requests that are tagged together
+MAX_WAIT = 0.001  # seconds that a request waits for others
 QUIET_ROUNDS = 3  # of the event loop without a further request, after which a batch is tagged
 
 
@@ -38,7 +39,7 @@ class Inference:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         if not self._waiting:
-            loop.call_soon(self._work, loop, 0, 0)
+            loop.call_soon(self._work, loop, loop.time() + MAX_WAIT, 0, 0)
         self._waiting.append(_Task(function, items, group, future))
         return await future
 
@@ -47,16 +48,16 @@ class Inference:
         found = await self.map(lambda _: [function(*arguments)], [None], object())
         return found[0]  # type: ignore[no-any-return]
 
-    def _work(self, loop: asyncio.AbstractEventLoop, seen: int, quiet: int) -> None:
+    def _work(self, loop: asyncio.AbstractEventLoop, deadline: float, seen: int, quiet: int) -> None:
         """Do what waits, up to a full batch; the rest after the next round, which answers and reads requests.
 
         Clients that were answered together ask again one after the other: as long as rounds, of microseconds, bring
-        further requests, these are waited for.
+        further requests, these are waited for, up to the deadline.
         """
         waiting = self._n_waiting()
         quiet = 0 if waiting > seen else quiet + 1
-        if quiet < QUIET_ROUNDS and waiting < MAX_BATCH:
-            loop.call_soon(self._work, loop, waiting, quiet)
+        if quiet < QUIET_ROUNDS and waiting < MAX_BATCH and loop.time() < deadline:
+            loop.call_soon(self._work, loop, deadline, waiting, quiet)
             return
         groups: dict[Hashable, list[_Task]] = {}
         n = 0
@@ -66,7 +67,7 @@ class Inference:
                 groups.setdefault(task.group, []).append(task)
                 n += len(task.items)
         if self._waiting:
-            loop.call_soon(self._work, loop, self._n_waiting(), 0)
+            loop.call_soon(self._work, loop, loop.time(), 0, 0)  # they have waited already
         for tasks in groups.values():
             _run(tasks)
             self._on_batch(sum(len(task.items) for task in tasks))

@@ -23,7 +23,7 @@ class RequestLimits:
     max_documents: int = 32  # of a batch
     max_text_characters: int = 200_000
     max_k: int = 100
-    max_concurrent_requests: int = 32  # of one worker; beyond it the answer is 429
+    max_concurrent_requests: int = 48  # of one worker; beyond it the answer is 429
     timeout_seconds: float = 30.0
 
     def __post_init__(self) -> None:
