@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI
@@ -58,10 +58,11 @@ PROBLEMS = {
 }
 
 
-def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
+def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[], None] = lambda: None) -> FastAPI:
     """The application with these settings; with ``load_first`` it takes no request before its models are ready.
 
     Others answer while a worker is replaced. At the start nobody does, and a probe should learn that the server lives.
+    ``on_load`` is called after each load of a model.
     """
     monitoring = Monitoring()
     keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
@@ -73,7 +74,7 @@ def create_app(settings: Settings, load_first: bool = False) -> FastAPI:
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
-        lifespan=lambda app: _lifespan(app, settings, monitoring, load_first),
+        lifespan=lambda app: _lifespan(app, settings, monitoring, load_first, on_load),
         responses={status: documented(text) for status, text in PROBLEMS.items()},
         redirect_slashes=False,
     )
@@ -92,11 +93,13 @@ def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
 
 
 @asynccontextmanager
-async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool) -> AsyncIterator[None]:
+async def _lifespan(
+    app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool, on_load: Callable[[], None]
+) -> AsyncIterator[None]:
     """Models are loaded beside the server."""
     state = ServerState(settings, open_database(settings.database_url), monitoring)
     app.state.server = state
-    tasks = [asyncio.create_task(_keep_loaded(state, model)) for model in state.models.values()]
+    tasks = [asyncio.create_task(_keep_loaded(state, model, on_load)) for model in state.models.values()]
     tasks.append(asyncio.create_task(_end_with_supervisor()))
     while load_first and not all(model.current or model.error for model in state.models.values()):
         await asyncio.sleep(0.05)
@@ -110,16 +113,16 @@ async def _lifespan(app: FastAPI, settings: Settings, monitoring: Monitoring, lo
         monitoring.close()
 
 
-async def _keep_loaded(state: ServerState, model: ServedModel) -> None:
+async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
     """Load a model, and load it again whenever its folder is replaced; have each version measured."""
-    await _load(state, model, first=True)
+    await _load(state, model, on_load, first=True)
     measured = None
     while True:
         if model.current is not None and model.current.version != measured:
             measured = await _measure(state, model.name, model.current.version)
         await asyncio.sleep(LOOK_SECONDS)
         if model.is_replaced():
-            await _load(state, model, first=False)
+            await _load(state, model, on_load, first=False)
 
 
 async def _end_with_supervisor() -> None:
@@ -130,7 +133,7 @@ async def _end_with_supervisor() -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
+async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None], first: bool) -> None:
     try:
         loaded = await state.beside(model.load)
     except Exception as error:  # whatever is in the folder, others are looked for
@@ -138,6 +141,7 @@ async def _load(state: ServerState, model: ServedModel, first: bool) -> None:
         logger.error("%s could not be loaded%s: %s", model.name, "" if first else "; the old one is served on", error)
         return
     state.monitoring.reloads.labels(model.name, "loaded").inc()
+    on_load()
     logger.info("%s is ready: version %s", model.name, loaded.version)
     if state.has_models:
         state.readiness.mark()

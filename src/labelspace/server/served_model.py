@@ -20,7 +20,6 @@ from labelspace.labels.keep_rule import LeftOut
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
 from labelspace.server.label_details import LabelDetails
 from labelspace.server.label_search import LabelSearch
-from labelspace.server.settled_memory import settle_memory
 from labelspace.tagger import Tagger
 from labelspace.training.precision_thresholds import TARGETS
 from labelspace.types import Floats
@@ -120,7 +119,6 @@ class LoadedModel:
             self.tagger.explain(WARM_UP, k=1)
         self.search.find(UNHEARD_OF, 5)
         self.labels.find(UNHEARD_OF)
-        settle_memory()
 
     @cached_property
     def labels(self) -> LabelDetails:

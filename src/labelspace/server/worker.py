@@ -10,6 +10,7 @@ from labelspace.server.app import create_app
 from labelspace.server.listening import worker_socket
 from labelspace.server.readiness import REPLACEMENT
 from labelspace.server.settings import VARIABLE, Settings
+from labelspace.server.settled_memory import settle_memory
 
 BACKLOG = 2048
 STOP_SECONDS = 10  # for requests under way when the server is stopped
@@ -19,7 +20,7 @@ def main() -> int:
     """Answer requests until told to stop; the exit code says whether the server came up."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     settings = Settings.from_json(os.environ[VARIABLE])
-    app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1")
+    app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1", on_load=settle_memory)
     config = uvicorn.Config(
         app, backlog=BACKLOG, access_log=False, log_level=logging.WARNING, server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=STOP_SECONDS, lifespan="on", ws="none",

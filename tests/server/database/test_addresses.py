@@ -189,7 +189,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path):
     folder = tmp_path / "folder"
     path = folder / "a.db"
     folder.mkdir()
-    for parent in (tmp_path, *tmp_path.parents[:2]):
+    for parent in (tmp_path, *(each for each in tmp_path.parents if each.name.startswith(("pytest-", "popen-")))):
         parent.chmod(0o755)
     folder.chmod(0o555)
     unopened = subprocess.run([sys.executable, "-c", READ_ONLY, path], capture_output=True, text=True, check=True)

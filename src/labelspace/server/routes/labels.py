@@ -23,7 +23,7 @@ async def find_labels(
     request: Request,
     q: Annotated[str, Query(max_length=1000, description="What was typed; empty for the most frequent labels.")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    under: Annotated[str | None, Query(max_length=10_000, description="Search in this branch alone.")] = None,
+    under: Annotated[str | None, Query(max_length=2000, description="Search in this branch alone.")] = None,
 ) -> Response:
     """Labels whose name starts with the query, then those with words that do, then those with one typo."""
     state = server_state(request)
