@@ -9,11 +9,13 @@ import typer
 
 from labelspace.cli.console import print_line
 from labelspace.cli.notes import note
+from labelspace.server.settings import RequestLimits
 
 if TYPE_CHECKING:
     from labelspace.server.settings import Settings
 
 LIMITS = "Limits of a request"
+DEFAULTS = RequestLimits()
 
 
 def serve(
@@ -55,14 +57,16 @@ def serve(
         list[str] | None,
         typer.Option("--allowed-host", metavar="NAME", help="Further name of this machine in requests. Repeatable."),
     ] = None,
-    max_body_bytes: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = 2_000_000,
-    max_documents: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of a batch.")] = 32,
-    max_text_characters: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = 200_000,
-    max_k: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Labels per document.")] = 100,
+    max_body_bytes: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = DEFAULTS.max_body_bytes,
+    max_documents: Annotated[
+        int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of a batch.")
+    ] = DEFAULTS.max_documents,
+    max_text_characters: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS)] = DEFAULTS.max_text_characters,
+    max_k: Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Labels per document.")] = DEFAULTS.max_k,
     max_concurrent_requests: Annotated[
         int, typer.Option(min=1, rich_help_panel=LIMITS, help="Of one worker; beyond it the answer is 429.")
-    ] = 48,
-    timeout_seconds: Annotated[float, typer.Option(min=0.1, rich_help_panel=LIMITS)] = 30.0,
+    ] = DEFAULTS.max_concurrent_requests,
+    timeout_seconds: Annotated[float, typer.Option(min=0.1, rich_help_panel=LIMITS)] = DEFAULTS.timeout_seconds,
     access_log: Annotated[
         bool, typer.Option("--access-log", help="Log route, status and time of each request; never a text.")
     ] = False,
@@ -77,7 +81,7 @@ def serve(
     require("uvicorn", "serve", "labelspace serve")
     from labelspace.server import supervisor
     from labelspace.server.listening import reserve
-    from labelspace.server.settings import RequestLimits, Settings, parse_models
+    from labelspace.server.settings import Settings, parse_models
 
     limits = RequestLimits(
         max_body_bytes, max_documents, max_text_characters, max_k, max_concurrent_requests, timeout_seconds
