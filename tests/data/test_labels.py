@@ -1,5 +1,7 @@
 """labels.jsonl and hierarchy.tsv, and how the label space of a data file is settled."""
 
+import json
+
 import pytest
 
 from labelspace.data.labels import (
@@ -12,7 +14,7 @@ from labelspace.data.labels import (
 )
 from labelspace.data.source import open_source, read_dataset
 from labelspace.errors import DataError
-from labelspace.types import Hierarchy, LabelSpace
+from labelspace.types import Concept, Hierarchy, LabelSpace
 
 
 def data_file(tmp_path, *labels):
@@ -231,3 +233,32 @@ def test_a_file_of_labels_is_one_by_its_name(tmp_path):
     source = open_source(tmp_path / "a.labels.jsonl")
     assert source.labels_only
     assert list(source.labels().names) == ["cat", "pet"]
+
+
+VOCABULARY = LabelSpace(
+    ["cats", "dogs"],
+    [["felines", "catz"], []],
+    concepts=[Concept("http://example.org/p1", "02.1", {"fi": "kissat"}, ("catz",)), Concept("http://example.org/p2")],
+)
+
+
+def test_what_a_vocabulary_says_of_labels_is_written_and_read(tmp_path):
+    write_labels(tmp_path / "labels.jsonl", VOCABULARY)
+    first = json.loads((tmp_path / "labels.jsonl").read_text().splitlines()[0])
+    assert first == {
+        "label": "cats", "alt": ["felines"], "id": "http://example.org/p1", "notation": "02.1",
+        "names": {"fi": "kissat"}, "hidden": ["catz"],
+    }  # fmt: skip
+    read = read_labels(tmp_path / "labels.jsonl")
+    assert read.concepts == VOCABULARY.concepts
+    assert read.synonyms == VOCABULARY.synonyms
+    assert read.extended(["cows"]).concepts[2] == Concept()
+
+
+@pytest.mark.parametrize(
+    "field", ['"id": 3', '"names": ["a"]', '"names": {"fi": 1}', '"hidden": "a"', '"notation": []']
+)
+def test_a_field_of_a_vocabulary_that_is_wrong_is_refused(tmp_path, field):
+    (tmp_path / "labels.jsonl").write_text(f'{{"label": "cats", {field}}}\n')
+    with pytest.raises(DataError, match="labels.jsonl:1: expected"):
+        read_labels(tmp_path / "labels.jsonl")

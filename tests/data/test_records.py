@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.data.jsonl import jsonl_records, open_jsonl
+from labelspace.data.formats.jsonl import jsonl_records, open_jsonl
 from labelspace.data.records import Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError

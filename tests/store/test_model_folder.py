@@ -9,6 +9,7 @@ from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.models.registry import create
 from labelspace.store import model_folder as folder_module
+from labelspace.types import Concept
 
 
 @pytest.fixture
@@ -207,3 +208,14 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(data, tmp_path):
         diverged.save(tmp_path / "model")
     assert labelspace.load(tmp_path / "model").model.name == "popular"
     assert os.listdir(tmp_path) == ["model"]
+
+
+def test_what_a_vocabulary_says_of_labels_is_saved_with_a_model(tmp_path):
+    labels = labelspace.LabelSpace(
+        ["cats", "dogs"], [["catz"], []], concepts=[Concept("http://example.org/p1", hidden=("catz",)), Concept()]
+    )
+    labelspace.Tagger("lexical").fit_labels(labels).save(tmp_path / "model")
+    loaded = labelspace.load(tmp_path / "model").labels_
+    assert list(loaded.concepts) == list(labels.concepts)
+    assert list(loaded.synonyms) == [["catz"], []]
+    assert loaded.find("<http://example.org/p1>") == 0

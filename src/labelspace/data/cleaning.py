@@ -117,7 +117,7 @@ def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Docu
     number = np.full(len(into), -1, np.int64)
     number[kept] = np.arange(len(kept))
     number = number[into]
-    labels = _renumbered(documents.labels, number, len(kept), [names[label] for label in kept.tolist()])
+    labels = _renumbered(documents.labels, number, kept, [names[label] for label in kept.tolist()])
     parts = {}
     for name, part in documents.parts.items():
         Y = sp.csr_matrix((part.Y.data, number[part.Y.indices], part.Y.indptr), shape=(len(part), len(kept)))
@@ -131,8 +131,9 @@ def _zero_one(Y: Csr) -> Csr:
     return Y
 
 
-def _renumbered(labels: LabelSpace, number: Longs, n: int, names: Sequence[str]) -> LabelSpace:
+def _renumbered(labels: LabelSpace, number: Longs, kept: Longs, names: Sequence[str]) -> LabelSpace:
     synonyms: list[list[str]] | None = None
+    n = len(kept)
     if labels.synonyms is not None:
         gathered: list[dict[str, None]] = [{} for _ in range(n)]
         for label, known in zip(number.tolist(), labels.synonyms, strict=True):
@@ -148,7 +149,8 @@ def _renumbered(labels: LabelSpace, number: Longs, n: int, names: Sequence[str])
                 f"label names that are merged must not close a circle, but {error}; leave it out: "
                 "--skip near_duplicate_labels"
             ) from None
-    return LabelSpace(names, synonyms, hierarchy=hierarchy)
+    concepts = None if labels.concepts is None else [labels.concepts[label] for label in kept.tolist()]
+    return LabelSpace(names, synonyms, hierarchy=hierarchy, concepts=concepts)
 
 
 def _remove_edges(cleaned: Cleaned) -> None:

@@ -2,17 +2,18 @@
 
 from array import array
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
-from labelspace.data.records import Location, Record
+from labelspace.data.records import Location, Record, Subject
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width
 from labelspace.data.table import describe_labels
 from labelspace.errors import DataError
-from labelspace.types import Columns, Csr, Dataset, LabelSpace
+from labelspace.types import NO_CONCEPT, Columns, Concept, Csr, Dataset, LabelSpace
 
 _BATCH = 4096  # feature strings parsed at a time
 
@@ -95,11 +96,15 @@ class _Documents:
 
 
 class LabelColumn:
-    """The labels of the records, coded in order of appearance; the label space is resolved at the end."""
+    """The labels of the records, coded in order of appearance; the label space is resolved at the end.
+
+    A subject is the label with its URI; where no known label has it, that with its name.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self._path = path
-        self._code_of: dict[str | int, int] = {}
+        self._code_of: dict[str | int, int] = {}  # a subject by its URI
+        self._name_of: dict[str, str] = {}  # of a URI
         self._first_line: list[int] = []  # per code
         self._codes = array("i")
         self._counts = array("i")
@@ -107,6 +112,9 @@ class LabelColumn:
     def add(self, record: Record) -> None:
         """Add the labels of the next document."""
         for label in record.labels:
+            if isinstance(label, Subject):
+                self._name_of.setdefault(label.uri, label.name)
+                label = label.uri
             code = self._code_of.setdefault(label, len(self._first_line))
             if code == len(self._first_line):
                 self._first_line.append(record.line)
@@ -115,13 +123,15 @@ class LabelColumn:
 
     def resolve(self, known: LabelSpace | None, order: Callable[[str], tuple[int, str]] | None = None) -> LabelSpace:
         """The label space: the known one with new names appended, else the sorted names, else numbers."""
+        if self._name_of:
+            return self._with_subjects(known)
         names = sorted((label for label in self._code_of if isinstance(label, str)), key=order)
         max_id = max((label for label in self._code_of if isinstance(label, int)), default=-1)
         if known is not None:
             if max_id >= len(known):
                 rule, remedy = f"a label id below {len(known)}, the number of known labels", "correct it, or add a line"
                 raise self._location(max_id).expected(rule, f"one is {max_id}", f"{remedy} to the labels file")
-            return known.extended(names)
+            return known.extended(name for name in names if known.find(name) is None)
         if max_id < 0:
             return LabelSpace(names)
         if names:
@@ -129,10 +139,40 @@ class LabelColumn:
             raise self._location(names[0]).expected(rule, problem, f"name them in {own_file(self._path, LABELS)}")
         return numbered_labels(max_id + 1, len(self._codes), self._path, self._location(max_id).line)
 
+    def _with_subjects(self, known: LabelSpace | None) -> LabelSpace:
+        """The label space where files name labels by URI and name: new ones have both.
+
+        Of two new labels with one name, or where the name is taken, the name is followed by the URI.
+        """
+        wrong = next((label for label in self._code_of if not isinstance(label, str)), None)
+        if wrong is not None:
+            rule, problem = "all labels to have a URI or a name, as in other lines", f"one is the id {wrong}"
+            raise self._location(wrong).expected(rule, problem, "write its name")
+        space = LabelSpace([]) if known is None else known
+        new = [uri for uri in self._code_of if isinstance(uri, str) and self._find(space, uri) is None]
+        new.sort(key=lambda uri: (self._name_of.get(uri, uri), uri))
+        names, taken = [], set[str]()
+        for uri in new:
+            name = self._name_of.get(uri, uri)
+            names.append(f"{name} <{uri}>" if name in taken or name in space.index else name)
+            taken.add(name)
+        start, space = len(space), space.extended(names)
+        concepts = [NO_CONCEPT] * start if space.concepts is None else list(space.concepts[:start])
+        concepts += [Concept(uri) if uri in self._name_of else NO_CONCEPT for uri in new]
+        return replace(space, concepts=concepts)
+
+    def _find(self, space: LabelSpace, label: str) -> int | None:
+        """The id of a label: by its URI or name, or the name that a file gives it, unless that has another URI."""
+        found = space.find(label)
+        if found is None and label in self._name_of:
+            found = space.index.get(self._name_of[label])
+            found = None if found is not None and space.concept(found).uri not in (None, label) else found
+        return found
+
     def matrix(self, space: LabelSpace) -> Csr:
         """Y, 0/1 of shape (n, n_labels)."""
-        labels = self._code_of
-        label_ids = np.array([label if isinstance(label, int) else space.index[label] for label in labels], np.int32)
+        found = (label if isinstance(label, int) else self._find(space, label) for label in self._code_of)
+        label_ids = np.fromiter(found, np.int32, len(self._code_of))
         codes = np.frombuffer(self._codes, np.int32) if self._codes else np.empty(0, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.frombuffer(self._counts, np.int32))])
         ones = np.ones(len(codes), np.float32)

@@ -4,6 +4,7 @@ Those of ``a.csv`` are ``a.labels.jsonl`` and ``a.hierarchy.tsv`` beside it. The
 ``dev.*``, ``test.*``) share its ``labels.jsonl`` and ``hierarchy.tsv``; other files in the folder are read without.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,19 +12,22 @@ import numpy as np
 
 from labelspace import store
 from labelspace.data.files import lines, replacing, writing_text
-from labelspace.data.jsonl import parse_object
+from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.records import Location
 from labelspace.errors import DataError
 from labelspace.limits import MAX_LABELS
-from labelspace.types import Hierarchy, LabelSpace
+from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
 SPLITS = ("train", "dev", "test")
+_CONCEPT_FIELDS = {"id", "notation", "names", "hidden"}
 
 
 def read_labels(path: str | Path) -> LabelSpace:
     """Read ``{"label": name, "alt": [synonyms]}`` lines; the line number, from 0, is the label's id.
+
+    Lines of a vocabulary have ``id`` (the URI), ``notation``, ``names`` (by language) and ``hidden`` (synonyms) too.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -33,6 +37,7 @@ def read_labels(path: str | Path) -> LabelSpace:
     """
     seen: dict[str, None] = {}
     synonyms: list[list[str]] = []
+    concepts: list[Concept] = []
     no_synonyms: list[str] = []  # one for all labels: an empty list each would take more memory than the names
     for line, text in lines(path):
         location = Location(path, line)
@@ -46,9 +51,21 @@ def read_labels(path: str | Path) -> LabelSpace:
         if alt is not None and not (isinstance(alt, list) and all(isinstance(word, str) for word in alt)):
             problem = f"it is {str(alt)[:40]!r}"
             raise location.expected("'alt' to be a list of names", problem, 'write "alt": ["name", ...]')
+        concept = _concept(row, location)
         seen[name] = None
-        synonyms.append(alt or no_synonyms)
-    return LabelSpace(list(seen), synonyms if any(synonyms) else None)
+        synonyms.append([*(alt or ()), *concept.hidden] or no_synonyms)
+        concepts.append(concept)
+    has_concepts = any(concept is not NO_CONCEPT for concept in concepts)
+    return LabelSpace(list(seen), synonyms if any(synonyms) else None, concepts=concepts if has_concepts else None)
+
+
+def _concept(row: Mapping[str, object], location: Location) -> Concept:
+    if not _CONCEPT_FIELDS.intersection(row):
+        return NO_CONCEPT
+    try:
+        return Concept.from_json(row)
+    except ValueError as error:
+        raise location.expected(str(error), f"the line is {str(row)[:60]}", "correct it or leave it out") from None
 
 
 def write_labels(path: str | Path, labels: LabelSpace) -> None:

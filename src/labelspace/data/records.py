@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from labelspace.errors import DataError
 
@@ -10,9 +11,20 @@ MAX_LABEL_ID = 2**31 - 2
 FIELDS = ("id", "text", "features", "labels")
 
 
+class Subject(NamedTuple):
+    """A label that a file names by URI and name."""
+
+    uri: str
+    name: str
+
+
+Label = str | int | Subject
+"""A label of a document: its name or URI, its id from 0, or both URI and name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One document: a text, or features as ``"3:0.5 17:1"``, or both; labels are names or ids.
+    """One document: a text, or features as ``"3:0.5 17:1"``, or both; labels are names or URIs, ids, or subjects.
 
     >>> Record("a", "red apple", None, ("fruit",)).labels
     ('fruit',)
@@ -21,7 +33,7 @@ class Record:
     id: str
     text: str | None
     features: str | None = None
-    labels: tuple[str | int, ...] = ()
+    labels: tuple[Label, ...] = ()
     line: int = 0  # of the file, from 1; in Parquet the row
 
 

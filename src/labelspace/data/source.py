@@ -10,15 +10,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.columns import is_table
-from labelspace.data.csvfile import csv_records, open_csv, write_csv
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
+from labelspace.data.formats.csvfile import csv_records, open_csv, write_csv
+from labelspace.data.formats.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
+from labelspace.data.formats.parquet import open_parquet, parquet_records, write_parquet
+from labelspace.data.formats.plain_text import iter_lines
+from labelspace.data.formats.xmc import iter_xmc, read_xmc, write_xmc
 from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, labels_beside, read_labels
-from labelspace.data.parquet import open_parquet, parquet_records, write_parquet
-from labelspace.data.plain_text import iter_lines
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
-from labelspace.data.xmc import iter_xmc, read_xmc, write_xmc
 from labelspace.errors import DataError
 from labelspace.types import Columns, Dataset, LabelSpace
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from labelspace.errors import ModelError
 from labelspace.state_constraints import ArrayConstraint, Sizes, StateError, array, is_sorted
 from labelspace.store.state import REMEDY, Arrays
-from labelspace.types import Hierarchy, LabelSpace
+from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 
 
 def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
@@ -22,7 +23,7 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
     """
     sizes = Sizes()
     for key, constraint in _ARRAYS.items():
-        if key in arrays or key != "counts":
+        if key in arrays or key not in _OPTIONAL:
             _check(constraint, key, arrays[key], sizes)
     ends, edges, hierarchy = arrays["line_ends"], arrays["hierarchy"], None
     _refuse_unless(arrays.keys() <= _ARRAYS.keys(), "no other arrays")
@@ -33,8 +34,9 @@ def parse_labels(lines: bytes, arrays: Arrays) -> LabelSpace:
         hierarchy = Hierarchy(sp.csr_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(len(ends), len(ends))))
         _refuse_unless(hierarchy.is_forest() or not hierarchy.find_cycle(), "a hierarchy without cycle")
     names = JsonColumn(lines, ends, "label", str)
-    synonyms = JsonColumn(lines, ends, "alt", list) if arrays["has_synonyms"][0] else None
-    return LabelSpace(names, synonyms, arrays.get("counts"), int(arrays["n_documents"][0]), hierarchy)
+    synonyms = SynonymColumn(lines, ends, "alt", list) if arrays["has_synonyms"][0] else None
+    concepts = ConceptColumn(lines, ends, "id", str) if "has_concepts" in arrays and arrays["has_concepts"][0] else None
+    return LabelSpace(names, synonyms, arrays.get("counts"), int(arrays["n_documents"][0]), hierarchy, concepts)
 
 
 _ARRAYS = {
@@ -42,8 +44,10 @@ _ARRAYS = {
     "hierarchy": array("int32", "n_edges", 2, at_least=0, below="n_labels"),
     "n_documents": array("int64", 1, at_least=0),
     "has_synonyms": array("bool", 1),
+    "has_concepts": array("bool", 1),
     "counts": array("int64", "n_labels", at_least=0),
 }
+_OPTIONAL = {"counts", "has_concepts"}
 
 
 def _check(constraint: ArrayConstraint, key: str, values: npt.NDArray[Any], sizes: Sizes) -> None:
@@ -101,23 +105,51 @@ class JsonColumn(Sequence[Any]):
         return value
 
 
+class SynonymColumn(JsonColumn):
+    """The synonyms of all lines, hidden ones last."""
+
+    def _field(self, row: Any) -> list[str]:  # noqa: ANN401 - any JSON
+        known: list[str] = super()._field(row)
+        return [*known, *_concept(row).hidden] if "hidden" in row else known
+
+
+class ConceptColumn(JsonColumn):
+    """The concepts of all lines."""
+
+    def _field(self, row: Any) -> Concept:  # noqa: ANN401 - any JSON
+        return _concept(row)
+
+
+def _concept(row: Any) -> Concept:  # noqa: ANN401 - any JSON
+    try:
+        return Concept.from_json(row if isinstance(row, dict) else {})
+    except ValueError as error:
+        raise _refused(str(error)) from None
+
+
 def label_arrays(labels: LabelSpace) -> Arrays:
     """What of the labels is kept as arrays: hierarchy and counts."""
     edges = np.zeros((0, 2), np.int32) if labels.hierarchy is None else labels.hierarchy.edges
     arrays: Arrays = {"hierarchy": edges, "n_documents": np.array([labels.n_documents], np.int64)}
     arrays["has_synonyms"] = np.array([labels.synonyms is not None])
+    if labels.concepts is not None:
+        arrays["has_concepts"] = np.array([True])
     return arrays if labels.counts is None else {**arrays, "counts": labels.counts}
 
 
 def write_names(path: Path, labels: LabelSpace) -> npt.NDArray[np.int64]:
     """Write ``labels.jsonl``: one ``{"label": name, "alt": [synonyms]}`` a line, in the order of the label ids.
 
+    Labels of a vocabulary have ``id`` (the URI), ``notation``, ``names`` and ``hidden`` too, as far as there are any.
+
     Returns where each line ends, in bytes. Shape (n_labels,).
     """
     synonyms = labels.synonyms or [[]] * len(labels)
+    concepts = repeat(NO_CONCEPT) if labels.concepts is None else labels.concepts
     lengths = np.zeros(len(labels), np.int64)
     with path.open("wb") as file:
-        for i, (name, alt) in enumerate(zip(labels.names, synonyms, strict=True)):
-            row = {"label": name, "alt": list(alt)} if alt else {"label": name}
+        for i, (name, known, concept) in enumerate(zip(labels.names, synonyms, concepts, strict=False)):
+            alt = [synonym for synonym in known if synonym not in concept.hidden]
+            row = {"label": name, **({"alt": alt} if alt else {}), **concept.to_json()}
             lengths[i] = file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
     return np.cumsum(lengths)

@@ -72,6 +72,28 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Fields:
+    """The columns of a file that hold the texts, the labels and the ids of its documents.
+
+    ``label_separator`` parts the labels of a cell; None where a cell is a list, or one label. With ``indicators`` the
+    label columns are called like the labels, and hold 0 or 1.
+    """
+
+    text: tuple[str, ...] = ("text",)
+    labels: tuple[str, ...] = ("labels",)
+    id: str | None = "id"
+    label_separator: str | None = "|"
+    indicators: bool = False
+
+    def __post_init__(self) -> None:
+        for key in ("text", "labels"):
+            names = tuple(getattr(self, key))
+            if not all(isinstance(name, str) and name for name in names):
+                raise DataError(f"columns must be named by texts, but {key} are {names}; write for example title")
+            object.__setattr__(self, key, names)
+
+
+@dataclass(frozen=True)
 class Dataset:
     """Documents with their labels: texts, or ready-made features X, or both; Y is 0/1 of shape (n, n_labels)."""
 
@@ -82,6 +104,8 @@ class Dataset:
     ids: Sequence[str] | None = None
     name: str = ""
     columns: Columns | None = None  # where the documents are rows of a table
+    fields: Fields | None = None  # the columns that were read, where the documents are rows of a file
+    filtered: Csr | None = None  # (n, n_labels): labels that do not count for a document, neither right nor wrong
 
     def __post_init__(self) -> None:
         if self.texts is None and self.X is None:
@@ -95,6 +119,7 @@ class Dataset:
         sizes = {
             "texts": None if self.texts is None else len(self.texts),
             "feature rows": None if self.X is None else self.X.shape[0],
+            "rows of filtered labels": None if self.filtered is None else self.filtered.shape[0],
             "ids": None if self.ids is None else len(self.ids),
         }
         for what, size in sizes.items():
@@ -115,4 +140,5 @@ class Dataset:
         """The documents with these row numbers, in this order."""
         at = np.asarray(index, dtype=np.int64)
         texts, ids = (None if values is None else [values[i] for i in at] for values in (self.texts, self.ids))
-        return replace(self, Y=self.Y[at], texts=texts, X=None if self.X is None else self.X[at], ids=ids)
+        X, filtered = (None if matrix is None else matrix[at] for matrix in (self.X, self.filtered))
+        return replace(self, Y=self.Y[at], texts=texts, X=X, ids=ids, filtered=filtered)

@@ -1,4 +1,4 @@
-"""All labels: names, synonyms, counts, hierarchy."""
+"""All labels: names, synonyms, counts, hierarchy, and what a vocabulary says of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from labelspace.errors import DataError
 from labelspace.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 from labelspace.types.arrays import Csr, Ints, Longs
+from labelspace.types.concept import NO_CONCEPT, Concept
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
 from labelspace.types.name_index import NameIndex
 
@@ -31,10 +32,13 @@ class LabelSpace:
     counts: Longs | None = None  # (n_labels,) training documents per label
     n_documents: int = 0  # number of training documents
     hierarchy: Hierarchy | None = None
+    concepts: Sequence[Concept] | None = None  # one per label, where the labels are of a vocabulary
 
     def __post_init__(self) -> None:
         n = len(self.names)
-        for what, values in (("synonym lists", self.synonyms), ("counts", self.counts)):
+        for what, values in (
+            ("synonym lists", self.synonyms), ("counts", self.counts), ("concepts", self.concepts)
+        ):  # fmt: skip
             if values is not None and len(values) != n:
                 raise DataError(
                     f"there must be as many {what} as labels, but there are {len(values)} for {n} labels; "
@@ -56,6 +60,27 @@ class LabelSpace:
         if duplicate is not None:
             raise DataError(f"label names must be unique, but {duplicate!r} occurs twice; rename or merge the two")
         return by_hash
+
+    @cached_property
+    def uris(self) -> Mapping[str, int]:
+        """URI -> id, of the labels that have one."""
+        return {concept.uri: i for i, concept in enumerate(self.concepts or ()) if concept.uri is not None}
+
+    def find(self, label: str) -> int | None:
+        """The id of the label with this name or URI, which may be in angle brackets; None where there is none.
+
+        >>> space = LabelSpace(["cat"], concepts=[Concept("http://example.org/p1")])
+        >>> space.find("cat"), space.find("<http://example.org/p1>"), space.find("dog")
+        (0, 0, None)
+        """
+        found = self.index.get(label)
+        if found is None and self.concepts is not None:
+            found = self.uris.get(label[1:-1] if label.startswith("<") and label.endswith(">") else label)
+        return found
+
+    def concept(self, label: int) -> Concept:
+        """What the vocabulary says of a label; an empty concept where there is none."""
+        return NO_CONCEPT if self.concepts is None else self.concepts[label]
 
     @property
     def are_named(self) -> bool:
@@ -141,6 +166,7 @@ class LabelSpace:
             None if self.synonyms is None else [*self.synonyms, *([] for _ in new)],
             None if self.counts is None else np.concatenate([self.counts, np.zeros(len(new), np.int64)]),
             self.n_documents,
+            concepts=None if self.concepts is None else [*self.concepts, *(NO_CONCEPT for _ in new)],
         )
         if self.hierarchy is None:
             return space

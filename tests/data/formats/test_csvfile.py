@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.csvfile import csv_records, format_labels, open_csv, parse_labels
+from labelspace.data.formats.csvfile import csv_records, format_labels, open_csv, parse_labels
 from labelspace.data.records import Location, Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data import xmc
+from labelspace.data.formats import xmc
+from labelspace.data.formats.xmc import read_xmc
 from labelspace.data.source import read_dataset, write_dataset
-from labelspace.data.xmc import read_xmc
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from labelspace.data.parquet import open_parquet, parquet_records
+from labelspace.data.formats.parquet import open_parquet, parquet_records
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, read_dataset
 from labelspace.errors import DataError, MissingExtraError

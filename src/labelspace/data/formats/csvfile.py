@@ -13,7 +13,7 @@ from typing import Any
 
 from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.files import lines, too_long, without_blank_end, writing_text
-from labelspace.data.records import FIELDS, Location, Record, Rows, distinct_labels, to_record
+from labelspace.data.records import FIELDS, Label, Location, Record, Rows, distinct_labels, to_record
 from labelspace.errors import DataError
 from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
@@ -105,7 +105,7 @@ def parse_labels(cell: str, location: Location) -> tuple[str | int, ...]:
     return distinct_labels(values, location)
 
 
-def format_labels(labels: Sequence[str | int]) -> str:
+def format_labels(labels: Sequence[Label]) -> str:
     """The cell for some labels, a JSON list where plain names would be ambiguous.
 
     >>> format_labels(["red", "green"]), format_labels(["a|b"]), format_labels([3])
