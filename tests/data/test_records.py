@@ -4,17 +4,19 @@ import json
 
 import pytest
 
-from labelspace.data.formats.jsonl import jsonl_records, open_jsonl
+from labelspace.data.field_records import field_records
+from labelspace.data.formats.jsonl import open_jsonl
 from labelspace.data.records import Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
+from labelspace.types import Fields
 
 
 def records(tmp_path, *lines, **options):
     path = tmp_path / "a.jsonl"
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     with open_jsonl(path) as rows:
-        return list(jsonl_records(path, rows, **options))
+        return list(field_records(rows, Fields(), **options))
 
 
 def test_fields_and_their_defaults(tmp_path):
@@ -57,8 +59,8 @@ def test_fields_and_their_defaults(tmp_path):
         ('{"text": "half \\ud83d"}', r"expected valid Unicode, but there is the lone surrogate '\\ud83d'; remove"),
         ('{"text": "a", "id": true}', r"expected 'id' to be a string or an integer, but it is true; write"),
         (
-            '{"text": "a", "labels": "b"}',
-            r"expected 'labels' to be a list, but it is 'b'; write \[\"name\", ...\] or \[id",
+            '{"text": "a", "labels": 1.5}',
+            r"expected 'labels' to be a list or a text, but it is 1.5; write \[\"name\", ...\] or \[id",
         ),
         ('{"text": "a", "labels": [1.5]}', r"expected labels to be names or ids, but one is 1.5; write a string or"),
         ('{"text": "a", "labels": [true]}', r"expected labels to be names or ids, but one is true; write"),

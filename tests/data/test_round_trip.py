@@ -11,7 +11,7 @@ from labelspace.data.source import read_dataset, write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.types import Dataset, LabelSpace
 
-NAMES = ["plain", "a|b", "[x]", " outer ", "日本 語", 'q"uote', "new\nline", "comma, semi;", "Ünï"]
+NAMES = ["plain", "a|b", "[x]", "日本 語", 'q"uote', "new\nline", "comma, semi;", "Ünï"]
 TEXTS = [
     "",
     " ",
@@ -23,7 +23,7 @@ TEXTS = [
     "'",
     "=1+2",
 ]
-TEXT_ENDINGS = [ending + packed for ending in (".jsonl", ".csv", ".parquet") for packed in ("", ".gz")]
+TEXT_ENDINGS = [ending + packed for ending in (".jsonl", ".csv", ".tsv", ".parquet") for packed in ("", ".gz", ".zst")]
 FEATURE_ENDINGS = [*TEXT_ENDINGS, ".txt", ".txt.gz"]
 
 

@@ -329,7 +329,7 @@ def test_a_column_that_is_not_there(tmp_path, name):
         ("a.csv", "title,brand\n", r"a\.csv must hold at least one document, but has none"),
         ("a.jsonl", "", r"a\.jsonl must hold at least one document, but has none"),
         ("a.csv", "text,labels\nx,y\n", "must have the column 'title', but has: text, labels"),
-        ("a.txt", "1 1 1\n0 0:1\n", r"a table must be \.jsonl, \.csv or \.parquet, but is .*a\.txt"),
+        ("a.txt", "1 1 1\n0 0:1\n", r"a table must be \.jsonl, \.csv, \.tsv or \.parquet, but is .*a\.txt"),
     ],
 )
 def test_files_that_are_no_such_table(tmp_path, name, text, message):

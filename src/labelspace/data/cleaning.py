@@ -21,10 +21,11 @@ from labelspace.data.checks.duplicates import has_own_ids, leaked, repeated
 from labelspace.data.checks.label_hierarchy import redundant_edges
 from labelspace.data.checks.label_names import spellings
 from labelspace.data.conversion import write_file, write_folder
+from labelspace.data.label_merging import merged_columns, merged_labels
 from labelspace.data.text_repair import ungarbled, without_control
 from labelspace.errors import DataError
 from labelspace.store.atomic import replacing_folder
-from labelspace.types import Bools, Csr, Dataset, Hierarchy, LabelSpace, Longs
+from labelspace.types import Bools, Dataset, Hierarchy, Longs
 
 FIXED = tuple(name for name, check in CHECKS.items() if check.fixed)
 
@@ -113,44 +114,12 @@ def with_labels(documents: Documents, into: Longs, names: Sequence[str]) -> Docu
 
     Synonyms and edges go with the labels, but for edges from a label to itself; a circle is an error.
     """
-    kept = np.flatnonzero(into == np.arange(len(into)))
-    number = np.full(len(into), -1, np.int64)
-    number[kept] = np.arange(len(kept))
-    number = number[into]
-    labels = _renumbered(documents.labels, number, kept, [names[label] for label in kept.tolist()])
-    parts = {}
-    for name, part in documents.parts.items():
-        Y = sp.csr_matrix((part.Y.data, number[part.Y.indices], part.Y.indptr), shape=(len(part), len(kept)))
-        parts[name] = replace(part, Y=_zero_one(Y), labels=labels)
+    labels, number = merged_labels(documents.labels, into, names)
+    parts = {
+        name: replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels)
+        for name, part in documents.parts.items()
+    }
     return replace(documents, parts=parts)
-
-
-def _zero_one(Y: Csr) -> Csr:
-    Y.sum_duplicates()
-    Y.data[:] = 1
-    return Y
-
-
-def _renumbered(labels: LabelSpace, number: Longs, kept: Longs, names: Sequence[str]) -> LabelSpace:
-    synonyms: list[list[str]] | None = None
-    n = len(kept)
-    if labels.synonyms is not None:
-        gathered: list[dict[str, None]] = [{} for _ in range(n)]
-        for label, known in zip(number.tolist(), labels.synonyms, strict=True):
-            gathered[label] |= dict.fromkeys(known)
-        synonyms = [list(known) for known in gathered]
-    hierarchy = None
-    if labels.hierarchy is not None:
-        edges = number[labels.hierarchy.edges]
-        try:
-            hierarchy = Hierarchy.from_edges(edges[edges[:, 0] != edges[:, 1]], n, names)
-        except DataError as error:
-            raise DataError(
-                f"label names that are merged must not close a circle, but {error}; leave it out: "
-                "--skip near_duplicate_labels"
-            ) from None
-    concepts = None if labels.concepts is None else [labels.concepts[label] for label in kept.tolist()]
-    return LabelSpace(names, synonyms, hierarchy=hierarchy, concepts=concepts)
 
 
 def _remove_edges(cleaned: Cleaned) -> None:

@@ -1,70 +1,129 @@
-"""Read and write data files, plain or gzipped; writes are atomic."""
+"""Read and write data files, plain or compressed; writes are atomic."""
 
 import gzip
 import io
 import os
 import sys
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeVar, cast
 
-from labelspace.errors import DataError
+from labelspace.data.archives import compression, zip_archive
+from labelspace.errors import DataError, require
 from labelspace.limits import MAX_LINE_BYTES
 
 Item = TypeVar("Item")
 STDIN = "-"
+UTF_8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
 _MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be read for hours
 
 
-def is_gzipped(path: str | Path) -> bool:
-    """Whether the name ends with .gz."""
-    return str(path).lower().endswith(".gz")
-
-
 @contextmanager
 def reading(path: str | Path) -> Iterator[BinaryIO]:
-    """Open for reading bytes, decompressed where the name ends with .gz; ``-`` is the standard input."""
+    """Open for reading bytes, decompressed where the name ends with .gz, .zst or .zip; ``-`` is the standard input.
+
+    A file in a zip archive has the path of the archive in front of its own: ``data.zip/train.csv``.
+    """
     try:
-        if str(path) == STDIN:
-            yield sys.stdin.buffer
-        elif is_gzipped(path):
-            with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(path)), _BUFFER) as file:
-                yield file
-        else:
-            with open(path, "rb", buffering=_BUFFER) as file:
-                yield file
+        with _opened(path) as file:
+            yield file
     except FileNotFoundError as error:
         raise DataError(f"a data file must exist, but {path} does not; check the path") from error
-    except (OSError, EOFError, zlib.error) as error:
-        remedy = "download or compress it again" if is_gzipped(path) else "give a file that can be read"
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError) as error:
+        remedy = "download or compress it again" if compression(path) else "give a file that can be read"
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{path} must be readable, but is not ({reason}); {remedy}") from error
 
 
-def lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Line number (from 1) and line, its end included, of a UTF-8 file; a byte order mark is skipped."""
+def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
+    if str(path) == STDIN:
+        return nullcontext(sys.stdin.buffer)
+    archive = zip_archive(path)
+    if archive is not None:
+        return _decompressed(_member(*archive), archive[1])
+    return _decompressed(open(path, "rb", buffering=_BUFFER), path)
+
+
+@contextmanager
+def _decompressed(file: BinaryIO, name: str | Path) -> Iterator[BinaryIO]:
+    kind = compression(name)
+    with file:
+        if kind == ".gz":
+            with io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=file)), _BUFFER) as unpacked:
+                yield unpacked
+        elif kind == ".zst":
+            zstandard = require("zstandard", "zstd")
+            try:
+                with zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as raw:
+                    yield io.BufferedReader(raw, _BUFFER)
+            except zstandard.ZstdError as error:
+                raise EOFError(str(error)) from error
+        else:
+            yield file
+
+
+def _member(archive: Path, name: str) -> BinaryIO:
+    with zipfile.ZipFile(archive) as members:
+        try:
+            return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, members.open(name)), _BUFFER))
+        except KeyError:
+            raise FileNotFoundError(name) from None
+        except RuntimeError as error:  # encrypted
+            raise DataError(
+                f"{archive} must be readable without a password, but {name} is encrypted; unpack it first"
+            ) from error
+
+
+def lines(path: str | Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
+    """Line number (from 1) and line, its end included; a byte order mark is skipped."""
     limit, n_blank = MAX_LINE_BYTES.value, 0
     with reading(path) as file:
-        for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
-            if len(raw) > limit:
+        for number, line in _utf8_lines(path, file) if encoding == UTF_8 else _decoded_lines(path, file, encoding):
+            if len(line) > limit:
                 raise too_long(path, number)
-            n_blank = n_blank + 1 if raw.isspace() else 0
+            n_blank = n_blank + 1 if line.isspace() else 0
             if n_blank > _MAX_BLANK_LINES:
                 problem = f"expected at most {_MAX_BLANK_LINES} blank lines in a row, but there are more"
                 raise DataError(f"{path}:{number}: {problem}; remove them")
-            try:
-                line = (raw.removeprefix(_BOM) if number == 1 else raw).decode()
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"{path}:{number}: expected UTF-8 text, but byte {error.start + 1} of the line is "
-                    f"0x{error.object[error.start]:02x}; save the file as UTF-8"
-                ) from error
             yield number, line
+
+
+def _utf8_lines(path: str | Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
+    limit = MAX_LINE_BYTES.value
+    for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
+        if len(raw) > limit:
+            raise too_long(path, number)
+        try:
+            yield number, (raw.removeprefix(_BOM) if number == 1 else raw).decode()
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path}:{number}: expected UTF-8 text, but byte {error.start + 1} of the line is "
+                f"0x{error.object[error.start]:02x}; save the file as UTF-8, or name its encoding: "
+                "--encoding windows-1252"
+            ) from error
+
+
+def _decoded_lines(path: str | Path, file: BinaryIO, encoding: str) -> Iterator[tuple[int, str]]:
+    number = 0
+    text = io.TextIOWrapper(file, encoding=encoding, newline="\n")  # only \n ends a line, as in UTF-8
+    try:
+        for line in iter(partial(text.readline, MAX_LINE_BYTES.value + 1), ""):
+            number += 1
+            yield number, line.removeprefix("\ufeff") if number == 1 else line
+    except UnicodeError as error:
+        reason = " ".join(str(error).split())[:120]
+        raise DataError(
+            f"{path}:{number + 1}: expected {encoding} text, but it cannot be decoded ({reason}); name another "
+            "--encoding, or save the file as UTF-8"
+        ) from error
+    finally:
+        text.detach()
 
 
 def too_long(path: str | Path, line: int) -> DataError:
@@ -119,10 +178,17 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open for writing bytes, compressed where the name ends with .gz; equal data give equal files."""
+    """Open for writing bytes, compressed where the name ends with .gz or .zst; equal data give equal files."""
+    kind = compression(path)
+    if kind == ".zip":
+        raise DataError(f"data are written plain, or compressed as .gz or .zst, but {path} is a zip; name it so")
+    zstandard = require("zstandard", "zstd") if kind == ".zst" else None
     with replacing(path) as temporary, temporary.open("wb") as raw:
-        if is_gzipped(path):
+        if kind == ".gz":
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as file:
+                yield cast(BinaryIO, file)
+        elif zstandard is not None:
+            with zstandard.ZstdCompressor(level=10).stream_writer(raw, closefd=False) as file:
                 yield cast(BinaryIO, file)
         else:
             yield raw

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from labelspace import store
+from labelspace.data.archives import is_data_file, without_compression
 from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.records import Location
@@ -20,7 +21,7 @@ from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"
-SPLITS = ("train", "dev", "test")
+SPLITS = ("train", "trn", "dev", "valid", "val", "validation", "test", "tst")
 _CONCEPT_FIELDS = {"id", "notation", "names", "hidden"}
 
 
@@ -131,13 +132,13 @@ def own_file(path: str | Path, kind: str) -> Path:
 def shared_file(path: str | Path, kind: str) -> Path | None:
     """The label file that the splits of a folder share, where the data file is one of them and there is such a file."""
     shared = Path(path).with_name(kind)
-    return shared if (_stem(path) in SPLITS or Path(path).name == LABELS) and shared.exists() else None
+    return shared if (_stem(path) in SPLITS or Path(path).name == LABELS) and is_data_file(shared) else None
 
 
 def label_file(path: str | Path, kind: str) -> Path | None:
     """The label file of a data file: its own, else the shared one of its folder; None where there is none."""
     own = own_file(path, kind)
-    return own if own.exists() else shared_file(path, kind)
+    return own if is_data_file(own) else shared_file(path, kind)
 
 
 def label_files(path: str | Path) -> list[Path]:
@@ -148,7 +149,7 @@ def label_files(path: str | Path) -> list[Path]:
 def unread_label_files(path: str | Path) -> list[Path]:
     """The label files in the folder of a data file that are not read with it: it is no split."""
     beside = [Path(path).with_name(kind) for kind in (LABELS, HIERARCHY) if label_file(path, kind) is None]
-    return [file for file in beside if file.exists()]
+    return [file for file in beside if is_data_file(file)]
 
 
 def are_labels(path: str | Path) -> bool:
@@ -159,9 +160,7 @@ def are_labels(path: str | Path) -> bool:
 
 def _stem(path: str | Path) -> str:
     """The name of a data file without its format."""
-    name = Path(path).name
-    name = name[:-3] if name.lower().endswith(".gz") else name
-    return Path(name).stem.removesuffix(".labels")
+    return Path(without_compression(Path(path).name)).stem.removesuffix(".labels")
 
 
 def labels_beside(path: str | Path) -> LabelSpace | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from labelspace.errors import ParameterError
@@ -10,6 +11,10 @@ from labelspace.types import Columns, Fields
 
 NO_SEPARATOR = "none"  # of --label-separator: each cell is one label
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t", "space": " "}
+
+
+def _say_nothing(line: str) -> None:
+    pass
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,10 @@ class ReadOptions:
     text: tuple[str, ...] = ()  # columns, joined by a line end
     labels: tuple[str, ...] = ()  # columns
     id: str | None = None  # column
-    columns: Columns | None = None  # in place of the three: inputs and outputs of a table
-    fields: Fields | None = field(default=None, compare=False)  # of training, which other files follow by default
+    normalize_labels: bool = False  # merge labels that differ in case or spaces alone
+    columns: Columns | None = None  # in place of text, labels and id: inputs and outputs of a table
+    fields: Fields | None = None  # of the training file, which other files follow by default
+    say: Callable[[str], None] = field(default=_say_nothing, compare=False, repr=False)  # told what is detected
 
     def __post_init__(self) -> None:
         for key in ("delimiter", "label_separator"):
@@ -47,6 +54,11 @@ class ReadOptions:
             raise ParameterError(
                 "--inputs and --outputs name the columns of a table, but --text or --labels is given too; use one pair"
             )
+
+    @property
+    def merges_labels(self) -> bool:
+        """Whether labels that differ in case or spaces alone are merged, here or in training."""
+        return self.normalize_labels or (self.fields is not None and self.fields.normalize_labels)
 
     def following(self, fields: Fields | None) -> ReadOptions:
         """The same for a file that is read as another was: the training file of this one, say."""

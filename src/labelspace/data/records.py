@@ -57,8 +57,12 @@ class Rows:
     read: Callable[[Collection[str]], Iterator[tuple[Location, dict[str, object]]]]
 
 
-def to_record(row: Mapping[str, object], number: int, location: Location, with_labels: bool = True) -> Record:
+def to_record(
+    row: Mapping[str, object], number: int, location: Location, labels: tuple[Label, ...] | None = None
+) -> Record:
     """Check one row; ``number`` (from 0) is the default id, and null is the same as a missing field.
+
+    Its labels are ``labels``, or those of the field.
 
     >>> to_record({"text": "red apple", "labels": ["fruit"]}, 0, Location("a.jsonl", 1))
     Record(id='0', text='red apple', features=None, labels=('fruit',), line=1)
@@ -68,10 +72,11 @@ def to_record(row: Mapping[str, object], number: int, location: Location, with_l
         problem = next((f"{key!r} is null" for key in ("text", "features") if key in row), "there is neither")
         raise location.expected("'text' (a string) or 'features'", problem, "give every document one of them")
     if text is not None and not isinstance(text, str):
-        raise location.expected("'text' to be a string", f"it is {_shown(text)}", "write it in quotes")
+        raise location.expected("'text' to be a string", f"it is {shown(text)}", "write it in quotes")
     if features is not None and not isinstance(features, str):
         features = _features_string(features, location)
-    labels = _checked_labels(row.get("labels"), location) if with_labels else ()
+    if labels is None:
+        labels = _checked_labels(row.get("labels"), location)
     return Record(checked_id(row.get("id"), number, location), text, features, labels, location.line)
 
 
@@ -83,52 +88,55 @@ def checked_id(value: object, number: int, location: Location) -> str:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise location.expected("'id' to be a string or an integer", f"it is {_shown(value)}", "write it as a string")
+    raise location.expected("'id' to be a string or an integer", f"it is {shown(value)}", "write it as a string")
 
 
 def _features_string(value: object, location: Location) -> str:
     if not isinstance(value, Mapping):
         raise location.expected(
-            '\'features\' as "3:0.5 17:1" or {"3": 0.5}', f"it is {_shown(value)}", "write index:value pairs"
+            '\'features\' as "3:0.5 17:1" or {"3": 0.5}', f"it is {shown(value)}", "write index:value pairs"
         )
     for key, number in value.items():
         if not (isinstance(key, str) and key.isascii() and key.isdigit()):
-            raise location.expected("integers as keys of 'features'", f"one is {_shown(key)}", "write the index")
+            raise location.expected("integers as keys of 'features'", f"one is {shown(key)}", "write the index")
         if isinstance(number, bool) or not isinstance(number, (int, float)):
-            raise location.expected(f"a number for feature {key}", f"it is {_shown(number)}", "write a number")
+            raise location.expected(f"a number for feature {key}", f"it is {shown(number)}", "write a number")
     return " ".join(f"{key}:{number!r}" for key, number in value.items())
 
 
-def _checked_labels(value: object, location: Location) -> tuple[str | int, ...]:
+def _checked_labels(value: object, location: Location) -> tuple[Label, ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise location.expected("'labels' to be a list", f"it is {_shown(value)}", 'write ["name", ...] or [id, ...]')
+        raise location.expected("'labels' to be a list", f"it is {shown(value)}", 'write ["name", ...] or [id, ...]')
     return distinct_labels(value, location)
 
 
-def distinct_labels(values: Iterable[object], location: Location) -> tuple[str | int, ...]:
-    """The labels of one document, each once: names (not empty) or ids (from 0).
+def distinct_labels(values: Iterable[object], location: Location) -> tuple[Label, ...]:
+    """The labels of one document, each once: names (not empty) without spaces around them, or ids (from 0).
 
-    >>> distinct_labels(["b", "a", "b"], Location("a.jsonl", 1))
+    >>> distinct_labels(["b", "a ", "b"], Location("a.jsonl", 1))
     ('b', 'a')
     """
-    distinct: dict[str | int, None] = {}
+    distinct: dict[Label, None] = {}
     for value in values:
         if isinstance(value, str):
+            value = value.strip()
             if not value:
                 raise location.expected("label names", "one is empty", "remove it or give it a name")
+        elif isinstance(value, Subject):
+            pass
         elif isinstance(value, bool) or not isinstance(value, int):
-            problem = f"one is {_shown(value)}"
+            problem = f"one is {shown(value)}"
             raise location.expected("labels to be names or ids", problem, "write a string or an integer")
         elif not 0 <= value <= MAX_LABEL_ID:
             rule = f"a label id from 0 to {MAX_LABEL_ID}"
-            raise location.expected(rule, f"one is {_shown(value)}", "correct it, or write a name")
+            raise location.expected(rule, f"one is {shown(value)}", "correct it, or write a name")
         distinct[value] = None
     return tuple(distinct)
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A value for a message: shortened, and null, true and false as in JSON."""
     words = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):

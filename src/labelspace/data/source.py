@@ -1,164 +1,119 @@
-"""Data files by format, and data folders with ``train.*``, ``dev.*``, ``test.*``."""
+"""Data folders with ``train.*``, ``dev.*``, ``test.*``, single files, and streams of documents to tag."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-import numpy as np
-import scipy.sparse as sp
-
+from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
 from labelspace.data.columns import is_table
-from labelspace.data.dataset_builder import assemble
-from labelspace.data.formats.csvfile import csv_records, open_csv, write_csv
-from labelspace.data.formats.jsonl import json_rows, jsonl_records, open_jsonl, write_jsonl
-from labelspace.data.formats.parquet import open_parquet, parquet_records, write_parquet
+from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle, tell_fields
+from labelspace.data.detection.encoding import detect_encoding
+from labelspace.data.detection.fields import ColumnSample, detect_fields
+from labelspace.data.field_records import field_records
+from labelspace.data.files import STDIN
+from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
-from labelspace.data.formats.xmc import iter_xmc, read_xmc, write_xmc
-from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, labels_beside, read_labels
+from labelspace.data.formats.registry import FORMATS, OpenRows, file_format, formats_of
+from labelspace.data.formats.xmc import iter_xmc
+from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
 from labelspace.errors import DataError
 from labelspace.types import Columns, Dataset, LabelSpace
 
+__all__ = ["Source", "file_format", "iter_records", "open_source", "read_dataset", "split_file", "write_dataset"]
+
 _XMC = ".txt"
-_Open = Callable[[str | Path], AbstractContextManager[Rows]]
-_Records = Callable[[str | Path, Rows, bool], Iterator[Record]]
-_READERS: dict[str, tuple[_Open, _Records]] = {
-    ".jsonl": (open_jsonl, jsonl_records),
-    ".csv": (open_csv, csv_records),
-    ".parquet": (open_parquet, parquet_records),
-}
-_WRITERS: dict[str, Callable[[str | Path, Dataset], None]] = {
-    _XMC: write_xmc,
-    ".jsonl": write_jsonl,
-    ".csv": write_csv,
-    ".parquet": write_parquet,
-}
-ENDINGS = tuple(_WRITERS)
-_KNOWN = f"{', '.join(ENDINGS)}, each also with .gz"
+SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
 
 
-def read_dataset(path: str | Path, labels: LabelSpace | None = None, columns: Columns | None = None) -> Dataset:
-    r"""Read a data file; its extension is the format: .txt, .jsonl, .csv or .parquet, each also with .gz.
-
-    The label space is ``labels``, or else that of its label file, with unknown names appended; without both it is the
-    names in alphabetical order, or the numbers 0, 1, ... where labels are ids. The hierarchy is that of ``labels``, or
-    else that of its label file; without both, names that are paths (``a > b``) define one. The label files of ``a.csv``
-    are ``a.labels.jsonl`` and ``a.hierarchy.tsv``; for ``train.*``, ``dev.*`` and ``test.*`` also ``labels.jsonl`` and
-    ``hierarchy.tsv``.
-
-    With ``columns`` the file is a table (.jsonl, .csv or .parquet); label names and hierarchy are taken from its cells,
-    or are ``labels`` with unknown names appended. With ``labels`` it may also be a file with the standard fields.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "pets.csv").write_text("text,labels\nit purrs,cat|pet\nit barks,dog|pet\n")
-    ...     dataset = read_dataset(f"{folder}/pets.csv")
-    >>> dataset.labels.names, dataset.Y.sum(axis=0).tolist()
-    (['cat', 'dog', 'pet'], [[1.0, 1.0, 2.0]])
-    """
-    ending = _checked_format(path)
-    if columns is not None and (labels is None or _has_columns(path, ending, columns)):
-        if ending == _XMC:
-            raise DataError(f"a table must be .jsonl, .csv or .parquet, but is {path}; convert it, or set no columns")
-        return _assembled(path, ending, labels, columns)
-    file_labels = None if labels is None else labels_beside(path)
-    if labels is None or file_labels is None or _is_prefix(file_labels, labels):
-        return read_xmc(path, labels) if ending == _XMC else _assembled(path, ending, labels)
-    # The file's label ids are those of its label file: read it with those, then map them to ``labels`` by name.
-    return _relabeled(read_dataset(path), labels)
-
-
-def _has_columns(path: str | Path, ending: str, columns: Columns) -> bool:
-    if ending == _XMC:
-        return False
-    with _READERS[ending][0](path) as rows:
-        return is_table(rows.names(), columns, with_labels=True)
-
-
-def _assembled(path: str | Path, ending: str, labels: LabelSpace | None, columns: Columns | None = None) -> Dataset:
-    open_rows, to_records = _READERS[ending]
-    with open_rows(path) as rows:
-        records = to_records(path, rows, True) if columns is None else table_records(path, rows, columns)
-        return assemble(records, path, labels, columns)
-
-
-def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:
-    return len(start) <= len(labels) and all(a == b for a, b in zip(start.names, labels.names, strict=False))
-
-
-def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
-    """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
-    used = np.unique(dataset.Y.indices)
-    space = labels.extended(dataset.labels.names[i] for i in used)
-    new_ids = np.zeros(len(dataset.labels), np.int32)
-    new_ids[used] = [space.index[dataset.labels.names[i]] for i in used]
-    shape = (len(dataset), len(space))
-    Y = sp.csr_matrix((dataset.Y.data, new_ids[dataset.Y.indices], dataset.Y.indptr), shape=shape)
-    Y.sort_indices()
-    return replace(dataset, Y=Y, labels=space)
-
-
-def write_dataset(dataset: Dataset, path: str | Path) -> None:
-    """Write a data file; its extension is the format, as for ``read_dataset``.
+def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None) -> None:
+    """Write a data file; its extension is the format, unless that is named.
 
     The names and the hierarchy of the labels are separate files: ``write_labels`` and ``write_hierarchy``.
     """
-    _WRITERS[_checked_format(path)](path, dataset)
+    possible = [FORMATS[format]] if format is not None else formats_of(path)
+    writable = [fmt for fmt in possible if fmt.write is not None]
+    if not writable or writable[-1].write is None:
+        known = ", ".join(ending for fmt in FORMATS.values() if fmt.write is not None for ending in fmt.endings)
+        raise DataError(
+            f"the name of a data file must end with {known}, each also with .gz or .zst, but is "
+            f"{Path(path).name!r}; rename it"
+        )
+    writable[-1].write(path, dataset)
 
 
-def iter_records(path: str | Path, ready_made: bool = False, columns: Columns | None = None) -> Iterator[Record]:
+def iter_records(
+    path: str | Path, ready_made: bool = False, columns: Columns | None = None, options: ReadOptions | None = None
+) -> Iterator[Record]:
     """Stream the documents of a file of any size, without labels; with ``columns`` it may be such a table.
 
     A ``.txt`` is plain text, one document per line; with ``ready_made`` it has rows of features, as for
     ``read_dataset``. Files without a known extension, and ``-`` (the standard input), are JSON lines where the first
     line starts with a brace, else plain text.
     """
-    ending = file_format(path)
-    if ready_made and ending == _XMC:
+    options = options or ReadOptions()
+    options = options if columns is None else replace(options, columns=columns)
+    if options.format is None and _is_plain(path, ready_made, options):
+        encoding = options.encoding or detect_encoding(path)
+        return iter_lines(path, encoding) if file_format(path) == _XMC else _lines_or_json(path, encoding, options)
+    if ready_made and options.format in (None, "xmc") and file_format(path) == _XMC:
         return iter_xmc(path)
-    if ending in _READERS:
-        return _streamed(path, *_READERS[ending], columns)
-    return iter_lines(path) if ending == _XMC else _lines_or_json(path, columns)
+    fmt, options = settle(path, options)
+    if fmt.rows is not None:
+        return _streamed(path, fmt.rows, options)
+    if fmt.records is not None:
+        return fmt.records(path, options)
+    raise DataError(
+        f"a file of documents to tag must be read one by one, but {path} is {fmt.title}; give texts, or evaluate on it"
+    )
 
 
-def _streamed(path: str | Path, open_rows: _Open, to_records: _Records, columns: Columns | None) -> Iterator[Record]:
-    with open_rows(path) as rows:
-        if columns is not None and is_table(rows.names(), columns, with_labels=False):
-            yield from table_records(path, rows, columns, with_labels=False)
-        else:
-            yield from to_records(path, rows, False)
+def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
+    """Whether a file has one text per line, or JSON lines without saying so by its name."""
+    if str(path) == STDIN or (not file_format(path) and not formats_of(path) and not Path(path).is_dir()):
+        return True
+    if ready_made or file_format(path) != _XMC or Path(path).is_dir():
+        return False
+    fasttext = FORMATS["fasttext"].recognizes if "fasttext" in FORMATS else None
+    return fasttext is None or not fasttext(read_head(path, options.encoding))
 
 
-def _lines_or_json(path: str | Path, columns: Columns | None) -> Iterator[Record]:
-    plain = iter_lines(path)
+def _streamed(path: str | Path, open_rows: OpenRows, options: ReadOptions) -> Iterator[Record]:
+    with open_rows(path, options) as rows:
+        yield from _records(path, rows, options)
+
+
+def _records(path: str | Path, rows: Rows, options: ReadOptions) -> Iterator[Record]:
+    """The documents of open rows, whose names alone say what the columns hold: a pipe is read once."""
+    names = rows.names()
+    if options.columns is not None and is_table(names, options.columns, with_labels=False):
+        yield from table_records(path, rows, options.columns, with_labels=False)
+    elif names:
+        fields = detect_fields(ColumnSample(path, names), options, with_labels=False)
+        if options.fields is None or fields.text != options.fields.text:
+            tell_fields(path, fields, options)
+        yield from field_records(rows, fields, with_labels=False)
+
+
+def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions) -> Iterator[Record]:
+    plain = iter_lines(path, encoding)
     first = next(plain, None)
     records = plain if first is None else chain([first], plain)
     if first is None or not (first.text or "").lstrip().startswith("{"):
         return records
     rows = json_rows(path, ((record.line, record.text or "") for record in records))
-    return _streamed(path, lambda _: nullcontext(rows), jsonl_records, columns)
+    return _records(path, rows, options)
 
 
-def file_format(path: str | Path) -> str:
-    """The file extension without .gz; '' where it is unknown."""
-    name = Path(path).name.lower().removesuffix(".gz")
-    return next((ending for ending in ENDINGS if name.endswith(ending)), "")
-
-
-def _checked_format(path: str | Path) -> str:
-    ending = file_format(path)
-    if not ending:
-        name = Path(path).name
-        raise DataError(f"the name of a data file must end with {_KNOWN}, but is {name!r}; rename or convert it")
-    return ending
-
-
-@dataclass(frozen=True)
+@dataclass
 class Source:
-    """The files of the splits of a data set; each is read on demand."""
+    """The files of the splits of a data set; each is read on demand.
+
+    Validation and test files are read as the training file was: the same columns, the same label separator.
+    """
 
     path: Path
     train_path: Path
@@ -166,6 +121,7 @@ class Source:
     test_path: Path | None = None
     labels_only: bool = False  # train_path is a file of labels; there are no training documents
     columns: Columns | None = None  # where the files are tables
+    options: ReadOptions = field(default_factory=ReadOptions)
 
     @property
     def has_dev(self) -> bool:
@@ -181,10 +137,12 @@ class Source:
         """The training documents."""
         if self.labels_only:
             raise DataError(
-                f"there must be training documents, but {self.path} has labels only; add train.* ({_KNOWN}), or tag "
+                f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
                 "by label names: labelspace train --method lexical"
             )
-        return read_dataset(self.train_path, columns=self.columns)
+        documents = read_dataset(self.train_path, None, self.columns, self.options)
+        self.options = self.options.following(documents.fields)
+        return documents
 
     def labels(self) -> LabelSpace:
         """The labels of a source without documents, with their hierarchy."""
@@ -192,14 +150,14 @@ class Source:
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The validation documents, or None; ``labels`` are those of the training documents."""
-        return None if self.dev_path is None else read_dataset(self.dev_path, labels, self.columns)
+        return None if self.dev_path is None else read_dataset(self.dev_path, labels, self.columns, self.options)
 
     def test(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The test documents, or None; ``labels`` are those of the training documents."""
-        return None if self.test_path is None else read_dataset(self.test_path, labels, self.columns)
+        return None if self.test_path is None else read_dataset(self.test_path, labels, self.columns, self.options)
 
 
-def open_source(path: str | Path, columns: Columns | None = None) -> Source:
+def open_source(path: str | Path, columns: Columns | None = None, options: ReadOptions | None = None) -> Source:
     r"""The splits of a folder; a single file is a training split, or the labels if it is a ``*labels.jsonl``.
 
     With ``columns`` the splits are tables, and there must be training rows.
@@ -211,25 +169,45 @@ def open_source(path: str | Path, columns: Columns | None = None) -> Source:
     ...     len(source.train()), source.has_test
     (1, False)
     """
-    path = Path(path)
-    if not path.exists():
+    path, options = Path(path), options or ReadOptions()
+    columns = options.columns if columns is None else columns
+    if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
-    if not path.is_dir():
-        _checked_format(path)
-        return Source(path, path, labels_only=are_labels(path) and columns is None, columns=columns)
-    train = split_file(path, "train")
-    if train is None and columns is None and (path / LABELS).is_file():
-        return Source(path, path / LABELS, split_file(path, "dev"), split_file(path, "test"), labels_only=True)
+    if not is_folder(path):
+        labels_only = are_labels(path) and columns is None
+        if not labels_only:
+            detect_format(path, replace(options, say=_not_now))  # refuses an unknown one before anything is done
+        return Source(path, path, labels_only=labels_only, columns=columns, options=options)
+    train, dev, test = (split_file(path, split) for split in SPLITS)
+    if train is None and columns is None and is_data_file(path / LABELS):
+        return Source(path, path / LABELS, dev, test, labels_only=True, options=options)
+    if train is None and _holds_texts(path):
+        return Source(path, path, dev, test, columns=columns, options=options)
     if train is None:
-        raise DataError(f"a data folder must have train.* ({_KNOWN}), but {path} has none; add it, or give a file")
-    return Source(path, train, split_file(path, "dev"), split_file(path, "test"), columns=columns)
+        raise DataError(f"a data folder must have train.* ({KNOWN}), but {path} has none; add it, or give a file")
+    return Source(path, train, dev, test, columns=columns, options=options)
+
+
+def _not_now(line: str) -> None:
+    """What is detected is said when the file is read."""
+
+
+def _holds_texts(folder: Path) -> bool:
+    """Whether a folder has documents, each in a .txt of its own."""
+    return "text_folder" in FORMATS and folder.is_dir() and any(folder.glob("*.txt"))
 
 
 def split_file(folder: Path, split: str) -> Path | None:
-    """The file of a split in a folder, or None."""
-    possible = {f"{split}{ending}{gz}" for ending in ENDINGS for gz in ("", ".gz")}
-    existing = sorted(name for name in possible if (folder / name).is_file())
-    if len(existing) > 1:
-        names = " and ".join(existing)
+    """The file of a split in a folder or an archive, or None; a folder of that name with texts is one too."""
+    stems = SPLITS[split]
+    found = [file for file in files_in(folder) if _is_split(file, stems)]
+    found += [folder / stem for stem in stems if (folder / stem).is_dir() and _holds_texts(folder / stem)]
+    if len(found) > 1:
+        names = " and ".join(file.name for file in found)
         raise DataError(f"there must be one {split}.* in {folder}, but there are {names}; remove all but one")
-    return folder / existing[0] if existing else None
+    return found[0] if found else None
+
+
+def _is_split(file: Path, stems: tuple[str, ...]) -> bool:
+    stem = without_compression(file.name.lower()).removesuffix(file_format(file))
+    return bool(file_format(file)) and stem in stems

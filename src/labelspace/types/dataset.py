@@ -84,6 +84,7 @@ class Fields:
     id: str | None = "id"
     label_separator: str | None = "|"
     indicators: bool = False
+    normalize_labels: bool = False  # labels that differ in case or spaces alone are one
 
     def __post_init__(self) -> None:
         for key in ("text", "labels"):

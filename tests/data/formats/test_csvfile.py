@@ -6,17 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.formats.csvfile import csv_records, format_labels, open_csv, parse_labels
+from labelspace.data.detection.label_separator import detect_separator
+from labelspace.data.field_records import cell_labels, field_records
+from labelspace.data.formats.csvfile import format_labels, open_csv
 from labelspace.data.records import Location, Record
 from labelspace.data.source import read_dataset
 from labelspace.errors import DataError
+from labelspace.types import Fields
 
 
 def records(tmp_path, text, **options):
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     with open_csv(path) as rows:
-        return list(csv_records(path, rows, **options))
+        return list(field_records(rows, Fields(), **options))
 
 
 def test_columns_in_any_order_others_ignored(tmp_path):
@@ -45,15 +48,16 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"a\.csv:1: expected a header with a column 'text' or 'features', but it has: nothing; name the columns"),
+        ("", r"a\.csv must hold at least one document, but has none"),
         (
-            "title;labels\nx;y\n",
-            r"a\.csv:1: expected a header with .*, but it has: title;labels; name .* separated by commas",
+            "price,size,labels\n1,2,y\n",
+            r"the column with the texts must be known, but .*a\.csv has: price, size, labels",
         ),
+        ("text,tags,topics\nx,y,z\n", r"with the labels must be clear, but .* has tags and topics; name it: --labels"),
         ("text,text\nx,y\n", r"a\.csv:1: expected unique columns, but 'text' occurs twice; rename one of them"),
         (
             "text,labels\nx\n",
-            r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that contain commas",
+            r"a\.csv:2: expected 2 cells as in the header, but there are 1; quote cells that contain a comma",
         ),
         ("text,labels\nx,y\na,b,c\n", r"a\.csv:3: expected 2 cells as in the header, but there are 3; quote"),
         (
@@ -68,13 +72,15 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
             'text,labels\n"never closed,a\nb,c\n',
             r"a\.csv:2: expected CSV, but the row cannot be read \(unexpected end of data\)",
         ),
-        ("text,labels\nx,a||b\n", r"a\.csv:2: expected label names, but one is empty; remove it"),
         (
             "text,labels\nx,[draft]\n",
             r"a\.csv:2: expected 'labels' that start with '\[' to be a JSON list, but they are '\[draft\]'",
         ),
         ("text,labels\nx,[1.5]\n", r"a\.csv:2: expected labels to be names or ids, but one is 1.5"),
-        (b"text,labels\nx,y\ncaf\xe9,z\n", r"a\.csv:3: expected UTF-8 text, but byte 4 of the line is 0xe9; save"),
+        (
+            "text,labels\nx,y\ncafé ü,z\n".encode() + b"caf\xe9,z\n",
+            r"a\.csv:4: expected UTF-8 text, but byte 4 .* 0xe9",
+        ),
         ("text,labels\n", r"a\.csv must hold at least one document, but has none"),
     ],
 )
@@ -92,7 +98,10 @@ def test_labels_left_aside_are_not_even_checked(tmp_path):
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), max_size=4, unique=True))
 def test_any_names_read_back_from_the_cell(names):
-    assert parse_labels(format_labels(names), Location("a.csv", 2)) == tuple(names)
+    stripped = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
+    cell = format_labels(stripped)
+    for separator in ("|", detect_separator([cell], "a.csv") if not cell.startswith("[") else None):
+        assert cell_labels(cell, "labels", separator or "|", Location("a.csv", 2)) == stripped
 
 
 @pytest.mark.parametrize(
@@ -102,7 +111,8 @@ def test_any_names_read_back_from_the_cell(names):
         (["a", "b c"], "a|b c"),
         (["a|b"], '["a|b"]'),
         (["[x]"], '["[x]"]'),
-        ([" a"], '[" a"]'),
+        (["a, b"], '["a, b"]'),
+        (["R&D; b"], '["R&D; b"]'),
         ([3, 1], "[3, 1]"),
     ],
 )

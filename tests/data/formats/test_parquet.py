@@ -5,10 +5,12 @@ import sys
 
 import pytest
 
-from labelspace.data.formats.parquet import open_parquet, parquet_records
+from labelspace.data.field_records import field_records
+from labelspace.data.formats.parquet import open_parquet
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, read_dataset
 from labelspace.errors import DataError, MissingExtraError
+from labelspace.types import Fields
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -29,7 +31,7 @@ def test_columns_of_several_types(tmp_path):
     }
     path = written(tmp_path, table)
     with open_parquet(path) as rows:
-        assert list(parquet_records(path, rows)) == [
+        assert list(field_records(rows, Fields())) == [
             Record("7", "one", None, ("a", "b"), 1),
             Record("1", "", None, (), 2),
         ]
@@ -47,12 +49,12 @@ def test_ids_as_labels(tmp_path):
     ("columns", "message"),
     [
         (
-            {"title": ["a"], "labels": [["b"]]},
-            r"a\.parquet: expected a column 'text' or 'features', but there are: title, labels",
+            {"size": ["a"], "price": ["a"], "labels": [["b"]]},
+            r"the column with the texts must be known, but .*a\.parquet has: size, price, labels",
         ),
         ({"text": ["a", None]}, r"a\.parquet:2: expected 'text' \(a string\) or 'features', but 'text' is null; give"),
         ({"text": [1, 2]}, r"a\.parquet:1: expected 'text' to be a string, but it is 1; write"),
-        ({"text": ["a"], "labels": ["b"]}, r"a\.parquet:1: expected 'labels' to be a list, but it is 'b'"),
+        ({"text": ["a"], "labels": [1.5]}, r"a\.parquet:1: expected 'labels' to be a list or a text, but it is 1.5"),
         ({"features": ["1:1", "1:1 x"]}, r"a\.parquet:2: expected index:value .*, but found 'x'"),
         ({"text": pa.array([], pa.string())}, r"a\.parquet must hold at least one document, but has none"),
     ],

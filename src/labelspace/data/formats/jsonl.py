@@ -2,27 +2,35 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 
+from labelspace.data.archives import is_data_file
 from labelspace.data.dataset_records import record_fields, to_records
-from labelspace.data.files import lines, without_blank_end, writing_text
-from labelspace.data.records import FIELDS, Location, Record, Rows, to_record
+from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Location, Rows
 from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
-HEAD = 1000  # lines from which the columns are taken
+HEAD, HEAD_CHARACTERS = 1000, 2**18  # from which the columns are taken
+
+
+def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
+    """The rows of a file as the options say."""
+    return open_jsonl(path, options.encoding or UTF_8)
 
 
 @contextmanager
-def open_jsonl(path: str | Path) -> Iterator[Rows]:
-    """The rows of a file, one per line."""
-    yield json_rows(path, without_blank_end(lines(path), lambda numbered: not numbered[1].strip()))
+def open_jsonl(path: str | Path, encoding: str = UTF_8) -> Iterator[Rows]:
+    """The rows of a file, one per line; the columns of a pipe are those of its first line."""
+    head = HEAD if is_data_file(Path(path)) else 1
+    yield json_rows(path, without_blank_end(lines(path, encoding), lambda numbered: not numbered[1].strip()), head)
 
 
-def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]]) -> Rows:
-    """The rows of numbered lines, with all fields; the columns are those of the first ``HEAD`` lines, fewer if long."""
+def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int = 1) -> Rows:
+    """The rows of numbered lines, with all fields; the columns are those of the first lines, fewer if they are long."""
     head: list[tuple[Location, dict[str, object]]] = []
     size = 0  # of the lines read so far
 
@@ -36,17 +44,15 @@ def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]]) -> Rows:
     rows = parsed()
 
     def names() -> list[str]:
-        while len(head) < HEAD and size < MAX_LINE_BYTES.value and (row := next(rows, None)) is not None:
+        while (
+            len(head) < n_head
+            and size < min(MAX_LINE_BYTES.value, HEAD_CHARACTERS)
+            and (row := next(rows, None)) is not None
+        ):
             head.append(row)
         return list(dict.fromkeys(name for _, row in head for name in row))
 
     return Rows(names, lambda columns: chain(head, rows))
-
-
-def jsonl_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file with the standard fields."""
-    for number, (location, row) in enumerate(rows.read(FIELDS)):
-        yield to_record(row, number, location, with_labels)
 
 
 def parse_object(text: str, location: Location) -> dict[str, object]:

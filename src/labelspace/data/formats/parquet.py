@@ -1,24 +1,31 @@
-"""Parquet with the columns ``text`` or ``features``, and optionally ``id`` and ``labels`` (a list); needs pyarrow."""
+"""Parquet with the columns ``text`` or ``features``, and optionally ``id`` and ``labels``, or others; needs pyarrow."""
 
 import os
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from labelspace.data.archives import compression, zip_archive
 from labelspace.data.dataset_records import is_numbered, record_fields, to_records
-from labelspace.data.files import is_gzipped, reading, too_long, writing
-from labelspace.data.records import FIELDS, Location, Record, Rows, to_record
+from labelspace.data.files import reading, too_long, writing
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Location, Rows
 from labelspace.errors import DataError, require
 from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 EXTRA = "parquet"
 _BATCH = 4096  # rows in memory at once, fewer where they are long
-_MAX_UNPACKED = 2**30, 100  # bytes of a gzipped file on disk, or times its own size
+_MAX_UNPACKED = 2**30, 100  # bytes of a compressed file on disk, or times its own size
+
+
+def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
+    """The rows of a file."""
+    return open_parquet(path)
 
 
 @contextmanager
@@ -66,31 +73,20 @@ def _row_bytes(
 
 @contextmanager
 def _seekable(path: str | Path) -> Iterator[BinaryIO]:
-    """Parquet needs a seekable file, so a gzipped file is unpacked to disk first."""
+    """Parquet needs a seekable file, so a compressed file is unpacked to disk first."""
     with reading(path) as file:
-        if not is_gzipped(path):
+        archive = zip_archive(path)
+        if archive is None and not compression(path):
             yield file
             return
-        limit = max(_MAX_UNPACKED[0], _MAX_UNPACKED[1] * os.path.getsize(path))
+        limit = max(_MAX_UNPACKED[0], _MAX_UNPACKED[1] * os.path.getsize(path if archive is None else archive[0]))
         with tempfile.TemporaryFile() as unpacked:
             while block := file.read(2**20):
                 if unpacked.tell() > limit:
-                    raise DataError(f"{path} must unpack to at most {limit} bytes, but has more; unpack it with gunzip")
+                    raise DataError(f"{path} must unpack to at most {limit} bytes, but has more; unpack it first")
                 unpacked.write(block)
             unpacked.seek(0)
             yield unpacked
-
-
-def parquet_records(path: str | Path, rows: Rows, with_labels: bool = True) -> Iterator[Record]:
-    """The records of a file with the standard columns; others are ignored."""
-    names = rows.names()
-    if "text" not in names and "features" not in names:
-        raise DataError(
-            f"{path}: expected a column 'text' or 'features', but there are: {', '.join(names)[:80]}; rename one, "
-            "or choose columns with --inputs and --outputs"
-        )
-    for number, (location, row) in enumerate(rows.read([name for name in FIELDS if with_labels or name != "labels"])):
-        yield to_record(row, number, location, with_labels)
 
 
 def write_parquet(path: str | Path, dataset: Dataset) -> None:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from labelspace.data.files import lines, reading, too_long, writing
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width, format_rows
 from labelspace.errors import DataError
@@ -47,6 +48,11 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     space = hierarchy_beside(path, space)
     X, Y = rows.matrices(n_features, len(space))
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
+
+
+def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    """``read_xmc``; the options have nothing to say."""
+    return read_xmc(path, labels)
 
 
 def iter_xmc(path: str | Path) -> Iterator[Record]:

@@ -1,0 +1,207 @@
+"""Read a data file of any format: what it is, is detected, and told to ``ReadOptions.say`` in one line."""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.archives import is_data_file
+from labelspace.data.columns import is_table
+from labelspace.data.dataset_builder import assemble
+from labelspace.data.detection.encoding import decode_head, detect_encoding
+from labelspace.data.detection.fields import ColumnSample, describe_fields, detect_fields
+from labelspace.data.field_records import field_records
+from labelspace.data.files import UTF_8, reading
+from labelspace.data.formats.csvfile import read_dialect
+from labelspace.data.formats.registry import ENDINGS, FORMATS, Format, OpenRows, format_named, formats_of
+from labelspace.data.label_spelling import merge_spellings
+from labelspace.data.labels import labels_beside
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Rows
+from labelspace.data.table import table_records
+from labelspace.errors import DataError
+from labelspace.types import Columns, Dataset, Fields, LabelSpace
+
+KNOWN = f"{', '.join(ENDINGS)}, each also with .gz, .zst or in a .zip"
+SAMPLE_ROWS, SAMPLE_CHARACTERS = 20_000, 2**25  # from which the label separator is told
+HEAD_LINES, HEAD_BYTES = 50, 2**18  # from which a format is told
+_USUAL = {"csv": "comma-separated", "tsv": "tab-separated"}
+
+
+def read_dataset(
+    path: str | Path,
+    labels: LabelSpace | None = None,
+    columns: Columns | None = None,
+    options: ReadOptions | None = None,
+) -> Dataset:
+    r"""Read a data file; its name, and where that leaves it open its content, say the format.
+
+    The label space is ``labels``, or else that of its label file, with unknown names appended; without both it is the
+    names in alphabetical order, or the numbers 0, 1, ... where labels are ids. The hierarchy is that of ``labels``, or
+    else that of its label file; without both, names that are paths (``a > b``) define one. The label files of ``a.csv``
+    are ``a.labels.jsonl`` and ``a.hierarchy.tsv``; for ``train.*``, ``dev.*`` and ``test.*`` also ``labels.jsonl`` and
+    ``hierarchy.tsv``.
+
+    With ``columns`` the file is a table (.jsonl, .csv, .parquet, ...); label names and hierarchy are taken from its
+    cells, or are ``labels`` with unknown names appended. With ``labels`` it may also be a file with other fields.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "pets.csv").write_text("title;tags\nit purrs;cat, pet\nit barks;dog, pet\nit meows;cat\n")
+    ...     dataset = read_dataset(f"{folder}/pets.csv", options=ReadOptions(label_separator=","))
+    >>> dataset.labels.names, dataset.Y.sum(axis=0).tolist()
+    (['cat', 'dog', 'pet'], [[2.0, 1.0, 2.0]])
+    """
+    given = options or ReadOptions()
+    given = given if columns is None else replace(given, columns=columns)
+    fmt, given = settle(path, given)
+    if given.columns is not None and (labels is None or _has_columns(path, fmt, given)):
+        return _read_table(path, fmt, labels, given)
+    file_labels = None if labels is None else labels_beside(path)
+    if labels is None or file_labels is None or _is_prefix(file_labels, labels):
+        documents = _read(path, fmt, labels, given)
+    else:
+        # The file's label ids are those of its label file: read it with those, then map them to ``labels`` by name.
+        documents = _relabeled(_read(path, fmt, None, given), labels)
+    if not given.merges_labels:
+        return documents
+    merged, n_merged = merge_spellings(documents, 0 if labels is None else len(labels))
+    if n_merged:
+        given.say(f"{path}: {n_merged:,} labels were merged into others that differ in case or spaces alone")
+    return merged
+
+
+def settle(path: str | Path, options: ReadOptions) -> tuple[Format, ReadOptions]:
+    """The format of a file, and the options with its encoding."""
+    fmt, options = detect_format(path, options)
+    if fmt.is_text and options.encoding is None:
+        options = replace(options, encoding=detect_encoding(path))
+    return fmt, options
+
+
+def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadOptions]:
+    """The format of a file: as the options say, by its name, or by its first lines, which is told."""
+    if options.format is not None:
+        return format_named(options.format), options
+    if Path(path).is_dir():
+        return FORMATS["text_folder"], options
+    possible = formats_of(path)
+    if not possible:
+        name = Path(path).name
+        raise DataError(
+            f"the name of a data file must end with {KNOWN}, but is {name!r}; rename or convert it, or name its "
+            "--format"
+        )
+    if (len(possible) == 1 and possible[0].recognizes is None) or not is_data_file(Path(path)):
+        return possible[-1], options
+    head = read_head(path, options.encoding)
+    for fmt in possible:
+        if fmt.recognizes is not None and fmt.recognizes(head):
+            options.say(f"{path}: {fmt.title}, by its content; --format names another")
+            return fmt, options
+    if possible[-1].recognizes is not None:
+        names = " or ".join(fmt.title for fmt in possible)
+        raise DataError(f"{path} must be {names}, but its first lines are not; name its --format, or convert it")
+    return possible[-1], options
+
+
+def read_head(path: str | Path, encoding: str | None) -> list[str]:
+    """The first lines of a file, without line ends; the last may be cut."""
+    with reading(path) as file:
+        return decode_head(file.read(HEAD_BYTES), encoding).splitlines()[:HEAD_LINES]
+
+
+def _has_columns(path: str | Path, fmt: Format, options: ReadOptions) -> bool:
+    if fmt.rows is None or options.columns is None:
+        return False
+    with fmt.rows(path, options) as rows:
+        return is_table(rows.names(), options.columns, with_labels=True)
+
+
+def _read_table(path: str | Path, fmt: Format, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    if fmt.rows is None or options.columns is None:
+        raise DataError(f"a table must be .jsonl, .csv, .tsv or .parquet, but is {path}; convert it, or set no columns")
+    _tell(path, fmt, options, None)
+    with fmt.rows(path, options) as rows:
+        return assemble(table_records(path, rows, options.columns), path, labels, options.columns)
+
+
+def _read(path: str | Path, fmt: Format, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    if fmt.read is not None:
+        return fmt.read(path, labels, options)
+    if fmt.records is not None:
+        return assemble(fmt.records(path, options), path, labels)
+    if fmt.rows is None:
+        raise DataError(f"{path} must be of a format that can be read, but is {fmt.title}; convert it")
+    fields = _file_fields(path, fmt.rows, options, _is_known(path, labels))
+    _tell(path, fmt, options, fields)
+    with fmt.rows(path, options) as rows:
+        return replace(assemble(field_records(rows, fields), path, labels), fields=fields)
+
+
+def _is_known(path: str | Path, labels: LabelSpace | None) -> Callable[[str], bool] | None:
+    known = labels_beside(path) if labels is None else labels
+    return None if known is None else lambda name: known.find(name) is not None
+
+
+def _file_fields(
+    path: str | Path, open_rows: OpenRows, options: ReadOptions, is_known: Callable[[str], bool] | None
+) -> Fields:
+    """The fields of a file with rows."""
+    with open_rows(path, options) as rows:
+        names = list(rows.names())
+
+    def sample(columns: Collection[str]) -> list[list[object]]:
+        with open_rows(path, options) as rows:
+            return list(_sampled(rows, columns))
+
+    if not names:
+        raise DataError(f"{path} must hold at least one document, but has none; give another file")
+    return detect_fields(ColumnSample(path, names, sample), options, is_known)
+
+
+def _sampled(rows: Rows, columns: Collection[str]) -> Iterator[list[object]]:
+    size = 0
+    for _, row in islice(rows.read(columns), SAMPLE_ROWS):
+        cells = [row.get(name) for name in columns]
+        yield cells
+        size += sum(len(cell) for cell in cells if isinstance(cell, str))
+        if size > SAMPLE_CHARACTERS:
+            return
+
+
+def _tell(path: str | Path, fmt: Format, options: ReadOptions, fields: Fields | None) -> None:
+    """Say what was detected, where it is not what anybody would expect of the file's name."""
+    parts = [] if fields is None or fields == options.fields else [describe_fields(fields)]
+    if fmt.name in _USUAL:
+        dialect = str(read_dialect(path, options.encoding or UTF_8, options.delimiter))
+        parts = [*([dialect] if dialect != _USUAL[fmt.name] else []), *parts]
+    if options.encoding not in (None, UTF_8):
+        parts = [f"encoding {options.encoding}", *parts]
+    if any(parts):
+        options.say(f"{path}: {', '.join(filter(None, parts))}")
+
+
+def tell_fields(path: str | Path, fields: Fields, options: ReadOptions) -> None:
+    """Say from which columns documents are read, where these are not the standard ones."""
+    if described := describe_fields(fields):
+        options.say(f"{path}: {described}")
+
+
+def _is_prefix(start: LabelSpace, labels: LabelSpace) -> bool:
+    return len(start) <= len(labels) and all(a == b for a, b in zip(start.names, labels.names, strict=False))
+
+
+def _relabeled(dataset: Dataset, labels: LabelSpace) -> Dataset:
+    """The same documents with the ids of another label space, matched by name; unknown names are appended to it."""
+    used = np.unique(dataset.Y.indices)
+    space = labels.extended(dataset.labels.names[i] for i in used)
+    new_ids = np.zeros(len(dataset.labels), np.int32)
+    new_ids[used] = [space.index[dataset.labels.names[i]] for i in used]
+    shape = (len(dataset), len(space))
+    Y = sp.csr_matrix((dataset.Y.data, new_ids[dataset.Y.indices], dataset.Y.indptr), shape=shape)
+    Y.sort_indices()
+    return replace(dataset, Y=Y, labels=space)

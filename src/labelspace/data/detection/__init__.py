@@ -1,0 +1,1 @@
+"""What a file is, from its name and its first rows: encoding, delimiter, columns, label separator."""

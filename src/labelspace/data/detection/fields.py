@@ -1,0 +1,179 @@
+"""Which columns of a file hold the texts, the labels and the ids of its documents.
+
+1. What the options name; a name that is not there is an error.
+2. For another file of a model or a data set, the columns that its training file had, where they are there.
+3. The columns ``text``, ``labels`` and ``id``.
+4. Columns with names that people give such things: ``title`` and ``description``, ``tags``, ``sku``. Several text
+   columns are joined; several that may be labels are an error that asks. The one column that is left is the text.
+5. Columns of 0 and 1 alone are labels that are called like their columns.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from labelspace.data.detection.label_separator import SHOWN, detect_separator
+from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
+from labelspace.errors import DataError
+from labelspace.types import Fields
+
+TEXT_NAMES = (
+    "title", "subtitle", "headline", "name", "product_name", "question", "abstract", "abstracttext", "summary",
+    "description", "content", "contents", "body", "document", "review", "comment", "sentence", "texts", "document_text",
+)  # fmt: skip
+LABEL_NAMES = (
+    "labels", "label", "tags", "tag", "categories", "category", "subjects", "subject", "subject_uris", "keywords",
+    "topics", "topic", "genres", "genre", "classes", "class", "codes", "meshmajor", "targets", "target",
+)  # fmt: skip
+ID_NAMES = ("id", "doc_id", "docid", "document_id", "uid", "uuid", "sku", "pmid", "identifier", "_id")
+FEATURES = "features"
+_INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
+_NUMBERED = re.compile(r"(.*?)[ _-]?\d+")
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """The names of a file's columns, and a reader of the cells of some of them in the first rows."""
+
+    path: str | Path
+    names: Sequence[str]
+    sample: Callable[[Collection[str]], list[list[object]]] = lambda columns: []
+
+
+def detect_fields(
+    columns: ColumnSample, options: ReadOptions, is_known: Callable[[str], bool] | None = None, with_labels: bool = True
+) -> Fields:
+    """The fields of a file, with its label separator where ``with_labels``; see the rules above."""
+    for name in (*options.text, *options.labels, *([] if options.id is None else [options.id])):
+        _check_there(columns, name)
+    labels = _label_columns(columns, options) if with_labels else ()
+    id_column = _id_column(columns, options)
+    text, indicators = _text_columns(columns, options, labels, id_column), False
+    if with_labels and not labels:
+        labels = _indicator_columns(columns, {*text, id_column, FEATURES})
+        if labels and not text:
+            text = _rest(columns, {*labels, id_column, FEATURES})
+    if not text and FEATURES not in columns.names:
+        raise DataError(
+            f"the column with the texts must be known, but {columns.path} has: {', '.join(columns.names)[:200]}; "
+            "name it: --text COLUMN, or several: --text title,description"
+        )
+    separator = options.label_separator
+    if with_labels and labels:
+        indicators = len(labels) > 1 and _are_indicators(columns, labels)
+        if separator is None and not indicators:
+            separator = _separator(columns, labels, options, is_known)
+    separator = None if separator == NO_SEPARATOR else separator
+    return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels)
+
+
+def _check_there(columns: ColumnSample, name: str) -> None:
+    if name not in columns.names:
+        close = get_close_matches(name, columns.names, n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else "name an existing column"
+        raise DataError(
+            f"{columns.path} must have the column {name!r}, but has: {', '.join(columns.names)[:200]}; {remedy}"
+        )
+
+
+def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ...]:
+    if options.labels:
+        return options.labels
+    known = options.fields
+    if known is not None and known.labels and set(known.labels) <= set(columns.names):
+        return known.labels
+    if "labels" in columns.names:
+        return ("labels",)
+    found = _called(columns.names, LABEL_NAMES)
+    if found:
+        if len(found) > 1:
+            raise DataError(
+                f"the column with the labels must be clear, but {columns.path} has {' and '.join(found)}; name it: "
+                f"--labels {found[0]}"
+            )
+        return tuple(found)
+    numbered = [name for name in columns.names if (match := _NUMBERED.fullmatch(name.lower()))
+                and match[1] in LABEL_NAMES]  # fmt: skip
+    return tuple(numbered)
+
+
+def _called(names: Iterable[str], known: Sequence[str]) -> list[str]:
+    return [name for name in names if name.strip().lower() in known]
+
+
+def _id_column(columns: ColumnSample, options: ReadOptions) -> str | None:
+    if options.id is not None:
+        return options.id
+    if options.fields is not None and options.fields.id in columns.names:
+        return options.fields.id
+    for wanted in ID_NAMES:
+        for name in columns.names:
+            if name.strip().lower() == wanted:
+                return name
+    return None
+
+
+def _text_columns(
+    columns: ColumnSample, options: ReadOptions, labels: Collection[str], id_column: str | None
+) -> tuple[str, ...]:
+    if options.text:
+        return options.text
+    known = options.fields
+    if known is not None and known.text and set(known.text) <= set(columns.names):
+        return known.text
+    if "text" in columns.names:
+        return ("text",)
+    found = [name for name in _called(columns.names, TEXT_NAMES) if name not in labels]
+    if found or FEATURES in columns.names:
+        return tuple(found)
+    return _rest(columns, {*labels, id_column}) if labels or len(columns.names) <= 2 else ()
+
+
+def _rest(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
+    """The one column that is left over, where it is one."""
+    rest = [name for name in columns.names if name not in used]
+    return tuple(rest) if len(rest) == 1 else ()
+
+
+def _indicator_columns(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
+    """The other columns, at least two, where they hold 0 and 1 alone."""
+    rest = [name for name in columns.names if name not in used]
+    found = tuple(name for name in rest if _are_indicators(columns, [name]))
+    return found if len(found) > 1 else ()
+
+
+def _are_indicators(columns: ColumnSample, names: Sequence[str]) -> bool:
+    values = {str(value).strip().lower() for row in columns.sample(names) for value in row if value is not None}
+    return bool(values - {""}) and values <= _INDICATORS
+
+
+def _separator(
+    columns: ColumnSample, labels: Sequence[str], options: ReadOptions, is_known: Callable[[str], bool] | None
+) -> str | None:
+    if options.fields is not None and options.fields.labels == tuple(labels):
+        return options.fields.label_separator
+    cells = [cell for row in columns.sample(labels) for cell in row if isinstance(cell, str)]
+    return detect_separator([cell for cell in cells if not cell.lstrip().startswith("[")], columns.path, is_known)
+
+
+def describe_fields(fields: Fields) -> str:
+    """What is read from which column, in words; empty for the standard columns.
+
+    >>> describe_fields(Fields(("title",), ("tags",), "sku", ";"))
+    "text: title, labels: tags (separated by ';'), id: sku"
+    """
+    standard = Fields()
+    if (fields.text in ((), standard.text) and fields.labels in ((), standard.labels)
+            and fields.id in (None, standard.id) and fields.label_separator in (None, "|")):  # fmt: skip
+        return ""
+    parts = [] if not fields.text else [f"text: {' + '.join(fields.text)}"]
+    if fields.labels:
+        listed = " + ".join(fields.labels[:5]) + (f" + {len(fields.labels) - 5} more" if len(fields.labels) > 5 else "")
+        how = "columns of 0 and 1" if fields.indicators else ""
+        if fields.label_separator is not None:
+            shown = SHOWN.get(fields.label_separator, repr(fields.label_separator))
+            how = f"separated by {shown}"
+        parts.append(f"labels: {listed}{f' ({how})' if how else ''}")
+    return ", ".join(parts if fields.id is None else [*parts, f"id: {fields.id}"])

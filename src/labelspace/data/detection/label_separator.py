@@ -1,0 +1,92 @@
+"""What separates the labels of a cell: ``|``, ``;``, ``,``, a line end, or nothing.
+
+1. Where the labels are known, the separator with which the most of them are found.
+2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one.
+3. Else commas, where there are fewer names between commas than there are cells: names recur, and lists of them do so
+   less. Where it is the other way round, and cells recur, commas belong to names. Else the error asks.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from labelspace.errors import DataError
+
+LISTS = ("|", ";", "\n", "><")
+SEPARATORS = (*LISTS, ",")
+SHOWN = {"\n": "line ends", "><": "><", " ": "spaces"}
+_ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
+_KNOWN_SHARE = 0.5
+_TIMES_USED = 3  # as often names with commas are used, on average
+_TIMES_PARTS = 1.5
+
+
+def split_cell(cell: str, separator: str | None) -> list[str]:
+    """The names in a cell, without spaces around them; empty ones are left out.
+
+    >>> split_cell("red ; green;", ";"), split_cell("<python><pandas>", "><"), split_cell("R&amp;D; a", ";")
+    (['red', 'green'], ['python', 'pandas'], ['R&amp;D', 'a'])
+    """
+    if separator is None:
+        parts = [cell]
+    elif separator == "><":
+        parts = cell.strip().removeprefix("<").removesuffix(">").split("><")
+    elif separator == ";" and "&" in cell:
+        entities = [match.end() - 1 for match in _ENTITY.finditer(cell)]
+        cuts = [at for at, char in enumerate(cell) if char == ";" and at not in entities]
+        parts = [cell[start + 1 : stop] for start, stop in zip([-1, *cuts], [*cuts, len(cell)], strict=True)]
+    else:
+        parts = cell.split(separator)
+    return [part for part in map(str.strip, parts) if part]
+
+
+def detect_separator(
+    cells: Sequence[str], path: str | Path, is_known: Callable[[str], bool] | None = None
+) -> str | None:
+    """The separator of the labels in cells with names; None where every cell is one label.
+
+    >>> detect_separator(["red; green", "red"], "a.csv")
+    ';'
+    """
+    cells = [cell for cell in cells if cell.strip()]
+    used = {mark: sum(len(split_cell(cell, mark)) > 1 for cell in cells) for mark in SEPARATORS}
+    used["><"] = sum(cell.strip().startswith("<") and cell.strip().endswith(">") for cell in cells if "><" in cell)
+    present = [mark for mark in SEPARATORS if used[mark]]
+    if not present:
+        return None
+    if is_known is not None:
+        found = _with_most_known(cells, [None, *present], is_known)
+        if found is not None:
+            return found[0]
+    lists = [mark for mark in LISTS if used[mark]]
+    if lists:
+        return max(lists, key=lambda mark: used[mark])
+    return _comma(cells, path)
+
+
+def _with_most_known(
+    cells: Sequence[str], separators: Iterable[str | None], is_known: Callable[[str], bool]
+) -> tuple[str | None] | None:
+    """The separator with the largest share of known names, where that is most of them."""
+    shares: dict[str | None, float] = {}
+    for mark in separators:
+        names = [name for cell in cells for name in split_cell(cell, mark)]
+        shares[mark] = sum(map(is_known, names)) / max(len(names), 1)
+    best = max(shares, key=lambda mark: shares[mark])
+    return (best,) if shares[best] >= _KNOWN_SHARE else None
+
+
+def _comma(cells: Sequence[str], path: str | Path) -> str | None:
+    listed = [cell.strip() for cell in cells if len(split_cell(cell, ",")) > 1]
+    wholes = {cell.strip() for cell in cells}
+    parts = {name for cell in cells for name in split_cell(cell, ",")}
+    if len(parts) < len(wholes):
+        return ","
+    recur = len(listed) >= _TIMES_USED * len(set(listed))
+    if recur and len(parts) > _TIMES_PARTS * len(wholes):
+        return None
+    raise DataError(
+        f"what separates the labels of {path} must be clear, but {len(listed):,} of {len(cells):,} cells have a comma, "
+        f"such as {listed[0][:60]!r}, which may separate two labels or belong to one; say --label-separator ',' or "
+        "--label-separator none"
+    )

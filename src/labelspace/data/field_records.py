@@ -1,0 +1,102 @@
+"""Rows of a file as records: the text, the labels and the id are taken from the columns that hold them."""
+
+import ast
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from labelspace.data.detection.label_separator import split_cell
+from labelspace.data.records import Label, Location, Record, Rows, Subject, distinct_labels, shown, to_record
+from labelspace.types import Fields
+
+FEATURES = "features"
+_TRUE = frozenset({"1", "1.0", "true"})
+
+
+def field_records(rows: Rows, fields: Fields, with_labels: bool = True) -> Iterator[Record]:
+    """The documents of an open file; columns that are not named are not read."""
+    needed = [*fields.text, *(fields.labels if with_labels else ()), FEATURES]
+    for number, (location, row) in enumerate(rows.read([*needed, *([] if fields.id is None else [fields.id])])):
+        standard = {
+            "id": None if fields.id is None else row.get(fields.id),
+            **_text(row, fields.text, location),
+            **({FEATURES: row[FEATURES]} if FEATURES in row else {}),
+        }
+        labels = row_labels(row, fields, location) if with_labels else ()
+        yield to_record(standard, number, location, labels)
+
+
+def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:
+    """The text of a row under ``text``, where there is a column of texts."""
+    if len(columns) == 1:
+        name = columns[0]
+        value = row.get(name)
+        if value is not None and not isinstance(value, str):
+            raise location.expected(f"{name!r} to be a string", f"it is {shown(value)}", "write it in quotes")
+        return {"text": value} if name in row else {}
+    parts = [row.get(name) for name in columns]
+    for name, value in zip(columns, parts, strict=True):
+        if value is not None and not isinstance(value, (str, int, float)):
+            raise location.expected(f"{name!r} to be a string", f"it is {shown(value)}", "write it in quotes")
+    return {"text": "\n".join(str(value) for value in parts if value not in (None, ""))} if columns else {}
+
+
+def row_labels(row: Mapping[str, object], fields: Fields, location: Location) -> tuple[Label, ...]:
+    """The labels of a row, each once.
+
+    >>> row_labels({"tags": "red; green"}, Fields(labels=("tags",), label_separator=";"), Location("a.csv", 2))
+    ('red', 'green')
+    """
+    if fields.indicators:
+        return tuple(name for name in fields.labels if str(row.get(name)).strip().lower() in _TRUE)
+    found: list[Label] = []
+    for name in fields.labels:
+        found += cell_labels(row.get(name), name, fields.label_separator, location)
+    return tuple(dict.fromkeys(found))
+
+
+def cell_labels(value: object, name: str, separator: str | None, location: Location) -> tuple[Label, ...]:
+    """The labels of one cell: a list, a text with some names, an id, or a subject.
+
+    >>> cell_labels("a|b", "labels", "|", Location("a.csv", 2)), cell_labels('["a|b"]', "labels", "|", Location("", 1))
+    (('a', 'b'), ('a|b',))
+    """
+    if value is None or (isinstance(value, float) and value != value):  # NaN, as pandas writes what is missing
+        return ()
+    if isinstance(value, str):
+        text = value.strip()
+        if not text.startswith("["):
+            return distinct_labels(split_cell(text, separator), location)
+        value = _parsed_list(text, name, location)
+    if isinstance(value, (int, Mapping)):
+        value = [value]
+    if not isinstance(value, list):
+        raise location.expected(
+            f"{name!r} to be a list or a text", f"it is {shown(value)}", 'write ["name", ...] or [id, ...]'
+        )
+    return distinct_labels(
+        [_subject(item, location) if isinstance(item, Mapping) else item for item in value], location
+    )
+
+
+def _parsed_list(text: str, name: str, location: Location) -> object:
+    """A list as JSON, or as Python prints it, which pandas writes."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return list(ast.literal_eval(text))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        rule = f"{name!r} that start with '[' to be a JSON list"
+        raise location.expected(rule, f"they are {text[:40]!r}", 'write ["name", ...]') from None
+
+
+def _subject(item: Mapping[str, object], location: Location) -> Label:
+    """A subject of Annif: ``{"uri": ..., "label": ...}``, either of the two alone, or with further fields."""
+    uri, name = item.get("uri"), item.get("label", item.get("name"))
+    if isinstance(uri, str) and isinstance(name, str) and uri.strip("<> ") and name.strip():
+        return Subject(uri.strip("<> "), name.strip())
+    for value in (uri, name):
+        if isinstance(value, str) and value.strip():
+            return value.strip("<> ")
+    raise location.expected("a label to have 'uri' or 'label'", f"one is {str(dict(item))[:60]}", "add one of them")
