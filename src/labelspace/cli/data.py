@@ -2,22 +2,26 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labelspace.cli.arguments import DataPath, InputColumns, Json, OutputColumns, Seed
+from labelspace.cli.arguments import DataPath, Json, Seed
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files, on_label_files
+from labelspace.cli.read_options import as_words, reads_files
+
+if TYPE_CHECKING:
+    from labelspace.data.read_options import ReadOptions
 
 
-def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = None, as_json: Json = False) -> None:
+@reads_files()
+def stats(data: DataPath, as_json: Json = False, *, reading: "ReadOptions") -> None:
     """Show the number of documents, labels and features of DATA."""
-    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.report.tables import dataset_stats, stats_table
 
-    source = open_source(data, parse_columns(inputs, outputs))
+    source = open_source(data, options=reading)
     if not as_json:
         note_label_files(source.train_path, source.columns)
     train_set = source.train()
@@ -29,6 +33,7 @@ def stats(data: DataPath, inputs: InputColumns = None, outputs: OutputColumns = 
     console().print(stats_table(str(data), counted))
 
 
+@reads_files()
 def check(
     data: DataPath,
     deep: Annotated[
@@ -44,10 +49,10 @@ def check(
         list[str] | None, typer.Option("--skip", metavar="CHECK", help="Leave a check out. Repeatable.")
     ] = None,
     examples: Annotated[int, typer.Option("--examples", min=0, help="Examples of each finding.")] = 3,
-    inputs: InputColumns = None,
-    outputs: OutputColumns = None,
     seed: Seed = 0,
     as_json: Json = False,
+    *,
+    reading: "ReadOptions",
 ) -> None:
     """Check DATA before it is learned from: duplicates, leaks, labels, encodings, hierarchy.
 
@@ -57,16 +62,14 @@ def check(
     """
     from labelspace.data.checks import CHECKS, Documents, Report, run_checks, worst_first
     from labelspace.data.cleaning import check_new, clean, write_cleaned
-    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.errors import DataError
     from labelspace.report.data_check import changes_json, changes_lines, check_json, check_report
 
-    columns = parse_columns(inputs, outputs)
     names = chosen_checks(only or [], skip or [], deep)
     if fix is not None:
         check_new(fix)
-    source = open_source(data, columns)
+    source = open_source(data, options=reading)
     if fix is not None and source.labels_only:
         raise DataError(f"--fix needs documents, but {source.train_path} has labels only; give a folder with train.*")
     documents = Documents.read(source, examples)
@@ -78,10 +81,10 @@ def check(
             more = find_label_errors(documents, names, seed, tell)
         findings = worst_first([*report.findings, *more.findings])
         report = Report(findings, [*report.passed, *more.passed], {**report.skipped, **more.skipped})
-    command = f"labelspace data check {shlex.join([str(data), *column_options(inputs, outputs)])} --fix OUT"
+    command = f"labelspace data check {shlex.join([str(data), *as_words(reading)])} --fix OUT"
     result = check_json(str(data), documents, report, command)
     if not as_json:
-        note_label_files(source.train_path, columns)
+        note_label_files(source.train_path, reading.columns)
         console().print(check_report(str(data), documents, report, command))
     if fix is not None:
         cleaned = clean(documents, names)
@@ -89,7 +92,7 @@ def check(
         result["fix"] = changes_json(cleaned, written)
         for line in () if as_json else ("", *changes_lines(cleaned, written)):
             print_line(line)
-        if columns is not None and not as_json:
+        if reading.columns is not None and not as_json:
             note(f"{fix} has texts and labels in place of the columns: train on it without --inputs and --outputs")
     if as_json:
         print_json(result)
@@ -107,12 +110,7 @@ def chosen_checks(only: list[str], skip: list[str], deep: bool) -> list[str]:
     return names
 
 
-def column_options(inputs: str | None, outputs: str | None) -> list[str]:
-    """The options for the columns of a table, as they were given."""
-    options = {"--inputs": inputs, "--outputs": outputs}
-    return [word for flag, value in options.items() if value is not None for word in (flag, value)]
-
-
+@reads_files()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.*, dev.*, test.*.")],
     target: Annotated[
@@ -121,8 +119,8 @@ def convert(
     to: Annotated[
         str | None, typer.Option("--to", metavar="FORMAT", help="Format, for folders only: txt, jsonl, csv.gz, ...")
     ] = None,
-    inputs: InputColumns = None,
-    outputs: OutputColumns = None,
+    *,
+    reading: "ReadOptions",
 ) -> None:
     """Convert data between .txt (Extreme Classification Repository), .jsonl, .csv and .parquet, each also with .gz.
 
@@ -133,14 +131,13 @@ def convert(
     reads. With --inputs and --outputs, rows of a table become texts and labels.
     """
     from labelspace.data import conversion
-    from labelspace.data.columns import parse_columns
     from labelspace.data.labels import label_files
     from labelspace.data.source import open_source
     from labelspace.features import Tfidf
 
-    columns, existed = parse_columns(inputs, outputs), target.is_file()
-    read = on_label_files(open_source(source, columns).train_path, columns)
-    converted = conversion.convert(source, target, Tfidf(), to, columns)
+    existed = target.is_file()
+    read = on_label_files(open_source(source, options=reading).train_path, reading.columns)
+    converted = conversion.convert(source, target, Tfidf(), to, reading)
     for line in read:
         note(line)
     for path, written in converted.items():

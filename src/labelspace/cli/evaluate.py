@@ -11,14 +11,17 @@ import typer
 from labelspace.cli.arguments import Consistent, DataPath, Exclude, Include, Json, Ks, ModelPath, Under
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
+from labelspace.cli.read_options import reads_files
 
 if TYPE_CHECKING:
+    from labelspace.data.read_options import ReadOptions
     from labelspace.experiment.evaluate import EvaluationOptions
     from labelspace.models.base import Model
     from labelspace.tagger import Tagger
     from labelspace.types import Dataset
 
 
+@reads_files()
 def evaluate(
     model: ModelPath,
     data: DataPath,
@@ -49,6 +52,8 @@ def evaluate(
         typer.Option("--html", metavar="FILE", help="Write a page with the figures, reliability and precision curves."),
     ] = None,
     as_json: Json = False,
+    *,
+    reading: ReadOptions,
 ) -> None:
     """Evaluate a model on the test documents of DATA, or on all documents of a file.
 
@@ -65,7 +70,7 @@ def evaluate(
     ks = parse_ks(k)
     tagger = Tagger.load(model)
     by_epoch = training_curve(tagger.model) if curve else None
-    file, documents = evaluated_documents(data, tagger)
+    file, documents = evaluated_documents(data, tagger, reading)
     options: EvaluationOptions = {
         "propensity_from": propensity_from,
         "propensity_preset": propensity_preset,
@@ -89,19 +94,21 @@ def evaluate(
     print_figures(figures)
 
 
-def evaluated_documents(data: Path, tagger: Tagger) -> tuple[Path, Dataset]:
-    """The file of test documents, and these."""
+def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:
+    """The file of test documents, and these; read as the training file was, where the options say nothing else."""
+    from labelspace.data.archives import is_folder
     from labelspace.data.labels import HIERARCHY, label_file
-    from labelspace.data.source import read_dataset, split_file
+    from labelspace.data.source import read_dataset, test_file
     from labelspace.errors import DataError
 
-    file = split_file(data, "test") if data.is_dir() else data
+    file = test_file(data) if is_folder(data) else data
     if file is None:
         raise DataError(f"{data} must have a test file, but has none; add test.*, or give a file to evaluate on")
     labels = tagger.labels_
     if label_file(file, HIERARCHY) is not None:  # it takes precedence over the model's
         labels = replace(labels, hierarchy=None)
-    return file, read_dataset(file, labels, tagger.columns_)
+    columns = tagger.columns_ if reading.columns is None else reading.columns
+    return file, read_dataset(file, labels, columns, reading.following(tagger.fields_))
 
 
 def print_figures(figures: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from labelspace.types import Columns, Dataset
 
 SEEN = 5.0  # percent of evaluated documents from training; honest splits have a few duplicates too
-JOINED = 0.3  # of the label names with a comma: they may be lists of names
+MIN_ONCE, ONCE = 50, 0.9  # labels that occur once, and their share: they may be lists of names
 
 
 def note(message: str) -> None:
@@ -73,20 +73,36 @@ def note_plan(plan: Plan, is_first: bool) -> None:
 
 
 def note_documents(documents: Dataset) -> None:
-    """Say what training documents lack, and where names of labels look like lists of names."""
+    """Say what training documents lack, and what is strange about their labels."""
     n, without = len(documents), int((documents.Y.getnnz(axis=1) == 0).sum())
     if without:
         note(f"{without:,} of {n:,} training documents have no label")
     empty = sum(not text.strip() for text in documents.texts or ())
     if empty:
         note(f"{empty:,} of {n:,} training documents are empty")
-    for separator in (",", ";") if documents.columns is None else ():
-        joined = [name for name in documents.labels.names if separator in name]
-        if joined and len(joined) >= JOINED * len(documents.labels):
-            note(
-                f"{len(joined):,} of {len(documents.labels):,} labels contain {separator!r}, such as {joined[0]!r}; "
-                "each is one label: in CSV, labels are separated by |"
-            )
+    note_labels(documents)
+
+
+def note_labels(documents: Dataset) -> None:
+    """Say where labels differ in case or spaces alone, and where nearly every label occurs once."""
+    from labelspace.data.label_spelling import spelling_groups
+
+    names = documents.labels.names
+    groups = spelling_groups(names) if documents.labels.are_named else []
+    if groups:
+        first = " and ".join(repr(names[label]) for label in groups[0][:2])
+        count = sum(len(group) - 1 for group in groups)
+        note(
+            f"{count:,} of {len(names):,} labels differ from another in case or spaces alone, such as {first}; "
+            "--normalize-labels merges them, and `labelspace data check` finds more spellings"
+        )
+    counts = documents.Y.getnnz(axis=0)
+    n_used, n_once = int((counts > 0).sum()), int((counts == 1).sum())
+    if n_once >= MIN_ONCE and n_once > ONCE * n_used:
+        note(
+            f"{n_once:,} of {n_used:,} labels occur once; if a label is a list of names, say what separates them: "
+            "--label-separator"
+        )
 
 
 @contextmanager

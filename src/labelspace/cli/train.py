@@ -10,12 +10,10 @@ from labelspace.cli.arguments import (
     DataPath,
     Fast,
     Features,
-    InputColumns,
     Json,
     MaxLatencyMs,
     MaxModelMb,
     Optimize,
-    OutputColumns,
     Seed,
     Set,
     TimeBudget,
@@ -31,13 +29,16 @@ from labelspace.cli.notes import (
     note_preset,
     noting_resumption,
 )
+from labelspace.cli.read_options import reads_files
 
 if TYPE_CHECKING:
+    from labelspace.data.read_options import ReadOptions
     from labelspace.experiment import Plan, Recipe
     from labelspace.experiment.timing import Seconds
     from labelspace.tagger import Tagger
 
 
+@reads_files()
 def train(
     data: DataPath,
     method: Annotated[
@@ -57,8 +58,6 @@ def train(
     max_latency_ms: MaxLatencyMs = None,
     optimize: Optimize = None,
     features: Features = None,
-    inputs: InputColumns = None,
-    outputs: OutputColumns = None,
     settings: Set = None,
     seed: Seed = 0,
     checkpoint: Annotated[
@@ -76,6 +75,8 @@ def train(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
+    *,
+    reading: "ReadOptions",
 ) -> None:
     """Train a model on DATA and save it.
 
@@ -83,10 +84,8 @@ def train(
     """
     from labelspace import experiment, store
     from labelspace.cli.options import chosen_preset, make_limits, make_recipe
-    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
 
-    columns = parse_columns(inputs, outputs)
     limits = make_limits(budget, max_model_mb, max_latency_ms)
     settings = [*(settings or []), *([] if optimize is None else [f"optimize={optimize}"])]
     recipe = make_recipe(method, settings, features, seed, chosen_preset(preset, fast, best))
@@ -95,10 +94,10 @@ def train(
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
-    source = open_source(data, columns)
+    source = open_source(data, options=reading)
     if not as_json:
         note_preset(recipe)
-        note_label_files(source.train_path, columns)
+        note_label_files(source.train_path, reading.columns)
         note_replaced(out, replaced)
     plans: list[Plan] = []
 
@@ -165,8 +164,8 @@ def print_summary(summary: dict[str, Any]) -> None:
         f"in {summary['train_seconds']:.1f} s ({summary['train_cpu_seconds']:.1f} CPU s)"
     )
     for key, value in summary["report"].items():
-        if isinstance(value, (int, float)):
-            shown = f"{value:g}" if isinstance(value, float) else f"{value:,}"
+        if isinstance(value, (int, float, str)):
+            shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
     print_line(f"saved: {summary['model']} ({summary['model_mb']:.1f} MB)")

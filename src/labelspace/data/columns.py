@@ -28,12 +28,13 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
     if inputs is None or outputs is None:
         missing = "--inputs" if inputs is None else "--outputs"
         raise ParameterError(f"--inputs and --outputs go together, but {missing} is missing; write {EXAMPLE}")
-    groups = [_split_names("--outputs", group, ">") for group in _split_names("--outputs", outputs, ",")]
-    named = Columns(tuple(_split_names("--inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
+    groups = [split_names("--outputs", group, ">") for group in split_names("--outputs", outputs, ",")]
+    named = Columns(tuple(split_names("--inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
     return replace(named, outputs=_group_levels(named.outputs))
 
 
-def _split_names(flag: str, text: str, separator: str) -> list[str]:
+def split_names(flag: str, text: str, separator: str) -> list[str]:
+    """The names in the value of an option, without spaces around them; an empty one is an error."""
     names = [name.strip() for name in text.split(separator)]
     if not all(names):
         raise ParameterError(

@@ -11,7 +11,9 @@ from typing import Protocol, Self
 
 import numpy as np
 
+from labelspace.data.archives import is_folder
 from labelspace.data.dataset_records import is_numbered
+from labelspace.data.formats.registry import FORMATS, Format, file_format
 from labelspace.data.labels import (
     HIERARCHY,
     LABELS,
@@ -22,9 +24,10 @@ from labelspace.data.labels import (
     write_hierarchy,
     write_labels,
 )
-from labelspace.data.source import file_format, open_source, read_dataset, write_dataset
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.source import open_source, read_dataset, writable_format, write_dataset
 from labelspace.errors import DataError, ParameterError
-from labelspace.types import Columns, Csr, Dataset, LabelSpace
+from labelspace.types import Csr, Dataset, LabelSpace
 
 FEATURES_ONLY = ".txt"
 
@@ -44,33 +47,36 @@ def convert(
     target: str | Path,
     vectorizer: Vectorizer,
     to: str | None = None,
-    columns: Columns | None = None,
+    options: ReadOptions | None = None,
 ) -> dict[Path, Dataset]:
     """Convert a file to a file, or a folder to a folder of format ``to`` ("jsonl", "csv.gz", ...).
 
     The ``vectorizer``, fitted on train, makes features of texts where the target format has no texts (.txt). With
-    ``columns`` the source is a table, whose rows become texts and labels. Returns the data sets by path.
+    columns among the ``options`` the source is a table, whose rows become texts and labels. For a file, ``to`` names
+    the format where its ending leaves it open. Returns the data sets by path.
     """
     source, target = Path(source), Path(target)
-    if not source.is_dir():
-        if to is not None:
-            raise ParameterError(f"--to is for folders, but {source} is a file; give the target an extension instead")
-        return _convert_file(source, target, vectorizer, columns)
+    options = options or ReadOptions()
+    if not is_folder(source):
+        return _convert_file(source, target, vectorizer, to, options)
     if to is None:
         raise ParameterError(f"a folder needs --to FORMAT, but none is given for {source}; add e.g. --to jsonl.gz")
-    return _convert_folder(source, target, vectorizer, to.removeprefix("."), columns)
+    return _convert_folder(source, target, vectorizer, to.removeprefix("."), options)
 
 
-def _convert_file(source: Path, target: Path, vectorizer: Vectorizer, columns: Columns | None) -> dict[Path, Dataset]:
+def _convert_file(
+    source: Path, target: Path, vectorizer: Vectorizer, to: str | None, options: ReadOptions
+) -> dict[Path, Dataset]:
+    fmt = writable_format(target, to)
     shared = shared_file(target, LABELS)  # read with those, so that the splits of one folder share label ids
-    documents = read_dataset(source, None if shared is None else read_labels(shared), columns)
-    if file_format(target) == FEATURES_ONLY and documents.X is None:
+    documents = read_dataset(source, None if shared is None else read_labels(shared), options=options)
+    if fmt.needs_features and documents.X is None:
         documents = _with_features(documents, vectorizer.fit(documents.texts or []))
     own = own_file(target, LABELS)
     needed = shared is not None or not _says_its_labels(documents, target)
     if needed or own.exists():
         _check_alone(source, target)
-    _write(documents, source, target)
+    _write(documents, source, target, fmt)
     if needed:
         write_labels(own, documents.labels)
         if documents.labels.hierarchy is not None:
@@ -89,9 +95,9 @@ def _check_alone(source: Path, target: Path) -> None:
             )
 
 
-def _write(documents: Dataset, source: Path, target: Path) -> None:
+def _write(documents: Dataset, source: Path, target: Path, fmt: Format) -> None:
     """Write a data file in place of an older one and its own label files, unless they are the source's too."""
-    write_dataset(documents, target)
+    write_dataset(documents, target, fmt.name)
     for kind in (LABELS, HIERARCHY):
         if own_file(source, kind).resolve() != own_file(target, kind).resolve():
             own_file(target, kind).unlink(missing_ok=True)
@@ -112,21 +118,23 @@ def _says_its_labels(documents: Dataset, target: Path) -> bool:
 
 
 def _convert_folder(
-    source: Path, target: Path, vectorizer: Vectorizer, to: str, columns: Columns | None
+    source: Path, target: Path, vectorizer: Vectorizer, to: str, options: ReadOptions
 ) -> dict[Path, Dataset]:
-    splits = open_source(source, columns)
+    fmt = FORMATS.get(to) or writable_format(f"x.{to}")
+    ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else fmt.endings[0]
+    splits = open_source(source, options=options)
     train = splits.train()
     parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
     fitted = None
-    if file_format(f"x.{to}") == FEATURES_ONLY and train.X is None:
+    if fmt.needs_features and train.X is None:
         fitted = vectorizer.fit(train.texts or [])
     written = {
-        target / f"{name}.{to}": part if fitted is None else _with_features(part, fitted)
+        target / f"{name}{ending}": part if fitted is None else _with_features(part, fitted)
         for name, part in parts.items()
         if part is not None
     }
     for path, part in written.items():
-        _write(part, source / path.name, path)
+        _write(part, source / path.name, path, fmt)
     _write_shared_labels(target, written.values())
     return written
 

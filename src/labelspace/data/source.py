@@ -14,7 +14,7 @@ from labelspace.data.field_records import field_records
 from labelspace.data.files import STDIN
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
-from labelspace.data.formats.registry import FORMATS, OpenRows, file_format, formats_of
+from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
 from labelspace.data.formats.xmc import iter_xmc
 from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
 from labelspace.data.read_options import ReadOptions
@@ -23,7 +23,17 @@ from labelspace.data.table import table_records
 from labelspace.errors import DataError
 from labelspace.types import Columns, Dataset, LabelSpace
 
-__all__ = ["Source", "file_format", "iter_records", "open_source", "read_dataset", "split_file", "write_dataset"]
+__all__ = [
+    "Source",
+    "file_format",
+    "iter_records",
+    "open_source",
+    "read_dataset",
+    "split_file",
+    "test_file",
+    "writable_format",
+    "write_dataset",
+]
 
 _XMC = ".txt"
 SPLITS = {"train": ("train", "trn"), "dev": ("dev", "valid", "val", "validation"), "test": ("test", "tst")}
@@ -34,15 +44,22 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
 
     The names and the hierarchy of the labels are separate files: ``write_labels`` and ``write_hierarchy``.
     """
-    possible = [FORMATS[format]] if format is not None else formats_of(path)
+    fmt = writable_format(path, format)
+    if fmt.write is not None:
+        fmt.write(path, dataset)
+
+
+def writable_format(path: str | Path, name: str | None = None) -> Format:
+    """The format of a file to write, by its name or as named; one that cannot be written is an error."""
+    possible = [format_named(name)] if name is not None else formats_of(path)
     writable = [fmt for fmt in possible if fmt.write is not None]
-    if not writable or writable[-1].write is None:
+    if not writable:
         known = ", ".join(ending for fmt in FORMATS.values() if fmt.write is not None for ending in fmt.endings)
         raise DataError(
             f"the name of a data file must end with {known}, each also with .gz or .zst, but is "
             f"{Path(path).name!r}; rename it"
         )
-    writable[-1].write(path, dataset)
+    return writable[-1]
 
 
 def iter_records(
@@ -206,6 +223,12 @@ def split_file(folder: Path, split: str) -> Path | None:
         names = " and ".join(file.name for file in found)
         raise DataError(f"there must be one {split}.* in {folder}, but there are {names}; remove all but one")
     return found[0] if found else None
+
+
+def test_file(folder: Path) -> Path | None:
+    """The test file of a folder; of a folder of texts without splits, the folder."""
+    file = split_file(folder, "test")
+    return folder if file is None and split_file(folder, "train") is None and _holds_texts(folder) else file
 
 
 def _is_split(file: Path, stems: tuple[str, ...]) -> bool:

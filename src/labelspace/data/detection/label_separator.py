@@ -2,8 +2,8 @@
 
 1. Where the labels are known, the separator with which the most of them are found.
 2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one.
-3. Else commas, where there are fewer names between commas than there are cells: names recur, and lists of them do so
-   less. Where it is the other way round, and cells recur, commas belong to names. Else the error asks.
+3. Else commas, where there are fewer names between commas than there are cells, or these recur and cells do not: lists
+   of names recur less than names. Where it is the other way round, commas belong to names. Else the error asks.
 """
 
 import re
@@ -19,6 +19,7 @@ _ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
 _KNOWN_SHARE = 0.5
 _TIMES_USED = 3  # as often names with commas are used, on average
 _TIMES_PARTS = 1.5
+_UNIQUE = 0.8  # of the cells with commas that are different, where they are lists
 
 
 def split_cell(cell: str, separator: str | None) -> list[str]:
@@ -79,11 +80,11 @@ def _with_most_known(
 def _comma(cells: Sequence[str], path: str | Path) -> str | None:
     listed = [cell.strip() for cell in cells if len(split_cell(cell, ",")) > 1]
     wholes = {cell.strip() for cell in cells}
-    parts = {name for cell in cells for name in split_cell(cell, ",")}
-    if len(parts) < len(wholes):
+    names = [name for cell in cells for name in split_cell(cell, ",")]
+    parts, n_lists = set(names), len(set(listed))
+    if len(parts) < len(wholes) or (n_lists > _UNIQUE * len(listed) and len(names) > _TIMES_PARTS * len(parts)):
         return ","
-    recur = len(listed) >= _TIMES_USED * len(set(listed))
-    if recur and len(parts) > _TIMES_PARTS * len(wholes):
+    if len(listed) >= _TIMES_USED * n_lists and len(parts) > _TIMES_PARTS * len(wholes):
         return None
     raise DataError(
         f"what separates the labels of {path} must be clear, but {len(listed):,} of {len(cells):,} cells have a comma, "

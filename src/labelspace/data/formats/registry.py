@@ -34,12 +34,21 @@ class Format:
     recognizes: Callable[[Sequence[str]], bool] | None = None  # its first lines, where endings leave it open
     file_names: re.Pattern[str] | None = None  # of files that are of this format, whatever their ending
     is_text: bool = True  # whether it has an encoding
+    needs_features: bool = False  # whether it holds no texts
 
 
 FORMATS = {
     fmt.name: fmt
     for fmt in (
-        Format("xmc", "XMC repository format", (".txt",), read=xmc.read, write=xmc.write_xmc, is_text=False),
+        Format(
+            "xmc",
+            "XMC repository format",
+            (".txt",),
+            read=xmc.read,
+            write=xmc.write_xmc,
+            is_text=False,
+            needs_features=True,
+        ),
         Format("jsonl", "JSON lines", (".jsonl", ".ndjson"), rows=jsonl.rows, write=jsonl.write_jsonl),
         Format("csv", "CSV", (".csv",), rows=csvfile.rows, write=csvfile.write_csv),
         Format("tsv", "TSV", (".tsv", ".tab"), rows=csvfile.rows, write=csvfile.write_tsv),

@@ -1,0 +1,187 @@
+"""CSV files as people have them, made by mutation: the right labels come out, or one clear line says what to do."""
+
+import csv
+import json
+import random
+
+import pytest
+
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.source import read_dataset
+from labelspace.errors import DataError
+
+WORDS = "apple bread crème dough egg fish grill ham ice jam kale lemon mint nut oil pea rice salt tea über".split()
+PLAIN = [f"{a} {b}" for a in ("red", "Käse", "new", "old") for b in WORDS]
+TRICKY = [*PLAIN[:30], "R&amp;D", "Bread, rye", "Bread, white", "C++", "a > b", "a > c", '12" pan', "it's"]
+ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252", "latin-1")
+TEXTS, LABELS, IDS = ("text", "title", "Title", "body"), ("labels", "tags", "Tags", "keywords"), ("id", "sku", "doc_id")
+
+
+def documents(rng, names):
+    """Texts with one to four labels each."""
+    n = rng.choice((60, 150, 400))
+    frequent = rng.sample(names, k=rng.randint(8, len(names)))
+    texts = [
+        " ".join(rng.choices(WORDS, k=rng.randint(3, 9))) + rng.choice(("", ", please", "; or not", ' "x"'))
+        for _ in range(n)
+    ]
+    return texts, [sorted(set(rng.choices(frequent, k=rng.randint(1, 4)))) for _ in range(n)]
+
+
+def label_cell(rng, names, separator):
+    if separator == "json":
+        return json.dumps(names)
+    if separator == "python":
+        return repr(names)
+    spaces = rng.choice(("", " "))
+    return f"{spaces}{separator}{spaces}".join(names) + rng.choice(("", "", separator if separator != "|" else ""))
+
+
+def write(rng, path, separator):
+    """A messy file; returns the labels of each document."""
+    names = PLAIN if separator == "," else [name for name in TRICKY if separator not in name]
+    texts, labels = documents(rng, names)
+    header = {"text": rng.choice(TEXTS), "labels": rng.choice(LABELS), "id": rng.choice(IDS)}
+    columns = ["text", "labels", *rng.sample(["id", "price"], k=rng.randint(0, 2))]
+    rng.shuffle(columns)
+    writer_options = {
+        "delimiter": rng.choice(",;\t|"),
+        "quoting": rng.choice((csv.QUOTE_MINIMAL, csv.QUOTE_ALL)),
+        "lineterminator": rng.choice(("\n", "\r\n")),
+    }
+    encoding = rng.choice(ENCODINGS)
+    with path.open("w", newline="", encoding=encoding, errors="replace") as file:
+        writer = csv.writer(file, **writer_options)
+        writer.writerow([header.get(name, name) for name in columns])
+        for number, (text, document) in enumerate(zip(texts, labels, strict=True)):
+            cells = {"text": text, "labels": label_cell(rng, document, separator), "id": number, "price": 3.5}
+            writer.writerow([cells[name] for name in columns])
+        file.write(rng.choice(("", "", writer_options["lineterminator"])))
+    return labels
+
+
+def labels_of(dataset):
+    return [[dataset.labels.names[i] for i in row.indices] for row in dataset.Y]
+
+
+@pytest.mark.parametrize("separator", ["|", ";", ",", "json", "python"])
+def test_forty_messy_files_of_each_separator(tmp_path, separator):
+    refused = []
+    for seed in range(40):
+        rng = random.Random(f"{separator} {seed}")
+        path = tmp_path / f"{seed}.csv"
+        expected = write(rng, path, separator)
+        try:
+            found = labels_of(read_dataset(path))
+        except DataError as error:
+            refused.append(str(error))
+            continue
+        assert [sorted(row) for row in found] == expected, f"seed {seed}"
+    assert len(refused) <= 2, refused
+    assert not any("\n" in line for line in refused)
+
+
+def test_what_is_detected_is_said(tmp_path):
+    path, said = tmp_path / "shop.csv", []
+    path.write_bytes(
+        "sku;title;tags\nA1;Crème;red, new\nA2;Käse;red\nA3;Ham;new, old, red\nA4;Ham;old, new\n".encode("cp1252")
+    )
+    dataset = read_dataset(path, options=ReadOptions(label_separator=",", say=said.append))
+    assert dataset.labels.names == ["new", "old", "red"]
+    assert list(dataset.ids) == ["A1", "A2", "A3", "A4"]
+    assert said == [
+        f"{path}: encoding windows-1252, semicolon-separated, text: title, labels: tags (separated by ','), id: sku"
+    ]
+
+
+def test_commas_that_may_be_either_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text('text,tags\nx,"a, b"\ny,"c, d"\n')
+    with pytest.raises(DataError, match="may separate two labels or belong to one; say --label-separator ',' or"):
+        read_dataset(tmp_path / "a.csv")
+    one = read_dataset(tmp_path / "a.csv", options=ReadOptions(label_separator="none"))
+    assert one.labels.names == ["a, b", "c, d"]
+
+
+def test_commas_of_names_that_recur_belong_to_them(tmp_path):
+    rows = "".join(f'text {i},"{name}"\n' for i, name in enumerate(["Bread, rye", "Fish, smoked", "Tea, black"] * 5))
+    (tmp_path / "a.csv").write_text("text,label\n" + rows)
+    assert read_dataset(tmp_path / "a.csv").labels.names == ["Bread, rye", "Fish, smoked", "Tea, black"]
+
+
+def test_known_labels_say_what_separates_them(tmp_path):
+    (tmp_path / "a.csv").write_text('text,tags\nx,"a, b"\ny,"c, d"\n')
+    (tmp_path / "a.labels.jsonl").write_text("".join(json.dumps({"label": name}) + "\n" for name in "abcd"))
+    assert labels_of(read_dataset(tmp_path / "a.csv")) == [["a", "b"], ["c", "d"]]
+
+
+def test_columns_of_zeros_and_ones_are_labels(tmp_path):
+    (tmp_path / "a.csv").write_text("id,comment_text,toxic,rude\nA,one,1,0\nB,two,0,0\nC,three,1,1\n")
+    dataset = read_dataset(tmp_path / "a.csv")
+    assert list(dataset.texts) == ["one", "two", "three"]
+    assert labels_of(dataset) == [["toxic"], [], ["rude", "toxic"]]
+
+
+def test_several_label_columns_and_several_text_columns(tmp_path):
+    (tmp_path / "a.csv").write_text("title,abstract,tag1,tag2\nA,one,x,y\nB,two,y,\n")
+    dataset = read_dataset(tmp_path / "a.csv")
+    assert list(dataset.texts) == ["A\none", "B\ntwo"]
+    assert labels_of(dataset) == [["x", "y"], ["y"]]
+    named = read_dataset(tmp_path / "a.csv", options=ReadOptions(text=("abstract",), labels=("tag1",)))
+    assert (list(named.texts), labels_of(named)) == (["one", "two"], [["x"], ["y"]])
+    with pytest.raises(DataError, match="must have the column 'abstrakt', but has: .*; did you mean 'abstract'"):
+        read_dataset(tmp_path / "a.csv", options=ReadOptions(text=("abstrakt",)))
+
+
+def test_labels_of_stack_exchange_and_of_annif(tmp_path):
+    (tmp_path / "a.csv").write_text("Title,Tags\none,<red><blue-green>\ntwo,<red>\n")
+    assert labels_of(read_dataset(tmp_path / "a.csv")) == [["blue-green", "red"], ["red"]]
+    subjects = [{"uri": "http://example.org/1", "label": "cats"}, {"uri": "http://example.org/2", "label": "dogs"}]
+    (tmp_path / "b.jsonl").write_text(json.dumps({"text": "x", "subjects": subjects}) + "\n")
+    space = read_dataset(tmp_path / "b.jsonl").labels
+    assert space.names == ["cats", "dogs"]
+    assert [concept.uri for concept in space.concepts] == ["http://example.org/1", "http://example.org/2"]
+
+
+def test_a_test_file_is_read_as_the_training_file_was(tmp_path):
+    from labelspace.data.source import open_source
+
+    (tmp_path / "train.csv").write_text("title;tags\none;a, b\ntwo;b, c\nthree;a, c\nfour;a, b, c\n")
+    (tmp_path / "test.csv").write_text("title;tags\nfive;a, c\n")
+    source = open_source(tmp_path, options=ReadOptions(label_separator=","))
+    train = source.train()
+    assert labels_of(source.test(train.labels)) == [["a", "c"]]
+    followed = read_dataset(tmp_path / "test.csv", train.labels, options=ReadOptions(fields=train.fields))
+    assert labels_of(followed) == [["a", "c"]]
+
+
+def test_spellings_are_merged_on_request(tmp_path):
+    (tmp_path / "train.csv").write_text("text,labels\none,Bread|fish\ntwo,bread\nthree, bread\n")
+    (tmp_path / "test.csv").write_text("text,labels\nfour,BREAD\n")
+    said = []
+    train = read_dataset(tmp_path / "train.csv", options=ReadOptions(normalize_labels=True, say=said.append))
+    assert train.labels.names == ["bread", "fish"]
+    assert "1 labels were merged" in said[-1]
+    test = read_dataset(tmp_path / "test.csv", train.labels, options=ReadOptions(fields=train.fields))
+    assert (test.labels.names, labels_of(test)) == (["bread", "fish"], [["bread"]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delimiter": "||"}, "--delimiter must be one character"),
+        ({"label_separator": ""}, "--label-separator must not be empty"),
+        ({"encoding": "utf-77"}, "--encoding must be a text encoding"),
+        ({"encoding": "base64"}, "--encoding must be a text encoding"),
+    ],
+)
+def test_options_are_checked(options, message):
+    with pytest.raises(Exception, match=message):
+        ReadOptions(**options)
+
+
+def test_text_that_is_neither_unicode_nor_western_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_bytes("text,labels\nв библиотеке есть книги,книги\n".encode("cp1251"))
+    with pytest.raises(DataError, match="neither UTF-8, UTF-16 nor Western European; name it: --encoding"):
+        read_dataset(tmp_path / "a.csv")
+    named = read_dataset(tmp_path / "a.csv", options=ReadOptions(encoding="windows-1251"))
+    assert named.labels.names == ["книги"]
