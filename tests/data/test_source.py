@@ -80,7 +80,7 @@ def test_missing_or_doubled_files(tmp_path):
     with pytest.raises(DataError, match=r"must be a file or a folder, but .*none does not exist; check the path"):
         open_source(tmp_path / "none")
     with pytest.raises(DataError, match=r"must have train\.\* \(\.txt, .*\), but .* has none; add it, or give a file"):
-        open_source(folder(tmp_path, test__jsonl="", train__json="", xtrain__csv=""))
+        open_source(folder(tmp_path, test__jsonl="", train__doc="", xtrain__csv=""))
     folder(tmp_path, train__jsonl="", train__csv="")
     with pytest.raises(
         DataError, match=r"there must be one train\.\* in .*, but there are train.csv and train.jsonl; remove"
@@ -91,8 +91,8 @@ def test_missing_or_doubled_files(tmp_path):
         DataError, match=r"one test\.\* in .*, but there are test.jsonl and test.jsonl.gz; remove all but one"
     ):
         open_source(tmp_path)
-    with pytest.raises(DataError, match=r"must end with .*, but is 'train.json'"):
-        open_source(tmp_path / "train.json")
+    with pytest.raises(DataError, match=r"must end with .*, but is 'train.doc'"):
+        open_source(tmp_path / "train.doc")
 
 
 def test_plain_lines(tmp_path):

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import InputColumns, Json, OutputColumns, source_name
+from labelspace.cli.arguments import Json, source_name
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
+from labelspace.cli.read_options import reads_files
 
 if TYPE_CHECKING:
+    from labelspace.data.read_options import ReadOptions
     from labelspace.experiment import Recipe
     from labelspace.experiment.published import PublishedTable
     from labelspace.experiment.reproduce import Reproduction
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 LIST = "list"
 
 
+@reads_files()
 def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A published table, or list: all of them.")],
     data: Annotated[
@@ -38,13 +41,13 @@ def reproduce(
         str | None,
         typer.Option("--name", help="The published data set to compare with. Default: the one named like DATA."),
     ] = None,
-    inputs: InputColumns = None,
-    outputs: OutputColumns = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
     ] = None,
     as_json: Json = False,
+    *,
+    reading: "ReadOptions",
 ) -> None:
     """Run the rows of a published table on DATA; prints ours beside the published values, saves JSON and a page.
 
@@ -53,7 +56,6 @@ def reproduce(
     if table == LIST:
         show_tables(as_json)
         return
-    from labelspace.data.columns import parse_columns
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
     from labelspace.experiment.published import published_dataset, published_table
@@ -65,13 +67,12 @@ def reproduce(
     folder = source_name(data)
     dataset = published_dataset(published, folder if name is None else name)
     planned = plan(published, dataset or name, rows, given_recipes(published, settings) if settings else None)
-    columns = parse_columns(inputs, outputs)
-    source = open_source(data, columns)
+    source = open_source(data, options=reading)
     out = out or Path("runs") / f"{folder}-{table}"
     todo = Reproduction(published, planned, source, out, dataset, seeds)
     done = todo.read_runs()
     if not as_json:
-        note_label_files(source.train_path, columns)
+        note_label_files(source.train_path, reading.columns)
         if name is None:
             note(on_name(folder, dataset, published.datasets))
         note_done(todo, done)

@@ -95,7 +95,7 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadO
             f"the name of a data file must end with {KNOWN}, but is {name!r}; rename or convert it, or name its "
             "--format"
         )
-    if (len(possible) == 1 and possible[0].recognizes is None) or not is_data_file(Path(path)):
+    if len(possible) == 1 or not is_data_file(Path(path)):
         return possible[-1], options
     head = read_head(path, options.encoding)
     for fmt in possible:

@@ -1,5 +1,6 @@
 """Data folders with ``train.*``, ``dev.*``, ``test.*``, single files, and streams of documents to tag."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -12,10 +13,10 @@ from labelspace.data.detection.encoding import detect_encoding
 from labelspace.data.detection.fields import ColumnSample, detect_fields
 from labelspace.data.field_records import field_records
 from labelspace.data.files import STDIN
+from labelspace.data.formats import fasttext, matrices, pecos, xmc_pairs
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
 from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
-from labelspace.data.formats.xmc import iter_xmc
 from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
@@ -76,16 +77,13 @@ def iter_records(
     if options.format is None and _is_plain(path, ready_made, options):
         encoding = options.encoding or detect_encoding(path)
         return iter_lines(path, encoding) if file_format(path) == _XMC else _lines_or_json(path, encoding, options)
-    if ready_made and options.format in (None, "xmc") and file_format(path) == _XMC:
-        return iter_xmc(path)
     fmt, options = settle(path, options)
     if fmt.rows is not None:
         return _streamed(path, fmt.rows, options)
-    if fmt.records is not None:
-        return fmt.records(path, options)
-    raise DataError(
-        f"a file of documents to tag must be read one by one, but {path} is {fmt.title}; give texts, or evaluate on it"
-    )
+    stream = fmt.documents or fmt.records
+    if stream is None:
+        raise DataError(f"documents to tag must be read one by one, but {path} is {fmt.title}; give another format")
+    return stream(path, options)
 
 
 def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
@@ -94,8 +92,8 @@ def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
         return True
     if ready_made or file_format(path) != _XMC or Path(path).is_dir():
         return False
-    fasttext = FORMATS["fasttext"].recognizes if "fasttext" in FORMATS else None
-    return fasttext is None or not fasttext(read_head(path, options.encoding))
+    by_name = formats_of(path)[0].file_names is not None
+    return not by_name and not fasttext.recognizes(read_head(path, options.encoding))
 
 
 def _streamed(path: str | Path, open_rows: OpenRows, options: ReadOptions) -> Iterator[Record]:
@@ -211,11 +209,14 @@ def _not_now(line: str) -> None:
 
 def _holds_texts(folder: Path) -> bool:
     """Whether a folder has documents, each in a .txt of its own."""
-    return "text_folder" in FORMATS and folder.is_dir() and any(folder.glob("*.txt"))
+    return folder.is_dir() and any(folder.glob("*.txt"))
 
 
 def split_file(folder: Path, split: str) -> Path | None:
     """The file of a split in a folder or an archive, or None; a folder of that name with texts is one too."""
+    for files in (xmc_pairs.split_files(folder), pecos.split_files(folder)):
+        if "train" in files or split in files:
+            return files.get(split)
     stems = SPLITS[split]
     found = [file for file in files_in(folder) if _is_split(file, stems)]
     found += [folder / stem for stem in stems if (folder / stem).is_dir() and _holds_texts(folder / stem)]
@@ -233,4 +234,6 @@ def test_file(folder: Path) -> Path | None:
 
 def _is_split(file: Path, stems: tuple[str, ...]) -> bool:
     stem = without_compression(file.name.lower()).removesuffix(file_format(file))
+    if file_format(file) in matrices.ENDINGS:  # train.X.npz, X_train.npy
+        stem = re.sub(r"^x[._-]|[._-]x$", "", stem)
     return bool(file_format(file)) and stem in stems

@@ -8,7 +8,23 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from labelspace.data.archives import without_compression
-from labelspace.data.formats import csvfile, jsonl, parquet, xmc
+from labelspace.data.formats import (
+    annif,
+    bioasq,
+    csvfile,
+    fasttext,
+    json_documents,
+    jsonl,
+    libmultilabel,
+    libsvm,
+    matrices,
+    parquet,
+    pecos,
+    text_folder,
+    text_folder_writer,
+    xmc,
+    xmc_pairs,
+)
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.errors import ParameterError
@@ -30,6 +46,7 @@ class Format:
     rows: OpenRows | None = None  # rows with named columns
     records: Records | None = None  # documents, one by one
     read: Read | None = None  # the documents as a whole
+    documents: Records | None = None  # of what is read as a whole: documents to tag, one by one
     write: Write | None = None
     recognizes: Callable[[Sequence[str]], bool] | None = None  # its first lines, where endings leave it open
     file_names: re.Pattern[str] | None = None  # of files that are of this format, whatever their ending
@@ -37,24 +54,55 @@ class Format:
     needs_features: bool = False  # whether it holds no texts
 
 
-FORMATS = {
-    fmt.name: fmt
-    for fmt in (
-        Format(
-            "xmc",
-            "XMC repository format",
-            (".txt",),
-            read=xmc.read,
-            write=xmc.write_xmc,
-            is_text=False,
-            needs_features=True,
-        ),
-        Format("jsonl", "JSON lines", (".jsonl", ".ndjson"), rows=jsonl.rows, write=jsonl.write_jsonl),
-        Format("csv", "CSV", (".csv",), rows=csvfile.rows, write=csvfile.write_csv),
-        Format("tsv", "TSV", (".tsv", ".tab"), rows=csvfile.rows, write=csvfile.write_tsv),
-        Format("parquet", "Parquet", (".parquet",), rows=parquet.rows, write=parquet.write_parquet, is_text=False),
-    )
-}
+_FORMATS = (
+    Format(
+        "xmc", "XMC repository format", (".txt",), read=xmc.read, documents=xmc.documents, write=xmc.write_xmc,
+        is_text=False, needs_features=True,
+    ),
+    Format("jsonl", "JSON lines", (".jsonl", ".ndjson", ".json"), rows=jsonl.rows, write=jsonl.write_jsonl),
+    Format("csv", "CSV", (".csv",), rows=csvfile.rows, write=csvfile.write_csv),
+    Format("tsv", "TSV", (".tsv", ".tab"), rows=csvfile.rows, write=csvfile.write_tsv),
+    Format("parquet", "Parquet", (".parquet",), rows=parquet.rows, write=parquet.write_parquet, is_text=False),
+    Format(
+        "fasttext", "fastText (__label__)", (".ft", ".fasttext", ".txt"), records=fasttext.records,
+        write=fasttext.write, recognizes=fasttext.recognizes,
+    ),
+    Format(
+        "libsvm", "LIBSVM with several labels", (".svm", ".libsvm", ".svmlight", ".txt"), read=libsvm.read,
+        documents=libsvm.documents, write=libsvm.write, recognizes=libsvm.recognizes, needs_features=True,
+    ),
+    Format(
+        "libmultilabel", "LibMultiLabel (labels, tab, text)", (".txt", ".tsv"), records=libmultilabel.records,
+        write=libmultilabel.write, recognizes=libmultilabel.recognizes,
+    ),
+    Format(
+        "annif", "Annif's document corpus (text, tab, URIs)", (".tsv",), records=annif.records, write=annif.write,
+        recognizes=annif.recognizes,
+    ),
+    Format(
+        "bioasq", "BioASQ", (".json",), records=bioasq.records, write=bioasq.write, recognizes=bioasq.recognizes
+    ),
+    Format(
+        "json", "one JSON list", (".json",), rows=json_documents.rows, write=json_documents.write,
+        recognizes=json_documents.recognizes,
+    ),
+    Format(
+        "matrices", "NumPy or SciPy matrices", matrices.ENDINGS, read=matrices.read, documents=matrices.documents,
+        write=matrices.write, is_text=False, needs_features=True,
+    ),
+    Format(
+        "pecos", "PECOS", read=pecos.read, documents=pecos.documents, write=pecos.write, is_text=False,
+        file_names=re.compile(r"[xy]\.(trn|val|tst)\.(npz|npy|txt)"),
+    ),
+    Format(
+        "xmc_pairs", "XMC repository format, a file per matrix", read=xmc_pairs.read, documents=xmc_pairs.documents,
+        write=xmc_pairs.write, is_text=False, file_names=re.compile(r"(trn|val|tst)(_x_xf\.txt|_x_y\.txt|\.json)"),
+    ),
+    Format(
+        "text_folder", "a folder of texts", records=text_folder.records, write=text_folder_writer.write, is_text=False
+    ),
+)  # fmt: skip
+FORMATS = {fmt.name: fmt for fmt in _FORMATS}
 ENDINGS = tuple(dict.fromkeys(ending for fmt in FORMATS.values() for ending in fmt.endings))
 
 
@@ -73,7 +121,9 @@ def formats_of(path: str | Path) -> list[Format]:
     name = without_compression(Path(path).name.lower())
     exact = [fmt for fmt in FORMATS.values() if fmt.file_names is not None and fmt.file_names.fullmatch(name)]
     by_ending = [fmt for fmt in FORMATS.values() if any(name.endswith(ending) for ending in fmt.endings)]
-    return exact or sorted(by_ending, key=lambda fmt: fmt.recognizes is None)
+    # A file that only one format has is of it; where several share an ending, the one that recognizes nothing is last.
+    only = [fmt for fmt in by_ending if fmt.recognizes is None or len(by_ending) == 1]
+    return exact or [*(fmt for fmt in by_ending if fmt not in only), *only]
 
 
 def format_named(name: str) -> Format:

@@ -55,6 +55,11 @@ def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> D
     return read_xmc(path, labels)
 
 
+def documents(path: str | Path, options: ReadOptions) -> Iterator[Record]:
+    """``iter_xmc``; the options have nothing to say."""
+    return iter_xmc(path)
+
+
 def iter_xmc(path: str | Path) -> Iterator[Record]:
     """Stream the rows as records of features, without labels; the row number from 0 is the id."""
     for number, line in lines(path):
