@@ -6,6 +6,7 @@ from labelspace.experiment.evaluate import evaluate, megabytes
 from labelspace.experiment.plan import Plan
 from labelspace.experiment.timing import timed
 from labelspace.experiment.train import Recipe, check_plannable, train
+from labelspace.experiment.tune import check_search, tune
 
 __all__ = [
     "Limits",
@@ -13,9 +14,11 @@ __all__ = [
     "Recipe",
     "check_comparison",
     "check_plannable",
+    "check_search",
     "compare",
     "evaluate",
     "megabytes",
     "timed",
     "train",
+    "tune",
 ]

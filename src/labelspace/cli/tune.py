@@ -1,0 +1,103 @@
+"""The command tune."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labelspace.cli.arguments import DataPath, Features, Json, Seed, Set, source_name
+from labelspace.cli.console import console, print_json, print_line, progress
+from labelspace.cli.exit_codes import is_interrupt
+from labelspace.cli.notes import note, note_documents, note_label_files
+from labelspace.cli.read_options import as_words, reads_files
+
+if TYPE_CHECKING:
+    from labelspace.data.read_options import ReadOptions
+
+
+@reads_files()
+def tune(
+    data: DataPath,
+    method: Annotated[
+        str | None, typer.Option("--method", help="The method; `labelspace methods` lists them. Default: blend.")
+    ] = None,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Trials, with those that are done already.")] = 30,
+    metric: Annotated[str, typer.Option("--metric", help="What to maximize on validation documents.")] = "nDCG@5",
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--search",
+            metavar="KEY=RANGE",
+            help="Search this: C=0.1:10:log, loss=bce,softmax, C for its own range, or all: what is searched without "
+            "--search. Repeatable. Default: every parameter of the method that changes accuracy.",
+        ),
+    ] = None,
+    settings: Set = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="10m", help="CPU time of all trials, as 90s, 10m or 1h30m; then none begins."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-METHOD-tune.")
+    ] = None,
+    features: Features = None,
+    seed: Seed = 0,
+    as_json: Json = False,
+    *,
+    reading: "ReadOptions",
+) -> None:
+    """Search good parameters of a method; saves a table and a page with plots, and prints how to train the best.
+
+    Trials are measured on dev.*, or on a seeded part of train.*; test.* is
+    never read. After an interrupt, or for more trials, give the same command.
+    """
+    from labelspace import experiment
+    from labelspace.cli.options import make_limits, make_recipe
+    from labelspace.data.files import writing_text
+    from labelspace.data.source import open_source
+    from labelspace.report.tuning import tuning_lines, tuning_page, tuning_table
+
+    recipe, searched = make_recipe(method, settings, features, seed), parse_search(search)
+    limits = make_limits(budget, None, None)
+    limits.check()
+    out = out or Path("runs") / f"{source_name(data)}-{recipe.method}-tune"
+    experiment.check_search(recipe, searched, metric, trials, out)
+    source = open_source(data, options=reading)
+    if not as_json:
+        note_label_files(source.train_path, reading.columns)
+    with noting_how_to_resume(out), progress(quiet=as_json) as report:
+        results = experiment.tune(
+            source, recipe, trials, out, search=searched, metric=metric, seed=seed, cpu_seconds=limits.cpu_seconds,
+            progress=report, tell=(lambda line: None) if as_json else note, train_options=as_words(reading),
+            inspect=None if as_json else note_documents,
+        )  # fmt: skip
+    with writing_text(out / "report.html") as file:
+        file.write(tuning_page(results))
+    if as_json:
+        print_json(results)
+    else:
+        console().print(tuning_table(results))
+        for line in tuning_lines(results):  # as they are: a command that is wrapped cannot be copied
+            print_line(line)
+        print_line(f"saved to {out}: results.json, results.csv, report.html (plots)")
+    if results["best"] is None:
+        raise typer.Exit(2)
+
+
+def parse_search(options: list[str] | None) -> dict[str, str | None] | None:
+    """KEY=RANGE and KEY as a dict; None where none is given."""
+    parts = [option.partition("=") for option in options or []]
+    return {key.strip(): value if equals else None for key, equals, value in parts} or None
+
+
+@contextmanager
+def noting_how_to_resume(out: Path) -> Iterator[None]:
+    """Where a search is interrupted, say how to resume it."""
+    try:
+        yield
+    except BaseException as error:
+        if is_interrupt(error) and out.is_dir():
+            note(f"the same command goes on where this one stopped: finished trials are in {out}")
+        raise

@@ -1,0 +1,225 @@
+"""Tune: search good parameters of a method on validation documents; resumable, and the same again with the same seed.
+
+1. The space comes from the declared parameters of the method, or is given (``tuning.space``).
+2. The first trial is the default. Some are drawn near it, then a tree-structured Parzen estimator (Bergstra et al.,
+   2011; Optuna) learns from the trials before.
+3. Every trial is trained on the training documents and measured on the validation documents. What is best there is
+   named, with the command that trains it on all training documents.
+"""
+
+import csv
+import json
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from labelspace.data.files import writing_text
+from labelspace.data.source import Source
+from labelspace.errors import ParameterError, require
+from labelspace.experiment.cost_limits import shown_duration
+from labelspace.experiment.train import Recipe
+from labelspace.experiment.tuning.importance import importance
+from labelspace.experiment.tuning.space import PREFIX, Search, SearchSpace, search_space, set_option
+from labelspace.experiment.tuning.study import Outcome, Study, check_folder
+from labelspace.experiment.tuning.trials import Documents, TrialRunner, metric_k
+from labelspace.types import Dataset, Progress, no_progress
+from labelspace.version import __version__
+
+METRIC = "nDCG@5"
+N_TRIALS = 30
+
+
+def tune(
+    source: Source,
+    method: str | Recipe,
+    n_trials: int = N_TRIALS,
+    out: str | Path | None = None,
+    *,
+    search: Search | None = None,
+    metric: str = METRIC,
+    seed: int = 0,
+    cpu_seconds: float | None = None,
+    progress: Progress = no_progress,
+    tell: Callable[[str], None] = lambda line: None,
+    inspect: Callable[[Dataset], None] | None = None,
+    train_options: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Search good parameters of a method, or of a recipe whose settings stay fixed; returns all trials and the best.
+
+    ``search`` says what to search, as ``{"C": "0.1:10:log", "loss": ["bce", "softmax"]}``; without it, all that the
+    method declares. With ``out`` every trial is kept in that folder, from where the same call goes on, and at the end
+    ``results.json`` and ``results.csv`` are written. No trial begins after ``cpu_seconds`` of training. ``tell`` is
+    called with lines on what happens, ``inspect`` with all training documents. ``train_options`` are further options of
+    the command that trains the best model.
+    """
+    require("optuna", "tune", "labelspace tune")
+    recipe = Recipe(method, seed=seed) if isinstance(method, str) else method
+    check_search(recipe, search, metric, n_trials, out)
+    documents = Documents.read(source, seed, inspect)
+    space = search_space(recipe, search, documents.train.labels.hierarchy is not None)
+    runner = TrialRunner(space, documents, metric)
+    about = {**_settings(space, metric, seed), "documents": documents.fingerprint}
+    study = Study(space, about, seed, None if out is None else Path(out))
+    with study.opened():
+        tell(f"searching {space.text}")
+        _run(study, runner, n_trials, cpu_seconds, progress, tell)
+        results = _results(study, documents, metric, ["labelspace", "train", str(source.path), *train_options])
+        results = {"data": source.path.name, **results}
+        if out is not None:
+            write_results(results, Path(out))
+    return results
+
+
+def check_search(
+    recipe: Recipe, search: Search | None, metric: str, n_trials: int, out: str | Path | None = None
+) -> None:
+    """Refuse what is known to fail before any data are read."""
+    metric_k(metric)
+    if n_trials < 1:
+        raise ParameterError(f"the number of trials must be at least 1, but is {n_trials}; try 20 or more")
+    search_space(recipe, search)
+    if out is not None:
+        check_folder(Path(out))
+
+
+def _run(
+    study: Study, runner: TrialRunner, n_trials: int, cpu_seconds: float | None, progress: Progress,
+    tell: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Run the trials that are missing."""
+    if study.outcomes:
+        tell(f"{len(study.outcomes)} trials are done already")
+    progress("trials", len(study.outcomes), max(n_trials, len(study.outcomes)))
+    while len(study.outcomes) < n_trials:
+        used = sum(outcome.cpu_seconds for outcome in study.outcomes)
+        if cpu_seconds is not None and used >= cpu_seconds:
+            tell(f"the budget of {shown_duration(cpu_seconds)} is used up after {len(study.outcomes)} trials")
+            return
+        drawn = study.next()
+        old = study.repeated(drawn)
+        outcome = runner.run(drawn) if old is None else Outcome(drawn, old.value, old.figures, 0.0, old.error)
+        best = max((done.value for done in study.outcomes if done.value is not None), default=None)
+        study.finish(outcome)
+        said = _said(study, outcome, best, runner.metric)
+        if said and old is None:
+            tell(f"trial {len(study.outcomes) - 1}{said}")
+        progress("trials", len(study.outcomes), n_trials)
+
+
+def _said(study: Study, outcome: Outcome, best: float | None, metric: str) -> str:
+    """What is worth a line: the default, a failure, a new best."""
+    changed = shown_params(study.space.changed(outcome.drawn))
+    if outcome.value is None:
+        return f" failed ({changed or 'the default'}): {outcome.error}"
+    if len(study.outcomes) == 1:
+        return f", the default: {metric} {outcome.value:.2f}"
+    return (
+        f", the best so far: {metric} {outcome.value:.2f} ({changed})" if best is None or outcome.value > best else ""
+    )
+
+
+def shown_params(params: Mapping[str, Any]) -> str:
+    """Parameters in one line.
+
+    >>> shown_params({"C": 0.25, "normalize": False})
+    'C=0.25, normalize=false'
+    """
+    return ", ".join(set_option(key, value) for key, value in params.items())
+
+
+def _settings(space: SearchSpace, metric: str, seed: int) -> dict[str, Any]:
+    """What makes two searches the same, beside the documents."""
+    return {
+        "method": space.recipe.method,
+        "features": space.recipe.features,
+        "fixed": space.fixed,
+        "searched": space.texts,
+        "metric": metric,
+        "seed": seed,
+    }
+
+
+def _results(study: Study, documents: Documents, metric: str, command: Sequence[str]) -> dict[str, Any]:
+    """Everything that was found, as plain values."""
+    outcomes, space = study.outcomes, study.space
+    good = [i for i, outcome in enumerate(outcomes) if outcome.value is not None]
+    ranked = sorted(good, key=lambda i: (-(outcomes[i].value or 0.0), i))  # of equals the first
+    rank = {trial: place for place, trial in enumerate(ranked, start=1)}
+    default = outcomes[0].value
+    best = ranked[0] if ranked else None
+    return {
+        **{key: value for key, value in study.settings.items() if key != "documents"},
+        "n_train": len(documents.train),
+        "n_validation": len(documents.validation),
+        "n_labels": len(documents.train.labels),
+        "validation": documents.validated_on,
+        "labelspace": __version__,
+        "n_trials": len(outcomes),
+        "n_failed": len(outcomes) - len(good),
+        "cpu_seconds": round(sum(outcome.cpu_seconds for outcome in outcomes), 3),
+        "default": default,
+        "best": None if best is None else _best(space, outcomes[best], best, default, command),
+        "importance": importance([(outcomes[i].drawn, outcomes[i].value or 0.0) for i in good]),
+        "ranges": {key: asdict(searched) for key, searched in space.ranges.items()},
+        "trials": [_row(space, outcome, i, rank.get(i)) for i, outcome in enumerate(outcomes)],
+    }
+
+
+def _best(
+    space: SearchSpace, outcome: Outcome, trial: int, default: float | None, command: Sequence[str]
+) -> dict[str, Any]:
+    """The best trial, by how much it is better than the default, and how to train it."""
+    assert outcome.value is not None
+    return {
+        "trial": trial,
+        "value": outcome.value,
+        "gain": None if default is None else round(outcome.value - default, 4),
+        "params": space.changed(outcome.drawn),
+        "command": shlex.join([*command, *_recipe_options(space, space.with_values(outcome.drawn))]),
+    }
+
+
+def _recipe_options(space: SearchSpace, recipe: Recipe) -> list[str]:
+    """A recipe as options of the command line; defaults are left out."""
+    options = ["--method", recipe.method]
+    options += ["--features", recipe.features] if recipe.features is not None else []
+    options += ["--seed", str(recipe.seed)] if recipe.seed else []
+    defaults = space.cls.defaults()
+    given = {key: value for key, value in recipe.params.items() if value != defaults[key]}
+    given |= {PREFIX + key: value for key, value in recipe.feature_params.items()}
+    return options + [part for key, value in given.items() for part in ("--set", set_option(key, value))]
+
+
+def _row(space: SearchSpace, outcome: Outcome, trial: int, rank: int | None) -> dict[str, Any]:
+    """A trial as plain values."""
+    return {
+        "trial": trial,
+        "rank": rank,
+        "value": outcome.value,
+        "params": dict(outcome.drawn),
+        "changed": space.changed(outcome.drawn),
+        "cpu_seconds": outcome.cpu_seconds,
+        **({} if outcome.error is None else {"error": outcome.error}),
+        "figures": dict(outcome.figures),
+    }
+
+
+def write_results(results: Mapping[str, Any], out: Path) -> None:
+    """``results.json`` in full, and ``results.csv`` with one line a trial."""
+    with writing_text(out / "results.json") as file:
+        file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    rows = [
+        {
+            **{key: trial.get(key) for key in ("trial", "rank", "cpu_seconds", "error")},
+            **trial["figures"],
+            **{key: trial["params"].get(key) for key in results["searched"]},
+        }
+        for trial in results["trials"]
+    ]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    with writing_text(out / "results.csv") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,229 @@
+"""The search space of a method: what is tried for each parameter, and which parameters have an effect together."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from labelspace.errors import ParameterError
+from labelspace.estimator import Param
+from labelspace.experiment.train import Recipe
+from labelspace.experiment.tuning.declared import declared_range, is_integer
+from labelspace.experiment.tuning.ranges import EXAMPLE, Choices, Searched, choices, parse_range
+from labelspace.features.registry import features_class
+from labelspace.models.base import Model
+from labelspace.models.registry import method
+from labelspace.parameter_constraints import Condition, shown
+
+ALL = "all"  # in place of a parameter: all that are searched by default
+PREFIX = "features."
+
+Search = Mapping[str, str | Sequence[Any] | None]
+"""What to search by parameter: a text as ``--search`` takes it, a list of values, or None for its own range."""
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """What is searched, beside a recipe whose settings are fixed.
+
+    >>> space = search_space(Recipe("pdsparse"), {"per_label": "true,false", "threshold": None})
+    >>> space.text
+    'per_label=true,false; threshold=0.001:0.1:log (with per_label=true)'
+    """
+
+    recipe: Recipe
+    ranges: Mapping[str, Searched] = field(default_factory=dict)
+
+    @cached_property
+    def cls(self) -> type[Model]:
+        """The class of the method."""
+        return method(self.recipe.method)
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings of the recipe, which no trial changes."""
+        return {**self.recipe.params, **{PREFIX + key: value for key, value in self.recipe.feature_params.items()}}
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """What each parameter of the method is where no trial changes it; features are as the method likes them."""
+        return {**self.cls.defaults(), **self.recipe.params}
+
+    @property
+    def text(self) -> str:
+        """What is searched, in one line."""
+        return "; ".join(f"{key}={text}" for key, text in self.texts.items())
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What is searched of each parameter, as ``--search`` takes it, and with which values of others."""
+        said = {}
+        for key, searched in self.ranges.items():
+            needs = [c.text for c in self.conditions(key) if not all(map(c.holds, self._possible(c.key)))]
+            said[key] = searched.text + (f" (with {' and '.join(needs)})" if needs else "")
+        return said
+
+    def conditions(self, key: str) -> tuple[Condition, ...]:
+        """The values of others with which a parameter has an effect."""
+        return () if key.startswith(PREFIX) else self.cls.params[key].conditions
+
+    def default_trial(self) -> dict[str, Any]:
+        """The values of the default that are in the space, for Optuna to learn from."""
+        return {
+            key: self.defaults[key]
+            for key in self.ranges
+            if self.has_default(key) and self._has_effect(key, self.defaults)
+        }
+
+    def has_default(self, key: str) -> bool:
+        """Whether a trial can have the default of a parameter."""
+        return key in self.defaults and self.defaults[key] in self.ranges[key]
+
+    def draw(self, trial: Any) -> dict[str, Any]:  # noqa: ANN401 - a trial of Optuna
+        """Values that Optuna suggests, of the parameters that have an effect with each other."""
+        values, drawn = dict(self.defaults), {}
+        for key in self._order:
+            if self._has_effect(key, values):
+                values[key] = drawn[key] = self.ranges[key].draw(trial, key)
+        return drawn
+
+    def with_values(self, drawn: Mapping[str, Any]) -> Recipe:
+        """The recipe of a trial; what is fixed and has no effect with its values is left out."""
+        params = {key: value for key, value in drawn.items() if not key.startswith(PREFIX)}
+        features = {key.removeprefix(PREFIX): value for key, value in drawn.items() if key.startswith(PREFIX)}
+        params = {**self.recipe.params, **params}
+        moot = self.cls.without_effect(params)
+        return replace(
+            self.recipe,
+            params={key: value for key, value in params.items() if key not in moot},
+            feature_params={**self.recipe.feature_params, **features},
+        )
+
+    def changed(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that are not the default's."""
+        return {key: value for key, value in drawn.items() if key not in self.defaults or value != self.defaults[key]}
+
+    def unmet(self, key: str) -> Condition | None:
+        """A condition of a parameter that no trial can meet; None where there is none."""
+        return next((c for c in self.conditions(key) if not any(map(c.holds, self._possible(c.key)))), None)
+
+    def check(self) -> None:
+        """Refuse values that the method or the features do not take, and parameters without any effect."""
+        for key, searched in self.ranges.items():
+            if key in self.fixed:
+                raise ParameterError(f"{key} is fixed by --set and searched by --search; leave one of them out")
+            unmet = self.unmet(key)
+            if unmet is not None:
+                raise ParameterError(
+                    f"{key} of {self.recipe.method} has an effect with {unmet.text} alone, but that is never so; "
+                    f"leave {key} out, or set or search {unmet.key}"
+                )
+            for value in searched.examples:
+                self._check_value(key, value)
+
+    def _check_value(self, key: str, value: object) -> None:
+        if key.startswith(PREFIX):
+            self.with_values({key: value}).check()
+        else:
+            self.cls.params[key].constraint.check(f"{key} of {self.recipe.method}", value)
+
+    def _has_effect(self, key: str, values: Mapping[str, Any]) -> bool:
+        return all(condition.holds(values[condition.key]) for condition in self.conditions(key))
+
+    def _possible(self, key: str) -> Sequence[Any]:
+        """Values that a parameter may have in a trial: all of several, or the ends of a range."""
+        return self.ranges[key].examples if key in self.ranges else [self.defaults[key]]
+
+    @cached_property
+    def _order(self) -> list[str]:
+        """The parameters, each after those that decide whether it has an effect."""
+        order: list[str] = []
+
+        def add(key: str) -> None:
+            for condition in self.conditions(key):
+                if condition.key in self.ranges and condition.key not in order:
+                    add(condition.key)
+            if key not in order:
+                order.append(key)
+
+        for key in self.ranges:
+            add(key)
+        return order
+
+
+def search_space(recipe: Recipe, search: Search | None = None, has_hierarchy: bool = True) -> SearchSpace:
+    """What to search of a method: what ``search`` says, or else every declared parameter that changes the accuracy.
+
+    A range of ``search`` is checked against the declared constraint. ``all`` in it adds what is searched by default.
+    """
+    recipe.check()
+    given = dict(search or {ALL: None})
+    whole = ALL in given
+    if given.pop(ALL, None) is not None:
+        raise ParameterError(f"--search {ALL} takes no values, but has some; write --search {ALL}")
+    ranges = {key: _given_range(recipe, key, what, has_hierarchy) for key, what in given.items()}
+    space = SearchSpace(recipe, {**(_declared_ranges(recipe, has_hierarchy) if whole else {}), **ranges})
+    effective = {key: r for key, r in space.ranges.items() if key in given or space.unmet(key) is None}
+    space = SearchSpace(recipe, effective)
+    space.check()
+    if not space.ranges:
+        raise ParameterError(
+            f"there must be a parameter to search, but {recipe.method} has none; choose another method, or {EXAMPLE}"
+        )
+    return space
+
+
+def _declared_ranges(recipe: Recipe, has_hierarchy: bool) -> dict[str, Searched]:
+    """What is searched by default, but for what is fixed."""
+    free = {key: declared for key, declared in method(recipe.method).params.items() if key not in recipe.params}
+    found = {key: declared_range(key, declared, has_hierarchy) for key, declared in free.items()}
+    return {key: searched for key, searched in found.items() if searched is not None}
+
+
+def _given_range(recipe: Recipe, key: str, what: str | Sequence[Any] | None, has_hierarchy: bool) -> Searched:
+    """What ``--search`` says of a parameter."""
+    declared = _declared(recipe, key)
+    if what is None:
+        searched = declared_range(key, declared, has_hierarchy)
+        if searched is None:
+            raise ParameterError(f"{key} of {recipe.method} has no range of its own; {EXAMPLE}")
+        return searched
+    found = parse_range(key, what, is_integer(declared)) if isinstance(what, str) else choices(key, what)
+    holds = declared.constraint.holds
+    if isinstance(found, Choices) and None in found and not holds(None) and holds("none"):  # a text of some methods
+        return Choices(tuple("none" if value is None else value for value in found.values))
+    return found
+
+
+def _declared(recipe: Recipe, key: str) -> Param:
+    """The declaration of a parameter of the method, or of its features."""
+    owner = _features(recipe) if key.startswith(PREFIX) else method(recipe.method)
+    name = key.removeprefix(PREFIX)
+    owner.reject_unknown({name: None})
+    return owner.params[name]
+
+
+def _features(recipe: Recipe) -> Any:  # noqa: ANN401 - a class of features
+    """The class of the features that the method is given."""
+    return features_class(recipe.features or method(recipe.method).view.features)
+
+
+def set_option(key: str, value: Any) -> str:  # noqa: ANN401 - of any type
+    """KEY=VALUE as ``--set`` reads it; texts that it would take for something else are quoted.
+
+    >>> set_option("C", 0.25), set_option("curve", True), set_option("stemming", "none"), set_option("tree", "kmeans")
+    ('C=0.25', 'curve=true', 'stemming="none"', 'tree=kmeans')
+    """
+    text = shown(value)
+    if isinstance(value, str) and (text.lower() in ("none", "true", "false", "null") or _is_json(text)):
+        return f'{key}="{text}"'
+    return f"{key}={text}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

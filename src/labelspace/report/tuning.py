@@ -1,0 +1,149 @@
+"""A search of parameters as a table for the terminal, and as one HTML page that works offline."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rich.console import Group
+
+from labelspace.experiment.tune import shown_params
+from labelspace.report.page import html_page, html_table
+from labelspace.report.tables import add_row, plain_table, titled
+from labelspace.report.tuning_plots import parameter_svg, trials_svg
+
+N_SHOWN = 10  # trials of the table
+N_PLOTS = 8  # parameters that are drawn, the most important
+N_NAMED = 5  # parameters whose importance is said in a line
+CAPTION = "Chosen on the validation documents, so a little too good; on test documents: labelspace evaluate."
+
+STYLE = """
+.trials td:last-child, .trials th:last-child { text-align: left; white-space: normal; min-width: 8rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+"""
+
+
+def tuning_table(results: Mapping[str, Any]) -> Group:
+    """The best trials, with what they change."""
+    table = plain_table(*headings(results))
+    table.columns[-1].justify = "left"
+    for trial in best_trials(results):
+        add_row(table, *trial_cells(trial))
+    return titled(title(results), table)
+
+
+def tuning_lines(results: Mapping[str, Any]) -> list[str]:
+    """What the search says in words: by how much the best is better, what matters, and how to train the best."""
+    best = results["best"]
+    command = [] if best is None else ["To train it on all training documents:", f"  {best['command']}"]
+    return [line for line in (gain_line(results), importance_line(results), *command) if line]
+
+
+def title(results: Mapping[str, Any]) -> str:
+    """What was searched on what."""
+    failed = f", {results['n_failed']} failed" if results["n_failed"] else ""
+    return (
+        f"{results['method']} on {results['data']}: {results['n_trials']} trials{failed}, "
+        f"{results['n_train']:,} training and {results['n_validation']:,} validation documents "
+        f"({results['validation']}), {results['cpu_seconds']:.0f} CPU s"
+    )
+
+
+def best_trials(results: Mapping[str, Any], n: int = N_SHOWN) -> list[Mapping[str, Any]]:
+    """The n best trials, and the default where it is not among them.
+
+    >>> trials = [{"trial": 0, "rank": 3}, {"trial": 1, "rank": 1}, {"trial": 2, "rank": None}, {"trial": 3, "rank": 2}]
+    >>> [trial["trial"] for trial in best_trials({"trials": trials}, n=1)]
+    [1, 0]
+    """
+    ranked = sorted((trial for trial in results["trials"] if trial["rank"]), key=lambda trial: trial["rank"])
+    return ranked[:n] + [trial for trial in ranked[n:] if trial["trial"] == 0]
+
+
+def headings(results: Mapping[str, Any]) -> list[str]:
+    """The headings of ``trial_cells``."""
+    return ["rank", results["metric"], "CPU s", "trial", "changed parameters"]
+
+
+def trial_cells(trial: Mapping[str, Any]) -> list[str]:
+    """Rank, metric, costs and number of a trial, and what it changes.
+
+    >>> trial_cells({"trial": 0, "rank": 2, "value": 51.234, "changed": {}, "cpu_seconds": 1.25})
+    ['2', '51.23', '1.2', '0', '(the default)']
+    """
+    changed = shown_params(trial["changed"]) or "(the default)"
+    return [str(trial["rank"]), f"{trial['value']:.2f}", f"{trial['cpu_seconds']:.1f}", str(trial["trial"]), changed]
+
+
+def gain_line(results: Mapping[str, Any]) -> str:
+    """By how much the best is better than the default.
+
+    >>> gain_line({"metric": "P@1", "default": 50.0, "best": {"trial": 4, "value": 52.5, "gain": 2.5}})[:52]
+    'Better than the default by 2.50: P@1 50.00 -> 52.50.'
+    """
+    best, metric = results["best"], results["metric"]
+    if best is None:
+        return "Every trial failed."
+    if best["gain"] is None:
+        return f"The default failed; the best has {metric} {best['value']:.2f}. {CAPTION}"
+    if not best["gain"]:
+        return f"No trial is better than the default, which has {metric} {results['default']:.2f}."
+    change = f"{metric} {results['default']:.2f} -> {best['value']:.2f}"
+    return f"Better than the default by {best['gain']:.2f}: {change}. {CAPTION}"
+
+
+def importance_line(results: Mapping[str, Any]) -> str:
+    """The most important parameters.
+
+    >>> importance_line({"importance": {"C": 0.8, "tol": 0.2}})
+    'Importance of parameters: C 80 %, tol 20 %.'
+    """
+    named = [f"{key} {100 * share:.0f} %" for key, share in list(results["importance"].items())[:N_NAMED]]
+    return f"Importance of parameters: {', '.join(named)}." if named else ""
+
+
+def tuning_page(results: Mapping[str, Any]) -> str:
+    """The page of the results of ``experiment.tune``."""
+    name = f"labelspace: {results['method']} tuned on {results['data']}"
+    facts = [f"{title(results)}.", gain_line(results), importance_line(results)]
+    parts = [f"<h1>{escape(name)}</h1>", *(f"<p>{escape(fact)}</p>" for fact in facts if fact)]
+    if results["best"] is not None:
+        parts.append(f"<p>To train it on all training documents:</p><pre>{escape(results['best']['command'])}</pre>")
+        parts += _plots(results)
+        rows = [trial_cells(trial) for trial in best_trials(results, len(results["trials"]))]
+        parts += [f"<h2>Trials</h2><div class='trials'>{html_table(headings(results), rows)}</div>"]
+    failed = [trial for trial in results["trials"] if "error" in trial]
+    parts += [_failure(trial) for trial in failed]
+    searched = html_table(["parameter", "tried"], list(results["searched"].items()))
+    parts += [f"<h2>What was searched</h2><div class='trials'>{searched}</div>"]
+    fixed = shown_params(results["fixed"])
+    parts += [f"<p>Fixed: {escape(fixed)}.</p>"] if fixed else []
+    return html_page(name, ["<main>", *parts, "</main>"], STYLE)
+
+
+def _plots(results: Mapping[str, Any]) -> list[str]:
+    metric, trials = results["metric"], results["trials"]
+    said = (
+        "Each point is a trial, the large one the best; the dashed line is the default. Hollow points at the lower "
+        "edge are worse than it shows. The line through the first plot is the best so far."
+    )
+    keys = plotted(results)
+    charts = [_figure(f"{metric} by trial", trials_svg(trials, metric))]
+    charts += [_figure(key, parameter_svg(trials, key, results["ranges"][key], metric)) for key in keys]
+    return [f"<h2>Plots</h2><p>{escape(said)}</p><div class='charts'>{''.join(charts)}</div>"]
+
+
+def plotted(results: Mapping[str, Any]) -> Sequence[str]:
+    """The parameters that are drawn: the important ones first, and of the others those of the most trials."""
+    used = {key: sum(key in trial["params"] for trial in results["trials"]) for key in results["ranges"]}
+    ordered = sorted(used, key=lambda key: (-results["importance"].get(key, 0.0), -used[key]))
+    return [key for key in ordered if used[key]][:N_PLOTS]
+
+
+def _figure(heading: str, svg: str) -> str:
+    return f"<figure><h3>{escape(heading)}</h3>{svg}</figure>"
+
+
+def _failure(trial: Mapping[str, Any]) -> str:
+    changed = shown_params(trial["changed"]) or "the default"
+    said = f"Trial {trial['trial']} failed ({changed}): {trial['error']}"
+    return f"<p>{escape(said)}</p>"
