@@ -1,24 +1,33 @@
 import csv
 import json
+import statistics
+from dataclasses import replace
+from functools import partial
 
 import numba
 import pytest
 
 from labelspace import Tagger
-from labelspace.data.source import Source, open_source, read_dataset
-from labelspace.errors import ModelError, ParameterError
-from labelspace.experiment import Recipe, compare, evaluate, train
+from labelspace.data.source import Source, open_source, read_dataset, write_dataset
+from labelspace.errors import MissingExtraError, ModelError, ParameterError
+from labelspace.experiment import Recipe, evaluate, train
+from labelspace.experiment import compare as compare_isolated
+from labelspace.experiment.comparison import run
 from labelspace.experiment.timing import timed
 from labelspace.features import Tfidf
+from labelspace.models.registry import method
+
+compare = partial(compare_isolated, isolated=False)  # a process takes two seconds to start
 
 
-def test_compare_fits_everything_before_it_reads_the_test_file(folder, tmp_path, monkeypatch):
+def test_a_method_is_fitted_with_all_seeds_before_it_sees_the_test_file(folder, tmp_path, monkeypatch):
     events = []
     fit, test = Tagger.fit_dataset, Source.test
-    monkeypatch.setattr(Tagger, "fit_dataset", lambda *a, **k: (events.append("fit"), fit(*a, **k))[1])
+    monkeypatch.setattr(Tagger, "fit_dataset", lambda self, *a, **k: (events.append("fit"), fit(self, *a, **k))[1])
     monkeypatch.setattr(Source, "test", lambda *a, **k: (events.append("test"), test(*a, **k))[1])
-    compare(open_source(folder), [Recipe("popular"), Recipe("neighbors")], tmp_path / "out")
-    assert events == ["fit", "fit", "test"]
+    monkeypatch.setattr(run, "compiles", lambda *_: False)  # it fits a few planted documents
+    compare(open_source(folder), [Recipe("random"), Recipe("popular")], tmp_path / "out", seeds=[0, 1])
+    assert events == ["fit", "fit", "test", "fit", "test"]
 
 
 def test_compare_reports_a_failure_and_goes_on(folder, tmp_path):
@@ -75,14 +84,73 @@ def test_compare_without_a_test_file_holds_documents_out(folder, tmp_path):
     assert "seeded 20%" in results["test"]
 
 
-def test_compare_makes_each_view_once_whoever_asks_for_it(folder, tmp_path, monkeypatch):
+def test_the_seeds_of_a_method_share_its_features(folder, tmp_path, monkeypatch):
     fitted = []
     fit = Tfidf.fit_transform
-    monkeypatch.setattr(Tfidf, "fit_transform", lambda self, texts: (fitted.append(repr(self)), fit(self, texts))[1])
-    recipes = [Recipe("neighbors"), Recipe("one_vs_rest"), Recipe("blend", {"members": "neighbors,label_tree"})]
-    rows = compare(open_source(folder), recipes, tmp_path / "out")["rows"]
-    assert fitted == ["Tfidf(ngrams=1)"]
-    assert rows[0]["features_seconds"] == rows[2]["features_seconds"] > 0
+    monkeypatch.setattr(Tfidf, "fit_transform", lambda self, texts: (fitted.append(len(texts)), fit(self, texts))[1])
+    rows = compare(open_source(folder), [Recipe("one_vs_rest")], tmp_path / "out", seeds=[0, 1, 2])["rows"]
+    assert fitted.count(700) == 1
+    assert rows[0]["features_seconds"] > 0
+
+
+def test_seeds_give_means_and_deviations_and_a_model_each(folder, tmp_path):
+    recipes = [Recipe("random", seed=9), Recipe("popular")]
+    results = compare(open_source(folder), recipes, tmp_path / "out", seeds=[0, 1, 2])
+    drawn, fixed = results["rows"]
+    assert results["seeds"] == drawn["seeds"] == [run["seed"] for run in drawn["runs"]] == [0, 1, 2]
+    values = [run["P@5"] for run in drawn["runs"]]
+    assert drawn["P@5"] == pytest.approx(statistics.mean(values), abs=1e-3)
+    assert drawn["P@5_std"] == pytest.approx(statistics.stdev(values), abs=1e-3)
+    assert drawn["P@5_std"] > 0
+    assert drawn["by_frequency"]["head"]["recall_std"] >= 0
+    alone = compare(open_source(folder), [Recipe("random", seed=1)], tmp_path / "alone")["rows"][0]
+    assert alone["P@5"] == values[1]
+    assert fixed["seeds"] == [0], "nothing is drawn at random"
+    assert not any(key.endswith("_std") for key in fixed)
+    models = {path.name for path in (tmp_path / "out" / "models").iterdir()}
+    assert models == {"random-seed0", "random-seed1", "random-seed2", "popular"}
+    difference = results["paired_test"]["metrics"]["P@5"]["others"]["random"]["difference"]
+    assert difference == pytest.approx(fixed["P@5"] - drawn["P@5"], abs=1e-3), "of the means over the seeds"
+
+
+def test_what_cannot_run_is_left_out_of_all_methods_only(data, folder, tmp_path, monkeypatch):
+    write_dataset(replace(data[0], texts=None), tmp_path / "rows" / "train.txt")
+    recipes = [Recipe("popular"), Recipe("lexical"), Recipe("secseq")]
+
+    def missing(self):
+        raise MissingExtraError("this needs the package 'torch', which is not installed; run: pip install it")
+
+    monkeypatch.setattr(method("secseq"), "check_params", missing)
+    results = compare(open_source(tmp_path / "rows"), recipes, tmp_path / "out", only_runnable=True)
+    assert [row["method"] for row in results["rows"]] == ["popular"]
+    assert results["left_out"] == {
+        "secseq": "this needs the package 'torch', which is not installed; run: pip install it",
+        "lexical": "it reads texts, but the data hold ready-made features",
+    }
+    with pytest.raises(MissingExtraError):
+        compare(open_source(folder), recipes, tmp_path / "out")
+    with pytest.raises(ParameterError, match="there must be a method to compare"):
+        compare(open_source(folder), recipes[2:], tmp_path / "out", only_runnable=True)
+
+
+def test_progress_says_which_run_of_how_many(folder, tmp_path):
+    class Shown:
+        lines: list = []
+
+        def __call__(self, *_):
+            pytest.fail("a whole is shown as one")
+
+        def overall(self, phase, step, share, seconds_left):
+            self.lines.append((phase, share))
+
+    compare(open_source(folder), [Recipe("random"), Recipe("popular")], tmp_path / "o", (1,), 0, Shown(), seeds=[4, 5])
+    phases = list(dict.fromkeys(phase for phase, _ in Shown.lines))
+    assert phases == ["random, seed 4, run 1 of 3", "random, seed 5, run 2 of 3", "popular, run 3 of 3"]
+    shares = [share for _, share in Shown.lines]
+    assert shares == sorted(shares)
+    counted = []
+    compare(open_source(folder), [Recipe("popular")], tmp_path / "o", progress=lambda *step: counted.append(step))
+    assert counted[-1] == ("runs", 1, 1)
 
 
 def test_compiling_is_measured():
@@ -108,8 +176,9 @@ def test_compare_tests_the_differences_between_methods_that_ran(folder, tmp_path
     assert found["difference"] == pytest.approx(rows["neighbors"]["P@1"] - rows["popular"]["P@1"], abs=1e-3)
     assert found["interval"][0] < found["difference"] < found["interval"][1]
     assert found["significant"]
-    assert "reliability" not in rows["neighbors"]
     assert "precision_coverage" not in rows["neighbors"]
+    low, high = rows["neighbors"]["ci"]["P@1"]
+    assert low < rows["neighbors"]["P@1"] < high
 
 
 def test_one_method_is_compared_with_none(folder, tmp_path):

@@ -32,7 +32,7 @@ def test_validation_is_the_dev_file_read_when_a_method_asks(folder, data, watchi
     write_dataset(Dataset(data[1].Y[:50], data[1].labels, texts=data[1].texts[:50]), folder / "dev.jsonl")
     train(open_source(folder), Recipe("watching", seed=1))
     assert Watching.seen == [(700, None), (700, 50)]
-    compare(open_source(folder), [Recipe("watching")], tmp_path / "out")
+    compare(open_source(folder), [Recipe("watching")], tmp_path / "out", isolated=False)
     assert Watching.seen[-1] == (700, 50)
 
 

@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from labelspace.report.tables import compare_table, dataset_stats, figures_report, stats_table
-from labelspace.types import Dataset, LabelSpace
+from labelspace.report.comparison.terminal import compare_table
+from labelspace.report.tables import dataset_stats, figures_report, stats_table, tags_table
+from labelspace.types import Concept, Dataset, LabelSpace
 
 
 def shown(table, **options):
@@ -92,3 +93,21 @@ def test_figures_with_intervals_and_thresholds():
     assert next(line for line in text.splitlines() if "coverage at 90" in line).split()[-2:] == ["0.00", "none"]
     assert "by the probabilities alone" not in text
     assert "by the probabilities alone" in shown(figures_report({**figures, "expected_threshold": 0.5}))
+
+
+def test_tags_of_a_vocabulary_have_notation_and_uri():
+    concepts = [Concept("http://example.org/p1", "01"), Concept()]
+    space = LabelSpace(["cats", "dogs"], [["felines"], []], concepts=concepts)
+    rows = [line.split() for line in shown(tags_table("a text", [1, 0, -1], [0.9, 0.5, 0.0], space)).splitlines()]
+    assert ["label", "notation", "URI", "score"] in rows
+    assert rows.index(["dogs", "0.900"]) < rows.index(["cats", "01", "http://example.org/p1", "0.500"])
+    assert "felines" not in shown(tags_table("a text", [0], [0.5], space))
+
+
+def test_tags_without_a_vocabulary_have_a_synonym():
+    space = LabelSpace(["A00", "B00"], [["Cholera"], []])
+    assert ["A00", "Cholera", "0.500"] in [
+        line.split() for line in shown(tags_table("a text", [0], [0.5], space)).splitlines()
+    ]
+    assert "synonym" not in shown(tags_table("a text", [1], [0.5], space))
+    assert "(none: no word" in shown(tags_table("a text", [-1], [0.0], space))

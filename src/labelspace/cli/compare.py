@@ -1,69 +1,144 @@
 """The command compare."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import DataPath, Features, InputColumns, Json, Ks, OutputColumns, Seed, Set, source_name
+from labelspace.cli.arguments import DataPath, Features, Json, Ks, Seed, Set, source_name
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_figures, note_label_files
+from labelspace.cli.read_options import reads_files
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from labelspace.data.read_options import ReadOptions
+
+ALL = "all"
 
 
+@reads_files()
 def compare(
     data: DataPath,
     methods: Annotated[
-        str, typer.Option("--methods", metavar="a,b,c", help="Comma-separated methods; `labelspace methods` lists all.")
+        str,
+        typer.Option(
+            "--methods",
+            metavar="a,b,c|all",
+            help="Comma-separated methods; `labelspace methods` lists them. all: those that can run on these data.",
+        ),
     ],
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="0,1,2",
+            help="Train each method once per seed, for means and deviations. Default: once, with --seed.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FOLDER", help="Folder to save to. Default: runs/DATA-compare.")
     ] = None,
     k: Ks = "1,3,5",
     features: Features = None,
-    inputs: InputColumns = None,
-    outputs: OutputColumns = None,
     settings: Set = None,
     seed: Seed = 0,
     as_json: Json = False,
+    *,
+    reading: ReadOptions,
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
 
-    Prediction is timed after a warm-up. A star marks the best method of a
-    metric and those that are not significantly worse on the test documents.
+    Each method runs in a process of its own; times are taken after a warm-up.
+    A star marks the best method of a metric and those that are not
+    significantly worse on the test documents. Exit code 2 if a method failed.
     """
     from labelspace import experiment
     from labelspace.cli.options import compared_recipes, parse_ks
-    from labelspace.data.columns import parse_columns
+    from labelspace.data.files import writing_text
     from labelspace.data.source import open_source
-    from labelspace.errors import ParameterError
-    from labelspace.report.page import comparison_page
-    from labelspace.report.tables import compare_table
+    from labelspace.report.comparison.page import comparison_page
+    from labelspace.report.comparison.terminal import compare_table
 
-    names = list(dict.fromkeys(name.strip() for name in methods.split(",") if name.strip()))
-    if not names:
-        raise ParameterError("--methods must name at least one method, but is empty; write --methods neighbors,popular")
-    recipes, columns = compared_recipes(names, settings, features, seed), parse_columns(inputs, outputs)
+    names, several = parse_methods(methods), None if seeds is None else parse_seeds(seeds)
+    recipes, takes_all = compared_recipes(names, settings, features, seed), methods.strip() == ALL
     out = out or Path("runs") / f"{source_name(data)}-compare"
-    source, ks = open_source(data, columns), parse_ks(k)
-    experiment.check_comparison(recipes, out)
+    source, ks = open_source(data, options=reading), parse_ks(k)
+    if not takes_all:
+        experiment.check_comparison(recipes, out, several)
     if not as_json:
-        note_label_files(source.train_path, columns)
+        note_label_files(source.train_path, reading.columns)
         if (out / "results.json").exists():
             note(f"replaces the comparison at {out}")
     with progress(quiet=as_json) as report:
-        results = experiment.compare(source, recipes, out, ks, seed, report)
-    (out / "report.html").write_text(comparison_page(results), encoding="utf-8")
-    failed = [row for row in results["rows"] if "error" in row]
+        results = experiment.compare(
+            source, recipes, out, ks, seed, report, seeds=several, only_runnable=takes_all
+        )  # fmt: skip
+    with writing_text(out / "report.html") as file:
+        file.write(comparison_page(results))
     if as_json:
         print_json(results)
     else:
+        note_comparison(results)
         console().print(compare_table(results))
-        note_figures(next((row for row in results["rows"] if "error" not in row), {}))
-        compiled = [row["method"] for row in results["rows"] if row.get("compile_seconds")]
-        if compiled:
-            note(f"the training time of {', '.join(compiled)} includes compiling kernels, once on a machine; run again")
-        for row in failed:
-            print_line(f"{row['method']} failed: {row['error']}")
+        print_failures(results)
         print_line(f"saved to {out}: results.json, results.csv, report.html (plots), models/")
-    if len(failed) == len(results["rows"]):
+    if any("error" in row for row in results["rows"]):
         raise typer.Exit(2)
+
+
+def parse_methods(text: str) -> list[str]:
+    """The methods that are named, each once; an unknown one is an error."""
+    from labelspace.errors import ParameterError
+    from labelspace.models.registry import METHODS, method
+
+    if text.strip() == ALL:
+        return list(METHODS)
+    names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise ParameterError("--methods must name at least one method, but is empty; write --methods neighbors,popular")
+    if ALL in names:
+        raise ParameterError(f"--methods must be names or {ALL} alone, but is {text!r}; leave one of them out")
+    for name in names:
+        method(name)
+    return names
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """'0,1,2' as numbers, each once.
+
+    >>> parse_seeds("0,1, 2")
+    (0, 1, 2)
+    """
+    from labelspace.errors import ParameterError
+
+    parts = [part.strip() for part in text.split(",")]
+    seeds = tuple(int(part) for part in parts if part.isascii() and part.isdigit())
+    if len(seeds) < len(parts) or len(set(seeds)) < len(seeds) or max(seeds) >= 2**32:
+        rule = "--seeds must be different integers from 0 to 4294967295 separated by commas"
+        raise ParameterError(f"{rule}, but is {text!r}; write for example 0,1,2")
+    return seeds
+
+
+def note_comparison(results: Mapping[str, Any]) -> None:
+    """Say on stderr what the table does not."""
+    rows = [row for row in results["rows"] if "error" not in row]
+    for method, reason in results["left_out"].items():
+        note(f"left out: {method}, since {reason}")
+    note_figures(rows[0] if rows else {})
+    once = [row["method"] for row in rows if len(row["seeds"]) < len(results["seeds"] or ())]
+    if once:
+        note(f"trained once, since nothing is drawn at random: {', '.join(once)}")
+    compiled = [row["method"] for row in rows if row.get("compile_seconds")]
+    if compiled:
+        note(f"the training time of {', '.join(compiled)} includes compiling kernels, once on a machine; run again")
+
+
+def print_failures(results: Mapping[str, Any]) -> None:
+    """One line per method that failed."""
+    for row in results["rows"]:
+        if "error" in row:
+            print_line(f"{row['method']} failed: {row['error']}")

@@ -25,7 +25,7 @@ from labelspace import metrics, store
 from labelspace.data.labels import label_files
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError, ParameterError
-from labelspace.experiment.compare import hold_out_test, tested_on
+from labelspace.experiment.comparison.documents import hold_out_test, tested_on
 from labelspace.experiment.evaluate import evaluate, megabytes
 from labelspace.experiment.published import GAP, Column, PublishedTable, Row, propensity_preset
 from labelspace.experiment.timing import Seconds, timed

@@ -20,7 +20,9 @@ from labelspace.report.terminal import json_text, printable
 from labelspace.types import Bools, Doubles, LabelSpace
 
 # In order of dependence.
-SCRIPTS = ("geometry", "pixels", "labels", "theme", "drawing", "navigation", "info_panel", "search", "chart", "events")
+SCRIPTS = (
+    "geometry", "pixels", "labels", "theme", "drawing", "names", "navigation", "info_panel", "search", "chart", "events"
+)  # fmt: skip
 ANGLE_DIGITS = 7  # decimals
 DISTANCE_DIGITS = 5
 NORM_DIGITS = 6

@@ -11,14 +11,6 @@ from rich.text import Text
 from labelspace.report.terminal import printable
 from labelspace.types import Dataset, LabelSpace
 
-COSTS = {
-    "train_cpu_seconds": "train CPU s",
-    "predict_seconds": "predict s",
-    "latency_ms_p50": "ms per document",
-    "model_mb": "MB",
-}
-"""The costs that a comparison shows, with their headings."""
-
 
 def plain_table(*columns: str, left: int = 1) -> Table:
     """An empty table; the first ``left`` columns are aligned left, the others right."""
@@ -185,7 +177,7 @@ def figure_groups(figures: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Ma
 def group_cells(values: Mapping[str, Any], columns: Mapping[str, str]) -> list[str]:
     """The cells of a group of labels; empty where a group without tail labels has no figure of them."""
     undefined = [column for column in columns if column.startswith("tail_") and not values["n_tail"]]
-    return ["" if column in undefined else _cell(values[column]) for column in columns]
+    return ["" if column in undefined else cell(values[column]) for column in columns]
 
 
 def cost_line(figures: Mapping[str, Any]) -> str:
@@ -196,53 +188,6 @@ def cost_line(figures: Mapping[str, Any]) -> str:
     )
 
 
-def compare_table(results: Mapping[str, Any]) -> Group:
-    """One line per method: accuracy, time, size; the best figure of each column in bold.
-
-    A star has the best method of a metric, and those that are not significantly worse.
-    """
-    rows = results["rows"]
-    measured = dict.fromkeys(key for row in rows for key in row if "@" in key)
-    last = max((int(key.split("@")[1]) for key in measured), default=0)
-    columns = [key for key in measured if key.startswith(("P@", "PSP@")) or key == f"nDCG@{last}"]
-    columns += [key for key in COSTS if any(key in row for row in rows)]
-    table = plain_table("method", *(COSTS.get(key, key) for key in columns))
-    best = {}
-    for key in columns:
-        values = [row[key] for row in rows if key in row]
-        best[key] = max(values) if "@" in key else min(values)
-    for row in rows:
-        if "error" in row:
-            table.add_row(plain(row["method"]), plain("failed, see below", "red"))
-            continue
-        marks = {key: mark(results, key, row["method"]) for key in columns}
-        cells = (plain(_cell(row[key]) + marks[key], "bold" if row[key] == best[key] else "") for key in columns)
-        table.add_row(plain(row["method"]), *cells)
-    sizes = f"{results['n_train']:,} train, {results['n_test']:,} test, {results['n_labels']:,} labels"
-    caption = [plain(star_caption(results))] if _paired(results) else []
-    return Group(titled(f"{results['data']}: {sizes}", table), *caption)
-
-
-def mark(results: Mapping[str, Any], metric: str, method: str) -> str:
-    """A star for the best method of a metric and for those not significantly worse; a space for the others."""
-    test = _paired(results).get(metric)
-    if test is None:
-        return ""
-    return " " if test["others"].get(method, {"significant": False})["significant"] else "*"
-
-
-def star_caption(results: Mapping[str, Any]) -> str:
-    """What the star says."""
-    level = f"{100 * results['paired_test']['significance']:g} %"
-    return f"* the best, or not significantly worse (paired bootstrap over the test documents, Holm, {level})"
-
-
-def _paired(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The paired tests by metric; empty where there are none."""
-    tests: Mapping[str, Any] = results.get("paired_test", {}).get("metrics", {})
-    return tests
-
-
 def tags_table(
     text: str,
     labels: Sequence[int],
@@ -250,16 +195,25 @@ def tags_table(
     space: LabelSpace,
     no_tags: str = "no word of this text is known from training",
 ) -> Group:
-    """The tags of one document, with the first synonym of each label unless the name ends with it.
+    """The tags of one document, with notation and URI, else with the first synonym, as far as labels have them.
 
-    ``no_tags`` is the reason shown where there are none.
+    A synonym that the name ends with is not shown. ``no_tags`` is the reason shown where there are no tags.
     """
-    synonyms = [_short(_first_synonym(space, label), 80) for label in labels]
-    with_synonyms = any(synonyms)
-    table = plain_table("label", *(["synonym"] if with_synonyms else []), "score", left=1 + with_synonyms)
-    for label, score, synonym in zip(labels, scores, synonyms, strict=True):
-        if label >= 0:
-            add_row(table, space.names[label], *([synonym] if with_synonyms else []), f"{score:.3f}")
+    found = [label for label in labels if label >= 0]
+    known_scores = [score for label, score in zip(labels, scores, strict=True) if label >= 0]
+    concepts = [space.concept(label) for label in found]
+    columns = {
+        "label": [space.names[label] for label in found],
+        "synonym": [_short(_first_synonym(space, label), 80) for label in found],
+        "notation": [concept.notation or "" for concept in concepts],
+        "URI": [concept.uri or "" for concept in concepts],
+    }
+    if any(columns["URI"]):
+        del columns["synonym"]  # names of a vocabulary can be understood; codes cannot
+    shown = {heading: cells for heading, cells in columns.items() if heading == "label" or any(cells)}
+    table = plain_table(*shown, "score", left=len(shown))
+    for *cells, score in zip(*shown.values(), known_scores, strict=True):
+        add_row(table, *cells, f"{score:.3f}")
     if not table.rows:
         add_row(table, f"(none: {no_tags})")
     return titled(_short(text, 100), table)
@@ -267,7 +221,7 @@ def tags_table(
 
 def _first_synonym(space: LabelSpace, label: int) -> str:
     """The first synonym of a label, unless the name ends with it, as `column: value` with the value of a table."""
-    synonyms = [] if space.synonyms is None or label < 0 else space.synonyms[label]
+    synonyms = [] if space.synonyms is None else space.synonyms[label]
     return synonyms[0] if synonyms and not space.names[label].endswith(synonyms[0]) else ""
 
 
@@ -276,7 +230,7 @@ def stats_table(name: str, stats: Mapping[str, Any]) -> Group:
     parts = list(stats["parts"])
     table = plain_table("", *parts)
     for key in dict.fromkeys(key for part in stats["parts"].values() for key in part):
-        add_row(table, key.replace(" a ", " per "), *(_cell(stats["parts"][part].get(key, "")) for part in parts))
+        add_row(table, key.replace(" a ", " per "), *(cell(stats["parts"][part].get(key, "")) for part in parts))
     return titled(name, table)
 
 
@@ -313,7 +267,12 @@ def _short(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """A value as the text of a cell.
+
+    >>> cell(12345), cell(72.8222), cell(0.1347), cell("tail")
+    ('12,345', '72.82', '0.135', 'tail')
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if isinstance(value, int):

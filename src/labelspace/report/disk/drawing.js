@@ -1,7 +1,5 @@
 // Draws the current view: lines and dots as pixels on one canvas, names and marks on another above it.
 
-const MAX_NAMES = 45, MAX_NAMES_TRIED = 300, MAX_NAME_LENGTH = 34;
-const CELL = 4; // pixels; names and large dots reserve cells, so that they do not overlap
 // Pixels of lines drawn while the map moves: adapted to the speed of the machine.
 const MAX_LINE_PIXELS = 150000, MIN_LINE_PIXELS = 10000;
 
@@ -99,73 +97,6 @@ function link(i, j, color) {
   names.lineWidth = 1.3;
   names.globalAlpha = 0.75;
   names.stroke();
-  names.globalAlpha = 1;
-}
-
-const shortNames = new Array(n).fill(null);
-
-function shortName(i) {
-  if (shortNames[i] === null) {
-    const characters = Array.from(data.names[i].slice(0, 4 * MAX_NAME_LENGTH));
-    if (characters.length > MAX_NAME_LENGTH) characters.splice(MAX_NAME_LENGTH - 1, Infinity, "…");
-    shortNames[i] = characters.join("");
-  }
-  return shortNames[i];
-}
-
-// Reserve the cells that a box covers; false where one is already reserved, unless forced.
-function reserveCells(left, top, right, bottom, forced) {
-  const columns = Math.ceil(view.width / CELL), rows = Math.ceil(view.height / CELL);
-  const x0 = Math.max(0, Math.floor(left / CELL)), x1 = Math.min(columns - 1, Math.floor(right / CELL));
-  const y0 = Math.max(0, Math.floor(top / CELL)), y1 = Math.min(rows - 1, Math.floor(bottom / CELL));
-  for (let j = y0; j <= y1 && !forced; j++) {
-    for (let i = x0; i <= x1; i++) if (cells[j * columns + i]) return false;
-  }
-  for (let j = y0; j <= y1; j++) cells.fill(1, j * columns + x0, j * columns + x1 + 1);
-  return true;
-}
-
-function writeName(i, forced) {
-  const fontSize = 11 + Math.round(4 * share[i] ** 2);
-  names.font = `${share[i] > 0.7 || forced ? 600 : 400} ${fontSize}px system-ui, sans-serif`;
-  if (forced || !widths[i]) widths[i] = names.measureText(shortName(i)).width + 1;
-  const half = widths[i] / 2, px = Math.min(Math.max(sx[i], half + 2), view.width - half - 2);
-  let base = sy[i] - size[i] - 5; // above the dot, or else below it
-  if (!reserveCells(px - half - 4, base - fontSize, px + half + 4, base + 1, forced)) {
-    base = sy[i] + size[i] + fontSize + 4;
-    if (!reserveCells(px - half - 4, base - fontSize, px + half + 4, base + 1, false)) return false;
-  }
-  names.globalAlpha = forced ? 1 : Math.min(1, 0.5 + share[i] * 0.5);
-  names.strokeText(shortName(i), px, base);
-  names.fillText(shortName(i), px, base);
-  return true;
-}
-
-// Whether the name of a label can be read here: on the canvas and not near the boundary.
-const isReadable = (i) =>
-  wx[i] * wx[i] + wy[i] * wy[i] < 0.9 && sx[i] > 0 && sy[i] > 0 && sx[i] < view.width && sy[i] < view.height;
-
-function writeNames() {
-  names.textAlign = "center";
-  names.lineJoin = "round";
-  names.lineWidth = 3.5;
-  names.strokeStyle = theme.css.ground;
-  names.fillStyle = theme.css.ink;
-  cells.fill(0);
-  for (let k = 0; k < n && k < MAX_NAMES_TRIED; k++) {
-    const i = order[k], r = size[i];
-    if (r > 3 && isReadable(i)) reserveCells(sx[i] - r, sy[i] - r, sx[i] + r, sy[i] + r, true);
-  }
-  if (state.selected >= 0) writeName(state.selected, true);
-  if (state.hover >= 0 && state.hover !== state.selected) writeName(state.hover, true);
-  const candidates = state.hits.length ? state.hits : order;
-  let tried = 0, written = 0;
-  for (let k = 0; k < candidates.length && written < MAX_NAMES && tried < MAX_NAMES_TRIED; k++) {
-    const i = candidates[k];
-    if (i === state.hover || i === state.selected || !isReadable(i)) continue;
-    tried++;
-    if (writeName(i, false)) written++;
-  }
   names.globalAlpha = 1;
 }
 

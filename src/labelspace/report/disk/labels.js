@@ -12,8 +12,7 @@ for (let i = 0; i < n; i++) {
   y[i] = norm[i] * Math.sin(data.angle[i]);
 }
 const maxDistance = data.distance.reduce((max, value) => Math.max(max, value), 0);
-// The initial zoom makes the labels fill the view, where they are all near the center.
-const HOME_ZOOM = Math.min(3, Math.max(1, 0.9 / Math.max(Math.tanh(maxDistance / 2), 1e-9)));
+const HOME_ZOOM = 1; // the whole disk
 const maxCount = counts.reduce((max, value) => Math.max(max, value), 1);
 const minCount = counts.reduce((min, value) => Math.min(min, Math.max(value, 1)), maxCount);
 // A count on a logarithmic scale from 0 (minCount) to 1 (maxCount).

@@ -1,0 +1,78 @@
+"""What one method has to do in a comparison: fit once per seed, save, evaluate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from labelspace import metrics
+from labelspace.data.source import Source
+from labelspace.experiment.train import Recipe
+from labelspace.models.registry import method
+
+PerDocument = Mapping[str, metrics.DocumentValues]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The runs of one method, on the documents of a source."""
+
+    recipe: Recipe
+    seeds: tuple[int | None, ...]  # None: what is drawn at random is as the parameters say
+    source: Source
+    out: Path
+    ks: Sequence[int]
+    split_seed: int  # of the test documents, where there is no test file
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """One recipe per seed."""
+        return [replace(self.recipe, seed=seed) for seed in self.seeds]
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where the model of each seed is saved."""
+        return model_folders(self.recipe, self.seeds, self.out)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """The row of a method, and what each test document adds to its metrics: means over the seeds."""
+
+    row: dict[str, Any]
+    per_document: PerDocument
+    n_test: int | None = None  # None where it failed
+
+    @staticmethod
+    def failed(job: Job, error: str) -> JobResult:
+        """The row of a method that failed."""
+        return JobResult({**described(job.recipe), "error": error}, {})
+
+
+def described(recipe: Recipe) -> dict[str, Any]:
+    """The first columns of a row."""
+    return {"method": recipe.method, "params": dict(recipe.params)}
+
+
+def model_folders(recipe: Recipe, seeds: Sequence[int | None], out: Path) -> list[Path]:
+    """Where the model of each seed is saved.
+
+    >>> [folder.name for folder in model_folders(Recipe("random"), (0, 1), Path("out"))]
+    ['random-seed0', 'random-seed1']
+    """
+    names = [f"{recipe.method}-seed{seed}" for seed in seeds] if len(seeds) > 1 else [recipe.method]
+    return [out / "models" / name for name in names]
+
+
+def seeds_of(recipe: Recipe, seeds: Sequence[int] | None) -> tuple[int | None, ...]:
+    """The seeds to run a recipe with: its own where none are given, and only one where the seed changes nothing.
+
+    >>> seeds_of(Recipe("random"), [0, 1]), seeds_of(Recipe("popular"), [0, 1])
+    ((0, 1), (0,))
+    """
+    if seeds is None:
+        return (recipe.seed,)
+    drawn = "random_state" in method(recipe.method).params and "random_state" not in recipe.params
+    return tuple(seeds) if drawn else tuple(seeds[:1])

@@ -1,0 +1,102 @@
+"""Run a job in this process.
+
+1. Read the training documents. Train a few others first, to compile and load what is timed later.
+2. Make the features, which all seeds share; their time is told apart. Fit and save a model per seed, each timed.
+3. Read the test documents: nothing above could have looked at them. Load each model, and measure it.
+4. Mean and standard deviation over the seeds.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from labelspace import metrics
+from labelspace.errors import LabelspaceError
+from labelspace.experiment.comparison.documents import training_documents
+from labelspace.experiment.comparison.job import Job, JobResult, described
+from labelspace.experiment.comparison.seeds import mean_values, over_seeds
+from labelspace.experiment.evaluate import Evaluation, evaluate_documents, megabytes, percent
+from labelspace.experiment.timing import timed
+from labelspace.experiment.train import Recipe
+from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows
+from labelspace.features.views import FeatureCache
+from labelspace.tagger import Tagger
+from labelspace.types import Dataset, Progress
+
+RUNS = "runs"  # the step that counts the trainings
+NOT_KEPT = ("precision_coverage",)  # of an evaluation: a long curve
+
+
+def run(job: Job, progress: Progress, warmed_up: Callable[[bool], None] = lambda compiled: None) -> JobResult:
+    """The row of a method; what fails on these data, or on this machine, becomes its ``error``.
+
+    ``warmed_up`` is called before anything is timed, with whether kernels had to be compiled.
+    """
+    try:
+        train_set, test_set = training_documents(job.source, job.split_seed)
+        progress("warm-up", 0, 1)
+        warmed_up(compiles(job.recipe, few_documents() if train_set.X is None else few_rows()))
+        return _run(job, train_set, test_set, progress)
+    except (LabelspaceError, MemoryError, ArithmeticError) as error:
+        return JobResult.failed(job, str(error) or type(error).__name__)
+
+
+def compiles(recipe: Recipe, documents: Dataset) -> bool:
+    """Whether kernels had to be compiled; a few documents are trained on, so that none are while time is measured.
+
+    A method that cannot learn from these documents is timed as it is.
+    """
+    with timed() as taken, suppress(LabelspaceError):
+        compile_kernels(recipe.method, documents, recipe.params)
+    return taken.compiling > 0
+
+
+def _run(job: Job, train_set: Dataset, test_set: Dataset | None, progress: Progress) -> JobResult:
+    cache, runs = FeatureCache(), []
+    with timed() as making:
+        _make_features(job.recipe.tagger(), train_set, cache, progress)
+    for number, (recipe, folder) in enumerate(zip(job.recipes, job.folders, strict=True)):
+        progress(RUNS, number, len(job.seeds))
+        runs.append(_fit(job, recipe, folder, train_set, cache, progress))
+    del cache
+    progress(RUNS, len(job.seeds), len(job.seeds))
+    if test_set is None:
+        test_set = job.source.test(train_set.labels)
+    assert test_set is not None  # the source has a test file
+    evaluated = [evaluate_documents(Tagger.load(folder), test_set, job.ks) for folder in job.folders]
+    return _result(job, runs, evaluated, len(test_set), round(making.wall, 3))
+
+
+def _make_features(tagger: Tagger, train_set: Dataset, cache: FeatureCache, progress: Progress) -> None:
+    for view in [] if train_set.X is not None else tagger.views(train_set):
+        cache.get(view.create(), train_set.texts or [], progress)
+
+
+def _fit(
+    job: Job, recipe: Recipe, folder: Path, train_set: Dataset, cache: FeatureCache, progress: Progress
+) -> dict[str, Any]:
+    tagger = recipe.tagger()
+    with timed() as taken:
+        tagger.fit_dataset(train_set, lambda: job.source.dev(train_set.labels), progress, cache=cache)
+    tagger.save(folder)
+    return {
+        "seed": recipe.seed,
+        "train_seconds": round(taken.wall, 3),
+        "train_cpu_seconds": round(taken.cpu, 3),
+        "compile_seconds": round(taken.compiling, 3),
+        "model_mb": megabytes(folder),
+        "model": str(folder),
+    }
+
+
+def _result(
+    job: Job, runs: list[dict[str, Any]], evaluated: list[Evaluation], n_test: int, features_seconds: float
+) -> JobResult:
+    for about, found in zip(runs, evaluated, strict=True):
+        about |= {key: value for key, value in found.figures.items() if key not in NOT_KEPT}
+    per_document = mean_values([found.per_document for found in evaluated])
+    intervals = metrics.confidence_intervals(per_document, seed=job.split_seed)
+    row = {**described(job.recipe), "seeds": list(job.seeds), "features_seconds": features_seconds, **over_seeds(runs)}
+    row["ci"] = {name: [percent(low), percent(high)] for name, (low, high) in intervals.items()}
+    return JobResult(row, per_document, n_test)
