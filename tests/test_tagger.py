@@ -133,8 +133,8 @@ def test_iterators_arrays_and_sets_will_do():
     plain = Tagger(features=Tfidf(min_df=1)).fit(TEXTS, [set(names) for names in NAMES])
     assert tagger.labels_.counts.tolist() == plain.labels_.counts.tolist() == [1, 3, 3]
     assert tagger.tag_batch(np.array(TEXTS), 2) == plain.tag_batch(TEXTS, 2)
-    with pytest.raises(DataError, match="row 1 has None"):
-        Tagger().fit(["a b", "c d"], [["x"], None])
+    with pytest.raises(DataError, match=r"row 1 has \[None\]"):
+        Tagger().fit(["a b", "c d"], [["x"], [None]])
 
 
 def test_bad_input_is_one_clear_line(tmp_path):
@@ -295,8 +295,8 @@ def test_what_is_no_sequence_of_texts_is_refused_and_columns_are_understood(tmp_
             list(one.tag_stream(["fish"]))
     with pytest.raises(DataError, match=r"labels must be a LabelSpace, but are list; write LabelSpace\(names\)"):
         Tagger("lexical").fit_labels(["bread"])
-    with pytest.raises(DataError, match="row 0 has 'baking'"):
-        Tagger("neighbors").fit(["a", "b"], ["baking", "fish"])
+    single = Tagger("neighbors").fit(texts, ["baking", "fish"] * 3)
+    assert single.tag_batch(texts) == tagger.tag_batch(texts)
 
 
 def test_frames_are_rows_for_a_tagger_of_tables_and_features_for_one_of_features(data):

@@ -20,6 +20,8 @@ from labelspace.version import __version__
 if TYPE_CHECKING:
     from labelspace.data.source import read_dataset
     from labelspace.models.registry import create, methods
+    from labelspace.reading import read
+    from labelspace.sklearn import TaggerClassifier
     from labelspace.tagger import Tagger, load
     from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace, TopK
 
@@ -29,10 +31,12 @@ _HOME = {
     "Hierarchy": "labelspace.types",
     "LabelSpace": "labelspace.types",
     "Tagger": "labelspace.tagger",
+    "TaggerClassifier": "labelspace.sklearn",
     "TopK": "labelspace.types",
     "create": "labelspace.models.registry",
     "load": "labelspace.tagger",
     "methods": "labelspace.models.registry",
+    "read": "labelspace.reading",
     "read_dataset": "labelspace.data.source",
 }
 
@@ -42,11 +46,13 @@ __all__ = [
     "Hierarchy",
     "LabelSpace",
     "Tagger",
+    "TaggerClassifier",
     "TopK",
     "__version__",
     "create",
     "load",
     "methods",
+    "read",
     "read_dataset",
 ]
 

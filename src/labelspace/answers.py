@@ -137,6 +137,12 @@ class LabelChoice(NamedTuple):
         require(self.model, Calibrated)
         return KeepRule(probability)
 
+    def probabilities(self, top: TopK, options: TagOptions) -> TopK | None:
+        """Answers to these options with probabilities for scores; None where the method is not calibrated."""
+        if not isinstance(self.model, Calibrated):
+            return None
+        return top if self.keep_rule(options) is not None else self.model.to_probabilities(top)
+
     def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
         """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
         if not 0 < precision < 1:

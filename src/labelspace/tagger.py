@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack, overload
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace import store
+from labelspace import metrics, store
+from labelspace.answer_tables import Output, Table, answer_table, check_output, named
 from labelspace.answers import Answer, Answers, LabelChoice, Selections, SelectOptions, TagOptions, Tags, check_options
 from labelspace.data.document_sketch import DocumentSketch
+from labelspace.data.objects.documents import DataOptions, DocumentReader, Labels, saved_fields
+from labelspace.data.objects.inputs import Documents, dataset_inputs, document_names, read_inputs
 from labelspace.data.record_batches import batch_inputs, record_batches
 from labelspace.data.records import Record
-from labelspace.data.table import row_texts
-from labelspace.data.texts import check_texts, dataset_from_names, frame_rows, is_frame, to_list
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.explain import Explanation
@@ -24,7 +25,7 @@ from labelspace.explain.explainer import Explainer
 from labelspace.explain.training_documents import TrainingDocuments
 from labelspace.features.base import Features
 from labelspace.features.registry import features_class
-from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, override
+from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, is_matrix, override
 from labelspace.labels.selection import Selection, ids_of
 from labelspace.models.base import Model
 from labelspace.models.capabilities import (
@@ -40,7 +41,7 @@ from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Bools, Columns, Csr, Dataset, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
 Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
@@ -53,6 +54,7 @@ STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 
 
 T = TypeVar("T")
+S = TypeVar("S", bound=Stateful)
 
 
 class Tagger:
@@ -72,6 +74,7 @@ class Tagger:
     features_: ViewTransformer | None  # None once fitted on ready-made features
     labels_: LabelSpace
     columns_: Columns | None = None  # of the table that it learned from
+    fields_: Fields | None = None  # the columns with texts and labels, where these were named or found
     documents_: DocumentSketch | None = None  # of the training documents; None where there were none
     training_documents_: TrainingDocuments | None = None  # for explanations that name some of them
 
@@ -103,16 +106,21 @@ class Tagger:
 
     def fit(
         self,
-        texts: Iterable[str],
-        labels: Iterable[Iterable[str]],
+        data: Documents,
+        labels: Labels = None,
+        *,
         progress: Progress | None = None,
         keep_texts: bool = False,
+        **options: Unpack[DataOptions],
     ) -> Self:
-        """Learn from texts and, for each, the names of its labels: lists, or columns such as ``df["title"]``.
+        """Learn from texts and the names of their labels, or from features and a matrix of labels; see docs/python.md.
 
-        ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
+        Of a table, ``text`` and ``labels`` name the columns: ``fit(df, text="title", labels="tags")``. ``options`` are
+        those of ``DataOptions``. ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
         """
-        return self.fit_dataset(dataset_from_names(texts, labels), progress=progress, keep_texts=keep_texts)
+        check_options(options, DataOptions)
+        documents = DocumentReader(options).dataset(data, labels)
+        return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts)
 
     def fit_dataset(
         self,
@@ -145,7 +153,11 @@ class Tagger:
                 )
             features = ViewTransformer(self.views(train))
             inputs = features.fit_transform(train.texts, cache=cache, progress=progress)
-        self.columns_, self.features_ = train.columns, features  # not before: what fails above changes nothing
+        self.columns_, self.fields_, self.features_ = (
+            train.columns,
+            train.fields,
+            features,
+        )  # not before: what fails above changes nothing
         self.model.fit(
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
             label_features=self._label_features(train.labels), checkpoint=checkpoint, budget=budget,
@@ -187,6 +199,7 @@ class Tagger:
         require(self.model, ZeroShot).fit_labels(labels)
         self.features_ = _raw_text()
         self.labels_, self.columns_, self.documents_ = self.model.labels_ or labels, None, None
+        self.fields_ = None
         return self
 
     def add_label(self, name: str, texts: Inputs, **params: float) -> None:
@@ -211,7 +224,7 @@ class Tagger:
         self.labels_ = self.model.labels_ or self.labels_
 
     def predict_topk(
-        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
+        self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> TopK:
         """The k best label ids of each document; texts, or rows of features where the model was trained on those.
 
@@ -220,7 +233,7 @@ class Tagger:
         return self.answers(inputs, k, calibrated=calibrated, **options).answer
 
     def answers(
-        self, inputs: Inputs | Sequence[Text], k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
+        self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> Answers:
         """The answers as label ids, and what they were chosen from."""
         self._check_fitted()
@@ -247,7 +260,7 @@ class Tagger:
         self._check_fitted()
         return self._choice.precision_thresholds(consistent)
 
-    def predict_proba(self, inputs: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> Csr:
+    def predict_proba(self, inputs: Documents, k: int = 5, **options: Unpack[TagOptions]) -> Csr:
         """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
 
         All others are 0: labels below the k best, and those that ``options`` leave out.
@@ -261,7 +274,35 @@ class Tagger:
         top = self.predict_topk(inputs, k, calibrated=True, **options)
         return top.to_csr(len(self.labels_), with_scores=True)
 
-    def predict_members(self, inputs: Inputs | Sequence[Text], k: int = 5) -> dict[str, TopK]:
+    def to_dataset(self, data: Documents, labels: Labels = None, **options: Unpack[DataOptions]) -> Dataset:
+        """Documents with labels, given as for ``fit``, in the label space of the tagger; unknown labels are appended.
+
+        Columns need not be named where they are those of training.
+        """
+        self._check_fitted()
+        check_options(options, DataOptions)
+        return DocumentReader(options, self.labels_, self.columns_, self.fields_).dataset(data, labels)
+
+    def evaluate(
+        self, data: Documents, labels: Labels = None, ks: Sequence[int] = (1, 3, 5), **options: Unpack[DataOptions]
+    ) -> dict[str, float]:
+        """P@k, nDCG@k, PSP@k and others on documents with labels, given as for ``fit``, in percent.
+
+        ``labelspace.experiment.evaluate(tagger, tagger.to_dataset(data))`` has all that ``labelspace evaluate`` shows.
+
+        >>> tagger = Tagger("neighbors").fit(["bake bread", "grill fish"] * 2, [["baking"], ["fish"]] * 2)
+        >>> tagger.evaluate(["rye bread", "fish soup"], [["baking"], ["soup"]], ks=[1])["P@1"]
+        50.0
+        """
+        documents, known = self.to_dataset(data, labels, **options), self.labels_
+        if documents.filtered is not None:
+            raise DataError("labels must count for all documents, but some are filtered; use experiment.evaluate")
+        top = self.predict_topk(self.inputs_of(documents), max(ks, default=1))
+        if not known.n_documents:  # made of labels alone, it has no training counts
+            return metrics.evaluate(documents.Y, top, ks=ks, propensity_from="test")
+        return metrics.evaluate(documents.Y, top, known.counts, known.n_documents, ks)
+
+    def predict_members(self, inputs: Documents, k: int = 5) -> dict[str, TopK]:
         """The k best labels of each document by each member of an ensemble, for a method that is one."""
         self._check_fitted()
         return require(self.model, HasMembers).predict_members(self._inputs(inputs), k)
@@ -280,11 +321,30 @@ class Tagger:
             raise DataError(f"text must be one text, but is of type {type(text).__name__}; use tag_batch for several")
         return self.tag_batch([text], k, **options)[0]
 
-    def tag_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Tags]:
-        """The k best labels of each text."""
-        return self.named(self.predict_topk(texts, k, **options))
+    @overload
+    def tag_batch(
+        self, texts: Documents, k: int = 5, *, output: None = None, **options: Unpack[TagOptions]
+    ) -> list[Tags]: ...
 
-    def answer_batch(self, texts: Inputs | Sequence[Text], k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
+    @overload
+    def tag_batch(self, texts: Documents, k: int = 5, *, output: Output, **options: Unpack[TagOptions]) -> Table: ...
+
+    def tag_batch(
+        self, texts: Documents, k: int = 5, *, output: Output | None = None, **options: Unpack[TagOptions]
+    ) -> list[Tags] | Table:
+        """The k best labels of each text, or of each row of a table or of features, as for ``fit``.
+
+        With ``output``, "pandas", "polars" or "arrow", they are a table with a row for each document and label;
+        ``document`` is the index of a pandas table or column, and else the row number from 0.
+        """
+        if output is None:
+            return self.named(self.predict_topk(texts, k, **options))
+        check_output(output)
+        top, documents = self.predict_topk(texts, k, **options), document_names(texts)
+        probabilities = self._choice.probabilities(top, options)
+        return answer_table(top, probabilities, self.labels_, documents, output)
+
+    def answer_batch(self, texts: Documents, k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
         """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
         found = self.answers(texts, k, **options)
         return list(map(Answer, self.named(found.answer), found.left_out(self.labels_)))
@@ -330,7 +390,7 @@ class Tagger:
         self._check_fitted()
         model = require(self.model, Explains)
         is_text = isinstance(text, (str, Mapping))
-        raw = check_texts(row_texts([text], self.columns_))[0] if is_text else None
+        raw = read_inputs([text], self.columns_, self.fields_)[0] if is_text else None
         views = check_inputs(self._inputs([text] if is_text else text))
         check_widths(views, self.model.widths_)
         if views.n != 1:
@@ -347,33 +407,18 @@ class Tagger:
 
     def named(self, top: TopK) -> list[Tags]:
         """Label ids as (name, score), padding left out."""
-        names = self.labels_.names
-        if top.k > len(names):  # the rest is padding
-            top = top.padded(len(names))
-        return [
-            [(names[label], float(score)) for label, score in zip(row, scores, strict=True) if label >= 0]
-            for row, scores in zip(top.labels.tolist(), top.scores.tolist(), strict=True)
-        ]
+        return named(top, self.labels_.names)
 
     @property
     def ready_made(self) -> bool:
         """Whether the tagger was trained on ready-made features, and takes those in place of texts."""
         return self.features_ is None
 
-    def inputs_of(self, documents: Dataset) -> Any:  # noqa: ANN401 - texts, or rows of features
+    def inputs_of(self, documents: Dataset) -> Documents:
         """What of a data set the tagger reads: its texts, or its features, with as many columns as in training."""
-        if not self.ready_made:
-            if documents.texts is None:
-                raise DataError(
-                    "this model reads texts, but the data holds ready-made features; give a file with texts"
-                )
-            return documents.texts
-        X, n_features = documents.X, self.model.n_features_
-        if X is None or X.shape[1] >= n_features:
-            return documents.inputs
-        return sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
+        return dataset_inputs(documents, self.model.n_features_ if self.ready_made else None)
 
-    def reads(self, inputs: Inputs | Sequence[Text]) -> Bools:
+    def reads(self, inputs: Documents) -> Bools:
         """Whether the tagger reads anything in each document: a word or a feature that it knows. Shape (n,).
 
         Where it does not, and reads no names of labels either, the tags do not depend on the document.
@@ -394,14 +439,16 @@ class Tagger:
         about: dict[str, Any] = {"method": self.model.name}
         if self.columns_ is not None:
             about["columns"] = asdict(self.columns_)
-        parts: dict[str, Stateful] = {"model": self.model}
-        if self.features_ is not None:
-            parts["features"] = self.features_
-        if self.documents_ is not None:
-            parts[DOCUMENTS] = self.documents_
-        if self.training_documents_ is not None:
-            parts[TRAINING_DOCUMENTS] = self.training_documents_
-        store.save(folder, about, parts, self.labels_, force)
+        if self.fields_ is not None:
+            about["fields"] = asdict(self.fields_)
+        parts: dict[str, Stateful | None] = {
+            "model": self.model,
+            "features": self.features_,
+            DOCUMENTS: self.documents_,
+            TRAINING_DOCUMENTS: self.training_documents_,
+        }
+        present = {name: part for name, part in parts.items() if part is not None}
+        store.save(folder, about, present, self.labels_, force)
 
     @classmethod
     def load(cls, folder: str | Path, verify: bool | None = None) -> Tagger:
@@ -417,38 +464,34 @@ class Tagger:
         model = load_model(folder, manifest, verify)
         tagger = cls(model)
         tagger.labels_ = model.labels_ or LabelSpace.numbered(model.n_labels_)
-        tagger.features_ = None
         if "columns" in manifest:
             tagger.columns_ = Columns(**manifest["columns"])
-        if "features" in manifest:
-            tagger.features_ = store.load_part(folder, manifest, "features", ViewTransformer, verify)
-        elif list(model.widths_) == [TEXT.name]:  # saved without a tagger, by a model that reads texts itself
+        if "fields" in manifest:
+            tagger.fields_ = saved_fields(manifest["fields"])
+
+        def part(name: str, kind: type[S]) -> S | None:
+            return store.load_part(folder, manifest, name, kind, verify) if name in manifest else None
+
+        tagger.features_ = part("features", ViewTransformer)
+        if tagger.features_ is None and list(model.widths_) == [TEXT.name]:  # a model alone that reads texts itself
             tagger.features_ = _raw_text()
-        if DOCUMENTS in manifest:
-            tagger.documents_ = store.load_part(folder, manifest, DOCUMENTS, DocumentSketch, verify)
-        if TRAINING_DOCUMENTS in manifest:
-            tagger.training_documents_ = store.load_part(
-                folder, manifest, TRAINING_DOCUMENTS, TrainingDocuments, verify
-            )
+        tagger.documents_ = part(DOCUMENTS, DocumentSketch)
+        tagger.training_documents_ = part(TRAINING_DOCUMENTS, TrainingDocuments)
         return tagger
 
-    def _inputs(self, inputs: Inputs | Sequence[Text]) -> Inputs:
+    def _inputs(self, inputs: Documents) -> Inputs:
         """What the model takes: features as they are, or the views of texts."""
-        is_texts = isinstance(inputs, np.ndarray) and inputs.ndim == 1 and inputs.dtype.kind in "UO"
-        if sp.issparse(inputs) or isinstance(inputs, Views) or (isinstance(inputs, np.ndarray) and not is_texts):
+        if isinstance(inputs, Views):
             return inputs
-        if is_frame(inputs) and self.columns_ is not None:
-            inputs = frame_rows(inputs)
-        elif is_frame(inputs) and self.ready_made:
-            return np.asarray(inputs)
-        listed = to_list(inputs, "texts must be a sequence of texts", "use tag(text), or give [text]")
-        texts = check_texts(row_texts(listed, self.columns_))
+        found = read_inputs(inputs, self.columns_, self.fields_, self.ready_made)
+        if is_matrix(found):
+            return found
         if self.features_ is None:
             raise DataError(
                 f"this model was trained on {self.model.n_features_} ready-made features, but was given texts; "
                 "give a feature matrix, or a file with features"
             )
-        return self.features_.transform(texts)
+        return self.features_.transform(found)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "labels_"):

@@ -32,6 +32,5 @@ class Frame:
     def __len__(self):
         return self.shape[0]
 
-    def to_dict(self, orient):
-        assert orient == "records"
-        return [dict(zip(self.columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True)]
+    def __getitem__(self, name):
+        return Column(self._columns[name])

@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.data.texts import (
-    check_texts,
-    check_training_texts,
-    dataset_from_names,
-    frame_rows,
-    without_lone_surrogates,
-)
+from labelspace.data.texts import check_texts, check_training_texts, dataset_from_names, without_lone_surrogates
 from labelspace.errors import DataError
 from tests.data.frames import Column, Frame
 
@@ -26,6 +20,8 @@ def test_what_is_no_text_or_name_is_refused():
     assert check_texts(np.array(["a", "b"])) == ["a", "b"]
     with pytest.raises(DataError, match="the one of row 1 is of type NoneType"):
         check_texts(["a", None])
+    with pytest.raises(DataError, match="row 1 is of type float, which is missing; give a str, an empty one"):
+        check_texts(["a", float("nan")])
     with pytest.raises(DataError, match="at least one text, but there are 0"):
         check_training_texts([])
     with pytest.raises(DataError, match="1 for 2 texts"):
@@ -54,7 +50,6 @@ def test_whatever_holds_texts_in_order_is_understood():
 def test_columns_of_packages(package):
     frame = pytest.importorskip(package).DataFrame({"title": ["a", "b"], "tags": [["x"], ["y"]]})
     assert dataset_from_names(frame["title"], frame["tags"]).labels.names == ["x", "y"]
-    assert frame_rows(frame[["title"]]) == [{"title": "a"}, {"title": "b"}]
     with pytest.raises(DataError, match=r"is a DataFrame with columns; give one column: df\['title'\]"):
         check_texts(frame)
 
@@ -63,7 +58,6 @@ def test_columns_of_arrow():
     arrow = pytest.importorskip("pyarrow")
     table = arrow.table({"title": ["a", "b"], "tags": [["x"], ["y"]]})
     assert dataset_from_names(table["title"], table["tags"].combine_chunks()).labels.names == ["x", "y"]
-    assert frame_rows(table.select(["title"])) == [{"title": "a"}, {"title": "b"}]
     with pytest.raises(DataError, match=r"is a Table with columns; give one column: df\['title'\]"):
         check_texts(table)
 
@@ -74,7 +68,6 @@ def test_columns_of_arrow():
         ("one text", r"is one str; give a list of texts: \[text\]"),
         (b"bytes", "is one bytes"),
         ({"title": "a"}, "is one dict"),
-        (None, "is one NoneType"),
         (7, "is one int"),
         ({"a", "b"}, "is a set, which has no order; give a list"),
         (Frame(title=["a"], price=[1]), r"is a Frame with columns; give one column: df\['title'\]"),
@@ -84,8 +77,10 @@ def test_columns_of_arrow():
 def test_what_is_no_sequence_is_refused_in_one_line(given, problem):
     with pytest.raises(DataError, match=f"^texts must be a sequence of texts, but {problem}"):
         check_texts(given)
-    with pytest.raises(DataError, match="^labels must be a sequence of lists of names, but"):
+    with pytest.raises(DataError, match="^labels must be a sequence of lists of names, "):
         dataset_from_names(["a"], given)
+    with pytest.raises(DataError, match="is one NoneType"):
+        check_texts(None)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +89,8 @@ def test_what_is_no_sequence_is_refused_in_one_line(given, problem):
         ("ab", r"row 1 has 'ab'; write \['name'\]"),
         ({"x": 0.5}, "row 1 has {'x': 0.5}; write"),
         ([""], r"row 1 has \[''\]"),
-        (None, "row 1 has None"),
+        (["x", None], r"row 1 has \['x', None\]"),
+        (True, "row 1 has True"),
         (np.zeros((9, 9)), r"row 1 has array\(\[\[0"),
     ],
 )

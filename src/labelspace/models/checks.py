@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.data.texts import check_texts, is_column
+from labelspace.data.objects.sequences import is_column
+from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, Views, is_matrix, n_rows

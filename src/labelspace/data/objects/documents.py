@@ -1,0 +1,250 @@
+"""Documents with labels as Python objects: what ``fit`` and ``evaluate`` take.
+
+1. A table (pandas, polars, pyarrow, Hugging Face datasets, a list of dicts): the columns with texts and labels are
+   named, or inputs and outputs as for ``labelspace train``. A table of numbers alone is a matrix of features.
+2. A matrix of features, sparse or dense, or a column of embeddings.
+3. A column of texts.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, TypedDict
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.columns import parse_columns
+from labelspace.data.dataset_builder import assemble
+from labelspace.data.label_spelling import merge_spellings
+from labelspace.data.objects.frames import Frame, to_frame
+from labelspace.data.objects.inputs import Documents, frame_texts
+from labelspace.data.objects.labels import indicator_labels, label_rows, read_labels, to_label_space
+from labelspace.data.objects.matrices import to_matrix
+from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
+from labelspace.data.records import Record
+from labelspace.data.table import row_labels, row_text
+from labelspace.data.texts import check_texts
+from labelspace.errors import DataError, ParameterError
+from labelspace.state_constraints import must
+from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
+
+Names = str | Sequence[str]
+Labels = Any
+"""Names, ids or a matrix of 0 and 1, of any package; or the columns of a table with them."""
+_STANDARD = Fields()  # the columns that need not be named
+
+
+class DataOptions(TypedDict, total=False):
+    """How Python objects are read as documents with labels."""
+
+    text: Names
+    """The column of a table that holds the texts, or several, whose cells are joined by a line end."""
+    inputs: Names
+    """In place of ``text``: columns of any kind, of which a text is made as for ``--inputs``."""
+    outputs: str | Sequence[Names]
+    """With ``inputs``: columns whose values are predicted; a list within the list is the levels of a category path."""
+    id: str
+    """The column of a table that holds the ids of the documents."""
+    label_names: Sequence[str] | LabelSpace
+    """The names of the columns of a matrix of labels, or of label ids."""
+    label_separator: str
+    """What separates the labels of a cell, such as ``|``; ``none`` where each cell is one label."""
+    normalize_labels: bool
+    """Merge labels that differ in case or spaces alone, as ``--normalize-labels`` does."""
+
+
+class DocumentReader:
+    """Reads Python objects as a data set; what a tagger knows from training is the default.
+
+    >>> DocumentReader({"label_separator": "|"}).dataset(["rye bread", "tea"], ["food|bread", "drink"]).labels.names
+    ['bread', 'drink', 'food']
+    """
+
+    def __init__(
+        self,
+        options: DataOptions,
+        known: LabelSpace | None = None,
+        columns: Columns | None = None,
+        fields: Fields | None = None,
+    ) -> None:
+        named = options.get("label_names")
+        if named is not None:
+            known = named if isinstance(named, LabelSpace) else LabelSpace(name_list("label_names", named))
+        self.options, self.known, self.fields = options, known, fields
+        self.separator = ReadOptions(label_separator=options.get("label_separator")).label_separator
+        self.columns = table_columns(options) or (None if "text" in options else columns)
+
+    def dataset(self, data: Documents, labels: Labels = None) -> Dataset:
+        """The documents and their labels as a data set."""
+        found = self._read(data, labels)
+        if not (self.options.get("normalize_labels") or (self.fields is not None and self.fields.normalize_labels)):
+            return found
+        merged, _ = merge_spellings(found, 0 if self.known is None else len(self.known))
+        fields = None if merged.fields is None else replace(merged.fields, normalize_labels=True)
+        return replace(merged, fields=fields)
+
+    def _read(self, data: Documents, labels: Labels) -> Dataset:
+        if isinstance(data, Dataset):
+            return self._of_dataset(data, labels)
+        if isinstance(data, Iterator):
+            data = list(data)
+        frame = to_frame(data)
+        if frame is not None:
+            return self._of_table(frame, labels) if self.columns is not None else self._of_frame(frame, labels)
+        matrix = to_matrix(data)
+        texts = None if matrix is not None else check_texts(data)
+        for name in self.options.keys() & {"text", "inputs", "outputs", "id"}:
+            kind = type(data).__name__
+            raise ParameterError(f"{name} names a column of a table, but the data are a {kind}; leave it out")
+        if texts is None:
+            return self._of_matrix(matrix, labels)
+        Y, space = self._labels(labels, len(texts))
+        return Dataset(Y, space, texts=texts)
+
+    def _of_dataset(self, data: Dataset, labels: object) -> Dataset:
+        if labels is not None or self.options:
+            raise ParameterError("a Dataset has labels of its own, but labels or options are given; leave them out")
+        if self.known is None:
+            return data
+        Y, space = to_label_space(data.Y, data.labels, self.known)
+        filtered = data.filtered
+        if filtered is not None:
+            filtered, space = to_label_space(filtered, data.labels, space)
+            Y.resize((len(data), len(space)))
+        return replace(data, Y=Y, labels=space, filtered=filtered)
+
+    def _of_matrix(self, matrix: Documents, labels: Labels) -> Dataset:
+        if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+            raise DataError(
+                f"features must be a matrix of numbers, but are an array of shape {matrix.shape} and type "
+                f"{matrix.dtype}; give a row of numbers for each document"
+            )
+        Y, space = self._labels(labels, matrix.shape[0])
+        return Dataset(Y, space, X=sp.csr_matrix(matrix, dtype=np.float32))
+
+    def _labels(self, labels: Labels, n: int) -> tuple[Csr, LabelSpace]:
+        if labels is None:
+            raise DataError("each document must have labels, but none are given; write fit(texts, labels)")
+        return read_labels(labels, n, self.known, self.separator)
+
+    def _of_table(self, frame: Frame, labels: object) -> Dataset:
+        assert self.columns is not None
+        columns = self.columns
+        if labels is not None:
+            raise ParameterError("outputs name the columns with labels, but labels are given too; leave one out")
+        id_column = self._id_column(frame)
+        ids = map(str, range(len(frame))) if id_column is None else _ids(frame, id_column)
+        rows = zip(ids, frame.rows([*columns.inputs, *columns.output_names]), strict=True)
+        records = (
+            Record(name, row_text(row, columns), None, row_labels(row, columns), line)
+            for line, (name, row) in enumerate(rows, start=1)
+        )
+        return assemble(records, f"the {frame.kind}", self.known, columns)
+
+    def _of_frame(self, frame: Frame, labels: Labels) -> Dataset:
+        text = self._text_columns(frame)
+        names = self._label_columns(labels)
+        if not text:
+            numbers = None if names else frame.numbers()
+            if numbers is None:
+                raise DataError(
+                    f"the column with the texts must be named, but is not, and the {frame.kind} has: "
+                    f"{', '.join(frame.names)[:200]}; write text={next(iter(frame.names), 'title')!r}"
+                )
+            return self._of_matrix(numbers, labels)
+        texts, id_column = frame_texts(frame, text), self._id_column(frame)
+        separator, indicators = None, False
+        if names:
+            separator = self.separator or (self.fields or Fields(label_separator=None)).label_separator
+            Y, space, indicators = self._of_columns(frame, names, separator)
+            separator = None if separator == NO_SEPARATOR else separator
+        else:
+            Y, space = self._labels(labels, len(frame))
+        fields = Fields(text, names, id_column, separator, indicators)
+        ids = None if id_column is None else _ids(frame, id_column)
+        return Dataset(Y, space, texts, ids=ids, fields=fields)
+
+    def _of_columns(self, frame: Frame, names: tuple[str, ...], separator: str | None) -> tuple[Csr, LabelSpace, bool]:
+        """Y of the label columns of a table, and whether these are called like the labels and hold 0 and 1."""
+        columns = [frame[name] for name in names]
+        if len(names) > 1 and all(map(_is_flag, (value for column in columns for value in column))):
+            matrix = np.array([[bool(value) for value in column] for column in columns], np.float32).T
+            return *indicator_labels(matrix, names, self.known), True
+        detect = self.fields is None or self.fields.labels != names
+        cells = [label_rows(column, separator, detect) for column in columns]
+        rows = [[label for part in parts for label in part] for parts in zip(*cells, strict=True)]
+        return *read_labels(rows, len(frame), self.known), False
+
+    def _text_columns(self, frame: Frame) -> tuple[str, ...]:
+        given = self.options.get("text")
+        if given is not None:
+            return tuple(name_list("text", given))
+        if self.fields is not None and self.fields.text:
+            return self.fields.text
+        return _STANDARD.text if set(_STANDARD.text) <= set(frame.names) else ()
+
+    def _label_columns(self, labels: Labels) -> tuple[str, ...]:
+        """The columns with the labels; none where the labels themselves are given."""
+        if labels is None:
+            return self.fields.labels if self.fields is not None and self.fields.labels else _STANDARD.labels
+        is_named = isinstance(labels, str) or (isinstance(labels, (list, tuple)) and all(map(_is_str, labels)))
+        return tuple(name_list("labels", labels)) if is_named else ()
+
+    def _id_column(self, frame: Frame) -> str | None:
+        known = _STANDARD.id if self.fields is None else self.fields.id
+        return self.options.get("id") or (known if known in frame.names else None)
+
+
+def table_columns(options: DataOptions) -> Columns | None:
+    """The columns of a table, where inputs and outputs are given."""
+    inputs, outputs = options.get("inputs"), options.get("outputs")
+    if inputs is None and outputs is None:
+        return None
+    if inputs is None or outputs is None or "text" in options:
+        given = "text" if "text" in options else "inputs" if outputs is None else "outputs"
+        raise ParameterError(
+            f"inputs and outputs go together, and without text, but {given} is given; write inputs=['title', 'price'], "
+            "outputs=['brand']"
+        )
+    groups = outputs if isinstance(outputs, str) else [">".join(name_list("outputs", group)) for group in outputs]
+    for name in [] if isinstance(inputs, str) else [*inputs, *groups]:
+        if "," in name:
+            raise ParameterError(f"the columns of a table must be named without commas, but one is {name!r}; rename it")
+    return parse_columns(",".join(name_list("inputs", inputs)), groups if isinstance(groups, str) else ",".join(groups))
+
+
+def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
+    """Names as a list; one is a list of one."""
+    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    if not listed or not all(isinstance(name, str) and name for name in listed):
+        raise ParameterError(f"{what} must be names, but is {str(names)[:60]}; write for example {what}=['title']")
+    return listed
+
+
+def saved_fields(saved: Any) -> Fields:  # noqa: ANN401 - of a file
+    """The fields that a model was saved with, checked."""
+    must(isinstance(saved, Mapping) and saved.keys() <= _STANDARD.__dataclass_fields__.keys(), "the fields of a file")
+    for key, value in saved.items():
+        if key in ("text", "labels"):
+            must(isinstance(value, list) and all(map(_is_str, value)), f"names of columns as {key}")
+        elif key in ("id", "label_separator"):
+            must(value is None or isinstance(value, str), f"a text as {key}")
+        else:
+            must(isinstance(value, bool), f"true or false as {key}")
+    return Fields(**saved)
+
+
+def _ids(frame: Frame, name: str) -> list[str]:
+    ids = frame[name]
+    if None in ids:
+        raise DataError(f"each document must have an id, but row {ids.index(None)} has none in {name!r}; add it")
+    return list(map(str, ids))
+
+
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_flag(value: object) -> bool:
+    return value is None or (isinstance(value, (Real, np.bool_)) and value in (0, 1))

@@ -1,0 +1,122 @@
+"""Tables of pandas, polars, pyarrow and Hugging Face datasets, and lists of rows, under one interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from labelspace.data.objects.sequences import column_names, is_frame, is_missing, to_list
+from labelspace.errors import DataError
+
+_NUMERIC = "biuf"  # kinds of NumPy's types
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table: the names of its columns, and a function that gives one of them.
+
+    >>> frame = to_frame([{"title": "Rye bread", "tags": ["bread"]}, {"title": "Tea"}])
+    >>> frame.names, frame["tags"]
+    (['title', 'tags'], [['bread'], None])
+    """
+
+    kind: str  # what it is called in messages
+    names: list[str]
+    n_rows: int
+    given: Any
+    column: Callable[[str], Sequence[Any]]
+    features: Mapping[str, Any]  # of Hugging Face datasets: what the columns hold
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, name: str) -> list[Any]:
+        """The values of a column, with None for those that are missing; a column that is not there is an error."""
+        n = self.names.count(name)
+        if n != 1:
+            close = get_close_matches(name, self.names, n=1)
+            remedy = f"did you mean {close[0]!r}?" if close and not n else "name one of them"
+            problem = f"has: {', '.join(self.names)[:200]}" if n == 0 else f"has {n} of them"
+            raise DataError(f"the {self.kind} must have one column {name!r}, but {problem}; {remedy}")
+        values = [None if is_missing(value) else value for value in self.column(name)]
+        names = class_names(self.features.get(name))
+        return values if names is None else [_class_name(value, names) for value in values]
+
+    def rows(self, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The rows, with these columns."""
+        for values in zip(*(self[name] for name in names), strict=True):
+            yield dict(zip(names, values, strict=True))
+
+    def numbers(self) -> Any:  # noqa: ANN401 - a dense or sparse matrix
+        """The table as a matrix, a sparse one where pandas has it as such; None where a column holds no numbers."""
+        types = list(getattr(self.given, "dtypes", ())) if hasattr(self.given, "iloc") else []
+        if types and all(type(dtype).__name__ == "SparseDtype" for dtype in types):
+            return self.given.sparse.to_coo()
+        if types and all(getattr(dtype, "kind", "O") in _NUMERIC for dtype in types):
+            return self.given.to_numpy(dtype=np.float32, na_value=np.nan)
+        columns = []
+        for name in self.names if not types else []:
+            columns.append(np.asarray(self.given[name] if self.given is not None else self[name]))
+            if columns[-1].ndim != 1 or columns[-1].dtype.kind not in _NUMERIC:
+                return None
+        return np.column_stack(columns) if columns else None
+
+
+def to_frame(given: Any) -> Frame | None:  # noqa: ANN401 - whatever the caller gave
+    """The table that was given, or a list of rows as one; None where it is neither."""
+    features = getattr(given, "features", None)
+    features = features if isinstance(features, Mapping) else {}
+    kind = type(given).__name__
+    if is_frame(given):
+        rows = given.with_format(None) if hasattr(given, "with_format") else given
+        keys = {str(key): key for key in getattr(given, "columns", ())} if hasattr(given, "iloc") else {}
+        get = lambda name: to_list(rows[keys.get(name, name)], "a column must have one value per row", "")  # noqa: E731
+        return Frame(kind, column_names(given), int(given.shape[0]), given, get, features)
+    if hasattr(given, "column_names") and features:  # an IterableDataset
+        given = list(given)
+    if isinstance(given, (list, tuple)) and given and isinstance(given[0], Mapping):
+        return _rows_frame(given, kind, features)
+    return None
+
+
+def _rows_frame(rows: Sequence[Any], kind: str, features: Mapping[str, Any]) -> Frame:
+    names: dict[str, None] = {}
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise DataError(
+                f"either all rows are dicts or none, but row {number} is of type {type(row).__name__}; give dicts"
+            )
+        names.update(dict.fromkeys(map(str, row)))
+    kind = f"{kind} of rows" if isinstance(rows, (list, tuple)) else kind
+    return Frame(kind, list(names), len(rows), None, lambda name: [row.get(name) for row in rows], features)
+
+
+def class_names(feature: Any) -> Sequence[str] | None:  # noqa: ANN401 - of Hugging Face datasets
+    """The names of the classes of a feature, a ClassLabel or a list of them; None where it is neither."""
+    for _ in range(2):  # the feature, or that of its items
+        if hasattr(feature, "int2str") and hasattr(feature, "names"):
+            names: Sequence[str] = feature.names
+            return names
+        feature = feature[0] if isinstance(feature, list) and feature else getattr(feature, "feature", None)
+    return None
+
+
+def _class_name(value: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - an id, or a list of ids
+    """The names of class ids; -1, as datasets have for what is unknown, is no class."""
+    if isinstance(value, (list, tuple)):
+        return [names[item] for item in value if item >= 0]
+    return None if value is None or value < 0 else names[value]
+
+
+def named_column(given: Any, listed: Sequence[Any]) -> Sequence[Any]:  # noqa: ANN401 - whatever the caller gave
+    """The values of a column; class ids as names, where it is a column of Hugging Face datasets."""
+    feature = getattr(given, "features", None)
+    if feature is None:
+        source = getattr(getattr(given, "source", None), "features", None)
+        feature = source.get(getattr(given, "column_name", "")) if isinstance(source, Mapping) else None
+    names = class_names(feature)
+    return listed if names is None else [_class_name(value, names) for value in listed]
