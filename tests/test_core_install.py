@@ -3,7 +3,10 @@
 import subprocess
 import sys
 
-BLOCKED = ("sklearn", "faiss", "pyarrow", "simple_icd_10_cm", "torch", "transformers", "joblib")
+BLOCKED = (
+    "sklearn", "faiss", "pyarrow", "simple_icd_10_cm", "torch", "transformers", "joblib", "optuna", "rdflib", "pandas",
+    "polars", "datasets", "zstandard",
+)  # fmt: skip
 CODE = """
 import sys
 

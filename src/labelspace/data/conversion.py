@@ -14,6 +14,7 @@ import numpy as np
 from labelspace.data.archives import is_folder
 from labelspace.data.dataset_records import is_numbered
 from labelspace.data.formats.registry import FORMATS, Format, file_format
+from labelspace.data.label_merging import merged_columns
 from labelspace.data.labels import (
     HIERARCHY,
     LABELS,
@@ -28,8 +29,6 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import open_source, read_dataset, writable_format, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Csr, Dataset, LabelSpace
-
-FEATURES_ONLY = ".txt"
 
 
 class Vectorizer(Protocol):
@@ -73,7 +72,7 @@ def _convert_file(
     if fmt.needs_features and documents.X is None:
         documents = _with_features(documents, vectorizer.fit(documents.texts or []))
     own = own_file(target, LABELS)
-    needed = shared is not None or not _says_its_labels(documents, target)
+    needed = shared is not None or not _says_its_labels(documents, fmt)
     if needed or own.exists():
         _check_alone(source, target)
     _write(documents, source, target, fmt)
@@ -103,13 +102,13 @@ def _write(documents: Dataset, source: Path, target: Path, fmt: Format) -> None:
             own_file(target, kind).unlink(missing_ok=True)
 
 
-def _says_its_labels(documents: Dataset, target: Path) -> bool:
+def _says_its_labels(documents: Dataset, fmt: Format) -> bool:
     """Whether the file alone is read with the same label space: its names in alphabetical order, or numbers."""
     labels = documents.labels
     counts = np.bincount(documents.Y.indices, minlength=len(labels))
-    if is_numbered(labels):
-        return labels.hierarchy is None and (file_format(target) == FEATURES_ONLY or bool(counts[-1:].all()))
-    if file_format(target) == FEATURES_ONLY or labels.synonyms is not None:
+    if is_numbered(labels) and fmt.records is None:  # else a number is a name like any other
+        return labels.hierarchy is None and (fmt.name == "xmc" or bool(counts[-1:].all()))
+    if fmt.needs_features or labels.synonyms is not None or labels.concepts is not None:
         return False
     alone = LabelSpace(sorted(name for name, count in zip(labels.names, counts, strict=True) if count))
     alone = alone.with_paths() if alone.are_paths else alone
@@ -121,30 +120,50 @@ def _convert_folder(
     source: Path, target: Path, vectorizer: Vectorizer, to: str, options: ReadOptions
 ) -> dict[Path, Dataset]:
     fmt = FORMATS.get(to) or writable_format(f"x.{to}")
-    ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else fmt.endings[0]
+    ending = f".{to}" if to not in FORMATS or file_format(f"x.{to}") else "".join(fmt.endings[:1])
     splits = open_source(source, options=options)
     train = splits.train()
     parts = {"train": train, "dev": splits.dev(train.labels), "test": splits.test(train.labels)}
+    if fmt.split_names is not None:  # the files of all splits share one list of labels
+        parts = _with_one_label_space(parts)
     fitted = None
     if fmt.needs_features and train.X is None:
         fitted = vectorizer.fit(train.texts or [])
     written = {
-        target / f"{name}{ending}": part if fitted is None else _with_features(part, fitted)
+        target / fmt.split_name(name, ending): part if fitted is None else _with_features(part, fitted)
         for name, part in parts.items()
         if part is not None
     }
     for path, part in written.items():
         _write(part, source / path.name, path, fmt)
-    _write_shared_labels(target, written.values())
+    if not fmt.has_label_names or train.labels.synonyms is not None or train.labels.hierarchy is not None:
+        _write_shared_labels(target, written.values())
     return written
+
+
+def _all_labels(splits: Iterable[Dataset]) -> LabelSpace:
+    """The labels of all splits; those of the first keep their ids."""
+    first, *others = (part.labels for part in splits)
+    for more in others:
+        first = first.extended(more.names)
+    return first
+
+
+def _with_one_label_space(parts: Mapping[str, Dataset | None]) -> dict[str, Dataset | None]:
+    """The same with the labels of all splits in each: those of a later one begin with those of train."""
+    labels = _all_labels(part for part in parts.values() if part is not None)
+    return {name: None if part is None else _in_label_space(part, labels) for name, part in parts.items()}
+
+
+def _in_label_space(part: Dataset, labels: LabelSpace) -> Dataset:
+    """The same documents in a label space that has the names of theirs, perhaps with other ids."""
+    number = np.array([labels.index[name] for name in part.labels.names], np.int64)
+    return replace(part, Y=merged_columns(part.Y, number, len(labels)), labels=labels)
 
 
 def _write_shared_labels(folder: Path, splits: Iterable[Dataset]) -> None:
     """Write the labels of the splits of a folder."""
-    first, *others = (part.labels for part in splits)
-    labels = first
-    for more in others:
-        labels = labels.extended(more.names)
+    labels = _all_labels(splits)
     if not is_numbered(labels):
         write_labels(folder / LABELS, labels)
     if labels.hierarchy is not None:
@@ -161,7 +180,7 @@ def write_folder(folder: Path, splits: Mapping[str, Dataset]) -> None:
 def write_file(path: Path, documents: Dataset) -> dict[Path, Dataset]:
     """Write documents to a new file, with label files of its own where it alone would not tell the labels."""
     write_dataset(documents, path)
-    if not _says_its_labels(documents, path):
+    if not _says_its_labels(documents, writable_format(path)):
         write_labels(own_file(path, LABELS), documents.labels)
         if documents.labels.hierarchy is not None:
             write_hierarchy(own_file(path, HIERARCHY), documents.labels)

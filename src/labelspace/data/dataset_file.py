@@ -22,7 +22,7 @@ from labelspace.data.labels import labels_beside
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.table import table_records
-from labelspace.errors import DataError
+from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 KNOWN = f"{', '.join(ENDINGS)}, each also with .gz, .zst or in a .zip"
@@ -109,9 +109,13 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadO
 
 
 def read_head(path: str | Path, encoding: str | None) -> list[str]:
-    """The first lines of a file, without line ends; the last may be cut."""
+    """The first lines of a file, without line ends; a last one that is not whole is left out, unless it is alone."""
     with reading(path) as file:
-        return decode_head(file.read(HEAD_BYTES), encoding).splitlines()[:HEAD_LINES]
+        head = file.read(HEAD_BYTES)
+    found = decode_head(head, encoding).split("\n")
+    if len(found) > 1 and (len(head) == HEAD_BYTES or not found[-1]):
+        found.pop()
+    return [line.removesuffix("\r") for line in found[:HEAD_LINES]]
 
 
 def _has_columns(path: str | Path, fmt: Format, options: ReadOptions) -> bool:
@@ -130,6 +134,8 @@ def _read_table(path: str | Path, fmt: Format, labels: LabelSpace | None, option
 
 
 def _read(path: str | Path, fmt: Format, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    if fmt.rows is None:
+        _refuse_columns(path, fmt, options)
     if fmt.read is not None:
         return fmt.read(path, labels, options)
     if fmt.records is not None:
@@ -140,6 +146,17 @@ def _read(path: str | Path, fmt: Format, labels: LabelSpace | None, options: Rea
     _tell(path, fmt, options, fields)
     with fmt.rows(path, options) as rows:
         return replace(assemble(field_records(rows, fields), path, labels), fields=fields)
+
+
+def _refuse_columns(path: str | Path, fmt: Format, options: ReadOptions) -> None:
+    """What has no columns must not be given options for them."""
+    flags = {
+        "--text": options.text, "--labels": options.labels, "--id": options.id, "--delimiter": options.delimiter,
+        "--label-separator": options.label_separator,
+    }  # fmt: skip
+    for flag, value in flags.items():
+        if value:
+            raise ParameterError(f"{flag} is for files with columns, but {path} is {fmt.title}; leave it out")
 
 
 def _is_known(path: str | Path, labels: LabelSpace | None) -> Callable[[str], bool] | None:

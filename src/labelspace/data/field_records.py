@@ -65,7 +65,7 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
     if isinstance(value, str):
         text = value.strip()
         if not text.startswith("["):
-            return distinct_labels(split_cell(text, separator), location)
+            return distinct_labels(map(_without_brackets, split_cell(text, separator)), location)
         value = _parsed_list(text, name, location)
     if isinstance(value, (int, Mapping)):
         value = [value]
@@ -76,6 +76,11 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
     return distinct_labels(
         [_subject(item, location) if isinstance(item, Mapping) else item for item in value], location
     )
+
+
+def _without_brackets(name: str) -> str:
+    """A URI without the angle brackets around it; any other name as it is."""
+    return name[1:-1] if name.startswith("<") and name.endswith(">") and ":" in name else name
 
 
 def _parsed_list(text: str, name: str, location: Location) -> object:
@@ -98,5 +103,5 @@ def _subject(item: Mapping[str, object], location: Location) -> Label:
         return Subject(uri.strip("<> "), name.strip())
     for value in (uri, name):
         if isinstance(value, str) and value.strip():
-            return value.strip("<> ")
+            return _without_brackets(value.strip())
     raise location.expected("a label to have 'uri' or 'label'", f"one is {str(dict(item))[:60]}", "add one of them")

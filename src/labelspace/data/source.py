@@ -13,7 +13,7 @@ from labelspace.data.detection.encoding import detect_encoding
 from labelspace.data.detection.fields import ColumnSample, detect_fields
 from labelspace.data.field_records import field_records
 from labelspace.data.files import STDIN
-from labelspace.data.formats import fasttext, matrices, pecos, xmc_pairs
+from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
 from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
@@ -54,6 +54,8 @@ def writable_format(path: str | Path, name: str | None = None) -> Format:
     """The format of a file to write, by its name or as named; one that cannot be written is an error."""
     possible = [format_named(name)] if name is not None else formats_of(path)
     writable = [fmt for fmt in possible if fmt.write is not None]
+    if name is None and file_format(path) == ".json":  # JSON lines may have that ending too; a list is valid JSON
+        writable = [FORMATS["json"]]
     if not writable:
         known = ", ".join(ending for fmt in FORMATS.values() if fmt.write is not None for ending in fmt.endings)
         raise DataError(
@@ -209,7 +211,7 @@ def _not_now(line: str) -> None:
 
 def _holds_texts(folder: Path) -> bool:
     """Whether a folder has documents, each in a .txt of its own."""
-    return folder.is_dir() and any(folder.glob("*.txt"))
+    return folder.is_dir() and text_folder.recognizes_folder(folder)
 
 
 def split_file(folder: Path, split: str) -> Path | None:

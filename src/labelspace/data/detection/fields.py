@@ -29,6 +29,7 @@ LABEL_NAMES = (
 )  # fmt: skip
 ID_NAMES = ("id", "doc_id", "docid", "document_id", "uid", "uuid", "sku", "pmid", "identifier", "_id")
 FEATURES = "features"
+_ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
 _NUMBERED = re.compile(r"(.*?)[ _-]?\d+")
 
@@ -154,26 +155,25 @@ def _separator(
 ) -> str | None:
     if options.fields is not None and options.fields.labels == tuple(labels):
         return options.fields.label_separator
+    if tuple(labels) == (_ANNIF_URIS,):
+        return " "
     cells = [cell for row in columns.sample(labels) for cell in row if isinstance(cell, str)]
     return detect_separator([cell for cell in cells if not cell.lstrip().startswith("[")], columns.path, is_known)
 
 
 def describe_fields(fields: Fields) -> str:
-    """What is read from which column, in words; empty for the standard columns.
+    """What is read from which column, in words; nothing of what is standard.
 
-    >>> describe_fields(Fields(("title",), ("tags",), "sku", ";"))
-    "text: title, labels: tags (separated by ';'), id: sku"
+    >>> describe_fields(Fields(("title",), ("tags",), "sku", ";")), describe_fields(Fields(label_separator=","))
+    ("text: title, labels: tags (separated by ';'), id: sku", "labels separated by ','")
     """
-    standard = Fields()
-    if (fields.text in ((), standard.text) and fields.labels in ((), standard.labels)
-            and fields.id in (None, standard.id) and fields.label_separator in (None, "|")):  # fmt: skip
-        return ""
-    parts = [] if not fields.text else [f"text: {' + '.join(fields.text)}"]
-    if fields.labels:
+    parts = [] if fields.text in ((), ("text",)) else [f"text: {' + '.join(fields.text)}"]
+    how = "columns of 0 and 1" if fields.indicators else ""
+    if fields.label_separator is not None:
+        how = f"separated by {SHOWN.get(fields.label_separator, repr(fields.label_separator))}"
+    if fields.labels not in ((), ("labels",)):
         listed = " + ".join(fields.labels[:5]) + (f" + {len(fields.labels) - 5} more" if len(fields.labels) > 5 else "")
-        how = "columns of 0 and 1" if fields.indicators else ""
-        if fields.label_separator is not None:
-            shown = SHOWN.get(fields.label_separator, repr(fields.label_separator))
-            how = f"separated by {shown}"
         parts.append(f"labels: {listed}{f' ({how})' if how else ''}")
-    return ", ".join(parts if fields.id is None else [*parts, f"id: {fields.id}"])
+    elif fields.labels and fields.label_separator not in (None, "|"):
+        parts.append(f"labels {how}")
+    return ", ".join(parts if fields.id in (None, "id") else [*parts, f"id: {fields.id}"])

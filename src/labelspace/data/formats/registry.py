@@ -1,7 +1,7 @@
 """The formats of data files, by name: how each is known, read and written."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -52,6 +52,12 @@ class Format:
     file_names: re.Pattern[str] | None = None  # of files that are of this format, whatever their ending
     is_text: bool = True  # whether it has an encoding
     needs_features: bool = False  # whether it holds no texts
+    has_label_names: bool = False  # whether its folders have a file of all names of labels
+    split_names: Mapping[str, str] | None = None  # of the file to write of each split, where it is not train.ENDING
+
+    def split_name(self, split: str, ending: str) -> str:
+        """The name of the file of a split in a folder."""
+        return f"{split}{ending}" if self.split_names is None else self.split_names[split]
 
 
 _FORMATS = (
@@ -93,13 +99,18 @@ _FORMATS = (
     Format(
         "pecos", "PECOS", read=pecos.read, documents=pecos.documents, write=pecos.write, is_text=False,
         file_names=re.compile(r"[xy]\.(trn|val|tst)\.(npz|npy|txt)"),
+        split_names={split: f"X.{short}.npz" for split, short in pecos.SPLITS.items()}, needs_features=True,
+        has_label_names=True,
     ),
     Format(
         "xmc_pairs", "XMC repository format, a file per matrix", read=xmc_pairs.read, documents=xmc_pairs.documents,
         write=xmc_pairs.write, is_text=False, file_names=re.compile(r"(trn|val|tst)(_x_xf\.txt|_x_y\.txt|\.json)"),
+        split_names={split: f"{short}_X_Xf.txt" for split, short in xmc_pairs.SPLITS.items()}, needs_features=True,
+        has_label_names=True,
     ),
     Format(
-        "text_folder", "a folder of texts", records=text_folder.records, write=text_folder_writer.write, is_text=False
+        "text_folder", "a folder of texts", records=text_folder.records, write=text_folder_writer.write, is_text=False,
+        split_names={split: split for split in ("train", "dev", "test")},
     ),
 )  # fmt: skip
 FORMATS = {fmt.name: fmt for fmt in _FORMATS}

@@ -1,0 +1,122 @@
+"""LIBSVM's multi-label format, also of LibMultiLabel: ``1,5 3:0.5 7:1``, one document per line, without a header.
+
+Labels are ids from 0, or names; a line without labels starts with a space or with its first feature. Feature indices
+count from 1; a file with an index 0 counts from 0, as do the other splits beside it. Lines that start with ``#``, and
+what follows `` #``, are comments.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.archives import is_data_file
+from labelspace.data.dataset_builder import assemble
+from labelspace.data.dataset_records import to_records
+from labelspace.data.files import writing
+from labelspace.data.formats.one_line import document_lines
+from labelspace.data.labels import SPLITS
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Label, Location, Record, distinct_labels
+from labelspace.data.sparse_rows import format_rows
+from labelspace.errors import DataError
+from labelspace.types import Csr, Dataset, LabelSpace
+
+_ROW = re.compile(r"(?:(?:[^\s,:]+(?:,[^\s,:]+)*)?[ \t]+|(?=\d))(?:\d+:[-+.\deE]+(?:[ \t]+|$))+")
+_MAX_DIGITS = 10  # of a label id
+_ZERO_BASED = "indices are zero-based"  # in a comment of scikit-learn's files
+
+
+class _Lines:
+    """The records of a file, and whether one has an index 0."""
+
+    def __init__(self, path: str | Path, options: ReadOptions) -> None:
+        self.has_zero = False
+        self._lines = document_lines(path, options)
+
+    def records(self) -> Iterator[Record]:
+        for location, line in self._lines:
+            if line.startswith("#"):
+                self.has_zero = self.has_zero or _ZERO_BASED in line
+                continue
+            line = line.partition(" #")[0]
+            first = line.split(None, 1)[0] if line[:1].strip() else ""
+            labels, features = ("", line) if ":" in first else (first, line[len(first) :])
+            self.has_zero = self.has_zero or " 0:" in features or "\t0:" in features or features.startswith("0:")
+            yield Record(str(location.line - 1), None, features.strip(), _labels(labels, location), location.line)
+
+
+def _labels(field: str, location: Location) -> tuple[Label, ...]:
+    tokens = field.split(",") if field else []
+    numbers = (
+        int(token) if token.isascii() and token.isdigit() and len(token) <= _MAX_DIGITS else token for token in tokens
+    )
+    return distinct_labels(numbers, location)
+
+
+def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    """Read a file of features; see ``read_dataset`` for the label space."""
+    rows = _Lines(path, options)
+    dataset = replace(assemble(rows.records(), path, labels), ids=None)
+    X = sp.csr_matrix(dataset.X)  # every record has features
+    zero_based = rows.has_zero or bool((X.indices == 0).any()) or _other_splits_have_zero(path, options)
+    options.say(f"{path}: feature indices count from {0 if zero_based else 1}")
+    return dataset if zero_based else replace(dataset, X=_shifted(X, -1))
+
+
+def documents(path: str | Path, options: ReadOptions) -> Iterator[Record]:
+    """The documents to tag, as records of features; the whole file is read first, to know from where indices count."""
+    for record in to_records(read(path, None, options)):
+        yield replace(record, labels=())
+
+
+def _shifted(X: Csr, by: int) -> Csr:
+    """X with its columns moved to the right, or to the left."""
+    indices = (X.indices.astype(np.int64) + by).astype(np.int32)
+    return sp.csr_matrix((X.data, indices, X.indptr), shape=(X.shape[0], max(X.shape[1] + by, 0)))
+
+
+def _other_splits_have_zero(path: str | Path, options: ReadOptions) -> bool:
+    """Whether a split beside this one counts from 0: one alone may lack its first feature."""
+    split, dot, ending = Path(path).name.partition(".")
+    others = (Path(path).with_name(other + dot + ending) for other in SPLITS if split in SPLITS and other != split)
+    return any(_has_zero(other, options) for other in others if is_data_file(other))
+
+
+def _has_zero(path: Path, options: ReadOptions) -> bool:
+    rows = _Lines(path, options)
+    return any(rows.has_zero for _ in rows.records()) or rows.has_zero
+
+
+def recognizes(head: Sequence[str]) -> bool:
+    """Whether all lines are labels and features.
+
+    >>> recognizes(["1,5 3:0.5 7:1", " 2:1"]), recognizes(["2 10 5", "1,5 3:0.5 7:1"])
+    (True, False)
+    """
+    rows = [line.partition(" #")[0] for line in head if line.strip() and not line.startswith("#")]
+    return bool(rows) and all(_ROW.fullmatch(line) for line in rows)
+
+
+def write(path: str | Path, dataset: Dataset) -> None:
+    """Write features, from index 1, and label ids, from 0; every float32 reads back to the same value."""
+    if dataset.X is None:
+        raise DataError(
+            f"{path} must have features, but the data set has texts only; write .jsonl, .csv or .parquet, "
+            "or compute features first"
+        )
+    X, Y = dataset.X.copy(), dataset.Y.copy()
+    X.eliminate_zeros()
+    Y.eliminate_zeros()
+    empty = np.flatnonzero(np.diff(X.indptr) + np.diff(Y.indptr) == 0)
+    if len(empty):
+        raise DataError(
+            f"{path}:{empty[0] + 1}: expected features or labels in every document, but one has neither; remove it, or "
+            "write .jsonl"
+        )
+    with writing(path) as file:
+        for block in format_rows(_shifted(X, 1), Y):
+            file.write(block)

@@ -1,0 +1,79 @@
+"""What the formats with one document per line share: lines in and out, and label names without spaces."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Label, Location
+from labelspace.errors import DataError
+from labelspace.types import Dataset, LabelSpace
+
+BOM = "\ufeff"
+_LINE_ENDS = re.compile(r"\r\n|[\r\n]")
+
+
+def document_lines(path: str | Path, options: ReadOptions) -> Iterator[tuple[Location, str]]:
+    """The lines of a file without their ends; blank lines are an error, but for those at its end."""
+    stripped = (
+        (line, text.removesuffix("\n").removesuffix("\r")) for line, text in lines(path, options.encoding or UTF_8)
+    )
+    for line, text in without_blank_end(stripped, lambda numbered: not numbered[1]):
+        location = Location(path, line)
+        if not text:
+            raise location.expected("a document on every line", "the line is blank", "remove the line")
+        yield location, text
+
+
+def write_lines(path: str | Path, rows: Iterable[str]) -> None:
+    """Write lines that ``document_lines`` gives back: none is blank, or has a line end."""
+    with writing_text(path) as file:
+        for number, row in enumerate(rows, start=1):
+            if not row:
+                raise DataError(
+                    f"{path}:{number}: expected a text or labels in every document, but one has neither; remove it"
+                )
+            if number == 1 and row.startswith(BOM):
+                raise DataError(
+                    f"{path}:1: expected a first character that is no byte order mark, but it is U+FEFF; remove it"
+                )
+            file.write(row + "\n")
+
+
+def on_one_line(text: str) -> str:
+    r"""The text with a space for each line end.
+
+    >>> on_one_line("a\r\nb\n\nc")
+    'a b  c'
+    """
+    return _LINE_ENDS.sub(" ", text)
+
+
+def check_has_texts(dataset: Dataset, path: str | Path) -> None:
+    """Refuse a data set without texts."""
+    if dataset.texts is None:
+        raise DataError(
+            f"{path} must have texts, but the data set has features only; write .svm, .txt, .jsonl, .csv or .parquet"
+        )
+
+
+def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path) -> Mapping[Label, str]:
+    """Each label, by name and by id, as one word: every match of ``spaces`` in its name becomes ``_``.
+
+    >>> names_as_words(LabelSpace(["apple pie"]), re.compile(" "), "a.txt")[0]
+    'apple_pie'
+    """
+    words: dict[Label, str] = {}
+    name_of: dict[str, str] = {}
+    for label, name in enumerate(labels.names):
+        word = spaces.sub("_", name)
+        other = name_of.setdefault(word, name)
+        if not word.strip() or word != word.strip() or other != name:
+            problem = f"{other!r} and {name!r} both become {word!r}" if other != name else f"one is {name!r}"
+            raise DataError(
+                f"label names in {path} must be words, and differ with _ for spaces, but {problem}; rename one, or "
+                "write .jsonl"
+            )
+        words[label] = words[name] = word
+    return words

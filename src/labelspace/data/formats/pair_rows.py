@@ -1,0 +1,76 @@
+"""Sparse matrices as text: a header ``rows columns``, then ``column:value column:value ...`` per row."""
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from labelspace.data.files import reading, too_long, writing
+from labelspace.data.formats.line_blocks import line_blocks
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, format_rows
+from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types import Csr
+
+_MAX_HEADER = 200
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_pairs(path: str | Path) -> Csr:
+    r"""Read a matrix as csr float32; repeated columns of a row are summed, zeros dropped.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "tst_X_Y.txt").write_text("2 3\n0:1 2:0.5\n\n")
+    ...     read_pairs(f"{folder}/tst_X_Y.txt").toarray().tolist()
+    [[1.0, 0.0, 0.5], [0.0, 0.0, 0.0]]
+    """
+    with reading(path) as file:
+        n, n_columns = _header(file.readline(_MAX_HEADER), path)
+        rows = SparseRows(n_columns, 0, location=lambda row: f"{path}:{row + 2}")
+        blank_end = 0  # bytes after the last row
+        for lines in line_blocks(file, path, line=2):
+            block = b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n"  # a leading space: no labels before the pairs
+            rest = block[rows.add(block, limit=n - rows.n_rows) :]
+            if rest.strip():
+                found = rest.split(maxsplit=1)[0][:30].decode(errors="replace")
+                problem = f"expected {n} rows as the header says, but after them there is {found!r}"
+                raise DataError(f"{path}: {problem}; correct the header")
+            blank_end += len(rest)
+            if blank_end > MAX_LINE_BYTES.value:
+                raise too_long(path, n + 2)
+    if rows.n_rows != n:
+        raise DataError(
+            f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
+            "the file is truncated: download it again, or correct the header"
+        )
+    return rows.matrices(n_columns, 0)[0]
+
+
+def pair_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Line number and pairs of each row, unparsed."""
+    with reading(path) as file:
+        _header(file.readline(_MAX_HEADER), path)
+        lines = chain.from_iterable(block.splitlines() for block in line_blocks(file, path, line=2))
+        for number, line in enumerate(lines, start=2):
+            yield number, line.decode(errors="replace").strip()
+
+
+def _header(line: bytes, path: str | Path) -> tuple[int, int]:
+    fields = line.removeprefix(_BOM).split()
+    if len(fields) != 2 or not all(field.isdigit() for field in fields):
+        found = line[:40].decode(errors="replace").strip()
+        rule = "expected a header of two integers (rows, columns)"
+        raise DataError(f"{path}:1: {rule}, but found {found!r}; write it in the first line")
+    n, n_columns = map(int, fields)
+    if max(n, n_columns) > MAX_COLUMNS:
+        rule = f"expected at most {MAX_COLUMNS} rows and columns"
+        raise DataError(f"{path}:1: {rule}, but found {n} {n_columns}; correct it")
+    return n, n_columns
+
+
+def write_pairs(path: str | Path, matrix: Csr) -> None:
+    """Write a matrix; every float32 reads back to the same value, zeros are left out."""
+    with writing(path) as file:
+        file.write(f"{matrix.shape[0]} {matrix.shape[1]}\n".encode())
+        for block in format_rows(matrix, None):
+            file.write(block.removeprefix(b" ").replace(b"\n ", b"\n"))

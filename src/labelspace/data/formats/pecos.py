@@ -1,0 +1,134 @@
+"""Folders of PECOS: ``X.trn.npz`` and ``Y.trn.npz`` (SciPy), texts in ``X.trn.txt``, names in ``output-items.txt``.
+
+The same with ``tst`` for the test split. The features may be in a folder of their own (``tfidf-attnxml/X.trn.npz``),
+and dense (``X.trn.npy``). Texts and names are one per line.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelspace.data.archives import is_data_file
+from labelspace.data.array_files import read_matrix, write_matrix
+from labelspace.data.dataset_records import is_numbered
+from labelspace.data.files import UTF_8, lines, writing_text
+from labelspace.data.formats import matrices
+from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
+from labelspace.data.labels import hierarchy_beside
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Record
+from labelspace.data.sparse_rows import check_width
+from labelspace.errors import DataError
+from labelspace.types import Dataset, LabelSpace
+
+SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
+ITEMS = "output-items.txt"
+FEATURES_FOLDER = "tfidf-attnxml"
+_NAME = re.compile(r"([XY])\.(trn|val|tst)\.(npz|npy|txt)")
+FILE_NAMES = re.compile(_NAME.pattern, re.IGNORECASE)
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def split_files(folder: Path) -> dict[str, Path]:
+    """The file to read of each split of a folder: its texts where there are any, else its features."""
+    found = {}
+    for split, short in SPLITS.items():
+        names = [f"X.{short}.txt", f"X.{short}.npz", f"X.{short}.npy"]
+        names += [f"{FEATURES_FOLDER}/{name}" for name in names[1:]]
+        existing = [folder / name for name in names if is_data_file(folder / name)]
+        if existing and is_data_file(folder / f"Y.{short}.npz"):
+            found[split] = existing[0]
+    return found
+
+
+def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
+    """Read a split by its file of features or of texts; see ``read_dataset`` for the label space.
+
+    With the features come the texts beside them. Given ``X.trn.txt`` or ``Y.trn.npz``, the texts alone are read.
+    """
+    path = Path(path)
+    folder, split = _place(path)
+    y_path, text_path = folder / f"Y.{split}.npz", folder / f"X.{split}.txt"
+    Y = label_ones(read_matrix(y_path), y_path)
+    encoding = (options or ReadOptions()).encoding or UTF_8
+    is_features = path.name.startswith("X") and path.suffix != ".txt"
+    X = read_matrix(path) if is_features else None
+    if X is not None:
+        check_width(X.shape[1], X.nnz, path)
+    with_texts = X is None or is_data_file(text_path)
+    texts = [text for _, text in _lines(text_path, encoding)] if with_texts else None
+    check_rows({y_path.name: Y.shape[0], path.name: None if X is None else X.shape[0],
+                text_path.name: None if texts is None else len(texts)})  # fmt: skip
+    Y, space = in_label_space(Y, _names(folder, encoding), labels, y_path)
+    space = hierarchy_beside(path, space)
+    Y.resize(Y.shape[0], len(space))
+    return Dataset(Y, space, texts, X, name=folder.name)
+
+
+def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
+    """The documents without labels, for predictions: rows of features, or texts."""
+    path = Path(path)
+    if path.suffix != ".txt":
+        yield from matrices.documents(path, options)
+        return
+    for number, text in _lines(path, (options or ReadOptions()).encoding or UTF_8):
+        yield Record(str(number - 1), text, line=number)
+
+
+def _place(path: Path) -> tuple[Path, str]:
+    """The folder of the labels of a file, and its split: trn, val or tst."""
+    match = _NAME.fullmatch(path.name)
+    if match is None:
+        rule = "a file of a PECOS folder must be called X.trn.npz, X.trn.txt or Y.trn.npz, or with tst or val for trn"
+        raise DataError(f"{rule}, but is {path.name}; rename it")
+    labels = f"Y.{match[2]}.npz"
+    for folder in (path.parent, path.parent.parent):
+        if is_data_file(folder / labels):
+            return folder, match[2]
+    raise DataError(f"{path} must have its labels in {labels} beside it, or a folder above, but has not; add it")
+
+
+def _names(folder: Path, encoding: str) -> LabelSpace | None:
+    path = folder / ITEMS
+    if not is_data_file(path):
+        return None
+    names = [name for _, name in _lines(path, encoding)]
+    return LabelSpace(distinct_names(names, map(str, range(len(names)))))
+
+
+def _lines(path: Path, encoding: str) -> Iterator[tuple[int, str]]:
+    for number, line in lines(path, encoding):
+        yield number, line.rstrip("\r\n")
+
+
+def write(path: str | Path, dataset: Dataset) -> None:
+    """Write a split by the name of its file of features or of texts; line ends in texts become spaces.
+
+    Where features are in the folder ``tfidf-attnxml``, all other files are in the folder above.
+    """
+    path = Path(path)
+    match = _NAME.fullmatch(path.name)
+    if match is None or match[1] == "Y" or match[3] == "npy":
+        raise DataError(f"a split of PECOS must be written to X.trn.npz or X.trn.txt, but it is {path.name}; rename it")
+    if match[3] == "txt" and dataset.texts is None or match[3] == "npz" and dataset.X is None:
+        has, needs = ("features", "X.trn.npz") if dataset.texts is None else ("texts", "X.trn.txt")
+        raise DataError(f"{path.name} must have what the data set has, but that is {has}; write {needs} instead")
+    folder = path.parent.parent if path.parent.name == FEATURES_FOLDER else path.parent
+    write_matrix(folder / f"Y.{match[2]}.npz", dataset.Y)
+    if dataset.X is not None:
+        write_matrix(path.with_suffix(".npz"), dataset.X)
+    if dataset.texts is not None:
+        _write_lines(folder / f"X.{match[2]}.txt", (_LINE_END.sub(" ", text) for text in dataset.texts))
+    if not is_numbered(dataset.labels):
+        _write_lines(folder / ITEMS, map(_on_one_line, dataset.labels.names))
+
+
+def _on_one_line(name: str) -> str:
+    if "\n" in name or "\r" in name:
+        raise DataError(f"names in {ITEMS} must be on one line, but there is {name!r}; rename the label")
+    return name
+
+
+def _write_lines(path: Path, texts: Iterator[str]) -> None:
+    with writing_text(path) as file:
+        file.writelines(f"{text}\n" for text in texts)

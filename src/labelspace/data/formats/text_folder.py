@@ -1,0 +1,149 @@
+"""A folder of texts, one document per file: Annif's full-text corpus, or texts without labels.
+
+A document is ``doc.txt``. Its labels, if any, are in ``doc.tsv`` or ``doc.key`` beside it, one per line: a name, a URI
+in angle brackets, or ``<uri><TAB>name``. A ``doc.json`` is a document too, with its labels: ``{"text": ...,
+"subjects": [{"uri": ..., "label": ...}], "document_id": ...}``. The encoding is detected file by file.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from labelspace.data.detection.encoding import detect_encoding
+from labelspace.data.files import UTF_8, lines
+from labelspace.data.formats.annif import without_brackets
+from labelspace.data.formats.jsonl import parse_object
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Label, Location, Record, Subject, distinct_labels, to_record
+from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
+
+TEXT, DOCUMENT = ".txt", ".json"
+SUBJECTS = ".tsv", ".key"  # where there are both, Annif reads the first
+
+
+def records(path: str | Path, options: ReadOptions) -> Iterator[Record]:
+    """The documents in the order of the file names, which are their ids, without the ending; first all ``.txt``.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "apple.txt").write_text("red fruit"), Path(folder, "apple.key").write_text("fruit")
+    ...     list(records(folder, ReadOptions()))
+    [Record(id='apple', text='red fruit', features=None, labels=('fruit',), line=1)]
+    """
+    files = _files(path)
+    texts = [file for file in files if file.suffix == TEXT]
+    _check(path, files, {file.stem for file in texts})
+    encodings = _Encodings(options)
+    for file in texts:
+        beside = next((named for ending in SUBJECTS if (named := file.with_suffix(ending)).is_file()), None)
+        labels = () if beside is None else tuple(dict.fromkeys(_subjects(beside, encodings.of(beside))))
+        yield Record(file.stem, _read_text(file, encodings.of(file)), None, labels, 1)
+    for file in files:
+        if file.suffix == DOCUMENT:
+            yield _document(file, encodings.of(file))
+
+
+class _Encodings:
+    """The encodings of files, as given, or as detected; each that is not UTF-8 is told once."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._told = {UTF_8}
+
+    def of(self, file: Path) -> str:
+        if self._options.encoding is not None:
+            return self._options.encoding
+        encoding = detect_encoding(file)
+        if encoding not in self._told:
+            self._options.say(f"{file}: encoding {encoding}; other files may have it too")
+            self._told.add(encoding)
+        return encoding
+
+
+def recognizes_folder(path: str | Path) -> bool:
+    """Whether a folder has such documents, and nothing else."""
+    files = _files(path)
+    try:
+        _check(path, files, {file.stem for file in files if file.suffix == TEXT})
+    except DataError:
+        return False
+    return True
+
+
+def _files(folder: str | Path) -> list[Path]:
+    """What is in a folder, in the order of the names; hidden files are left out."""
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith("."))
+        " ".join(names).encode()
+    except OSError as error:
+        problem = f"it cannot be read ({error.strerror or error})"
+        raise DataError(f"{folder} must be a folder of texts, but {problem}; check the path") from error
+    except UnicodeEncodeError as error:
+        shown = ascii(error.object[max(error.start - 20, 0) : error.start + 20])
+        raise DataError(f"{folder}: expected file names in UTF-8, but there is {shown}; rename it") from None
+    return [Path(folder, name) for name in names]
+
+
+def _check(path: str | Path, files: list[Path], stems: set[str]) -> None:
+    """Refuse what belongs to no document; a PDF, say, may lie beside the text made of it."""
+    for file in files:
+        if file.suffix == DOCUMENT and file.stem in stems:
+            problem = f"there is a {file.stem}{TEXT} too"
+            raise DataError(f"{file}: expected each document in one file, but {problem}; remove one of them")
+        if file.suffix in SUBJECTS and file.stem not in stems:
+            problem = f"there is no {file.stem}{TEXT}"
+            raise DataError(f"{file}: expected the text of these labels beside it, but {problem}; add or remove it")
+        if not file.is_file() or (file.suffix != DOCUMENT and file.stem not in stems):
+            rule = "files that are, or belong to, a .txt or .json document"
+            raise DataError(f"{path}: expected {rule}, but there is {file.name!r}; move it away, or save it as text")
+    if not any(file.suffix in (TEXT, DOCUMENT) for file in files):
+        raise DataError(f"{path}: expected {TEXT} or {DOCUMENT} files in the folder, but there are none; add them")
+
+
+def _read_text(file: Path, encoding: str) -> str:
+    limit, parts, size = MAX_LINE_BYTES.value, [], 0
+    for line, text in lines(file, encoding):
+        size += len(text)
+        if size > limit:
+            raise DataError(
+                f"{file}:{line}: expected a text of at most {limit} characters, but there are more; split it, or "
+                f"{MAX_LINE_BYTES.raise_it}"
+            )
+        parts.append(text)
+    return "".join(parts)
+
+
+def _subjects(file: Path, encoding: str) -> Iterator[Label]:
+    """The labels of a file, one per line: a URI, a name, or both; what follows, such as a score, is no part of it."""
+    for _, line in lines(file, encoding):
+        uri = name = None
+        for cell in filter(None, map(str.strip, line.split("\t"))):
+            if cell.startswith("<") and cell.endswith(">") and len(cell) > len("<>"):
+                uri = without_brackets(cell)
+            else:
+                name = cell
+                break
+        if uri is not None and name is not None:
+            yield Subject(uri, name)
+        elif (one := uri or name) is not None:
+            yield one
+
+
+def _document(file: Path, encoding: str) -> Record:
+    location = Location(file, 1)
+    row = parse_object(_read_text(file, encoding), location)
+    subjects = row.get("subjects") or []
+    if not isinstance(subjects, list):
+        raise location.expected("'subjects' to be a list", f"it is {subjects!r:.40}", 'write [{"uri": "..."}, ...]')
+    labels = distinct_labels([_subject(given, location) for given in subjects], location)
+    return to_record({"id": row.get("document_id") or file.stem, "text": row.get("text")}, 0, location, labels)
+
+
+def _subject(given: object, location: Location) -> Label:
+    uri, name = (given.get("uri"), given.get("label")) if isinstance(given, dict) else (None, None)
+    given_ones = [value for value in (uri, name) if value is not None]
+    if not given_ones or not all(isinstance(value, str) and value for value in given_ones):
+        problem = f"one is {given!r:.40}"
+        raise location.expected("subjects with a 'uri' or a 'label'", problem, 'write {"uri": "...", "label": "..."}')
+    return Subject(*given_ones) if len(given_ones) > 1 else str(given_ones[0])

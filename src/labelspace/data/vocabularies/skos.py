@@ -1,0 +1,144 @@
+"""SKOS: statements of a file -> the concepts of a vocabulary.
+
+1. A concept is what has the type skos:Concept, has an IRI, and is not owl:deprecated.
+2. Its names are skos:prefLabel; where there is none in a language, rdfs:label. Synonyms are skos:altLabel, and
+   skos:hiddenLabel those that are never shown. Labels of SKOS-XL, which are nodes with a literal form, count too.
+3. The hierarchy is skos:broader, and skos:narrower turned round. Links to what is no concept here are left out.
+4. Concepts are sorted by IRI, so that files with the same content give the same labels, whatever their order.
+"""
+
+from array import array
+
+import numpy as np
+
+from labelspace.data.vocabularies.vocabulary import Note, Texts, Vocabulary
+from labelspace.errors import DataError
+from labelspace.types import Bools, Longs
+
+_SKOS = "http://www.w3.org/2004/02/skos/core#"
+_XL = "http://www.w3.org/2008/05/skos-xl#"
+_RDFS_LABEL = "http://www.w3.org/2000/01/rdf-schema#label"
+_FORM = f"{_XL}literalForm"
+_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_DEPRECATED = "http://www.w3.org/2002/07/owl#deprecated"
+_NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _BROADER, _NARROWER = (
+    _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel", "notation", "broader", "narrower")
+)
+_XL_LINKS = {_XL + name: _SKOS + name for name in ("prefLabel", "altLabel", "hiddenLabel")}
+_TEXTS = (_NAMES, _SYNONYMS, _HIDDEN, _NOTATION, _RDFS_LABEL, _FORM)
+_LINKS = (_BROADER, _NARROWER, *_XL_LINKS)
+PROPERTIES = frozenset((*_TEXTS, *_LINKS, _TYPE, _DEPRECATED))
+_GROUPS = {_SKOS + name for name in ("Collection", "OrderedCollection", "ConceptScheme")}
+
+
+class _TextColumn:
+    """The statements of a property whose values are texts."""
+
+    def __init__(self) -> None:
+        self.nodes, self.values, self.languages = array("i"), list[str](), list[str]()
+
+    def add(self, node: int, value: str, language: str) -> None:
+        value = " ".join(value.split())  # tabs and line ends would break lines of hierarchy.tsv
+        if value:
+            self.nodes.append(node)
+            self.values.append(value)
+            self.languages.append(language)
+
+
+class Statements:
+    """What a file says of concepts, as it is read; properties that are not in ``PROPERTIES`` are skipped."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, int] = {}
+        self._languages: dict[str, str] = {}
+        self._texts = {name: _TextColumn() for name in _TEXTS}
+        self._links = {name: (array("i"), array("i")) for name in _LINKS}
+        self._concepts, self._deprecated, self._groups = array("i"), array("i"), array("i")
+        self._n_unfit = 0  # statements whose value is a literal where a node is due, or the other way round
+
+    def add(self, subject: str, relation: str, value: str, language: str | None) -> None:
+        """Take one statement; ``language`` is None where the value is no literal."""
+        if relation in self._texts and language is not None:
+            self._texts[relation].add(self._node(subject), value, self._languages.setdefault(language, language))
+        elif relation in self._links and language is None:
+            for column, node in zip(self._links[relation], (subject, value), strict=True):
+                column.append(self._node(node))
+        elif relation == _TYPE:
+            if value == f"{_SKOS}Concept":
+                self._concepts.append(self._node(subject))
+            elif value in _GROUPS:
+                self._groups.append(self._node(subject))
+        elif relation == _DEPRECATED:
+            if value in {"true", "1"}:
+                self._deprecated.append(self._node(subject))
+        elif relation in PROPERTIES:
+            self._n_unfit += 1
+
+    def _node(self, name: str) -> int:
+        return self._nodes.setdefault(name, len(self._nodes))
+
+    def vocabulary(self, source: str) -> Vocabulary:
+        """The concepts of what was read; ``source`` names it in the error where there is none."""
+        uris = list(self._nodes)
+        is_concept, is_deprecated = self._marked(self._concepts), self._marked(self._deprecated)
+        is_blank = np.fromiter((uri.startswith("_:") for uri in uris), bool, len(uris))
+        kept = np.flatnonzero(is_concept & ~is_deprecated & ~is_blank).tolist()
+        if not kept:
+            raise DataError(
+                f"a vocabulary must have concepts (rdf:type skos:Concept) in use, but {source} has none; "
+                "check that it is SKOS"
+            )
+        kept.sort(key=uris.__getitem__)
+        rows = np.full(len(uris), -1, np.int64)
+        rows[kept] = np.arange(len(kept))
+        self._add_xl_labels()
+        broader, n_outside = self._broader(rows)
+        notes = [
+            Note("deprecated", int((is_concept & is_deprecated).sum()), "deprecated concepts, left out"),
+            Note(
+                "blank", int((is_concept & is_blank).sum()), "concepts that are blank nodes and have no URI, left out"
+            ),
+            Note(
+                "untyped", self._n_untyped(is_blank), "named resources that are not of the type skos:Concept, left out"
+            ),
+            Note("broader_outside", n_outside, "links to broader concepts that are not in use here, left out"),
+            Note("unfit", self._n_unfit, "statements with a literal in place of a node, or the reverse, left out"),
+        ]
+        names, other_names, synonyms, hidden, notations = (
+            self._grouped(name, rows, len(kept)) for name in (_NAMES, _RDFS_LABEL, _SYNONYMS, _HIDDEN, _NOTATION)
+        )
+        kept_uris = [uris[at] for at in kept]
+        return Vocabulary(kept_uris, names, other_names, synonyms, hidden, notations, broader, notes)
+
+    def _marked(self, nodes: "array[int]") -> Bools:
+        marks = np.zeros(len(self._nodes), bool)
+        marks[np.asarray(nodes, np.int64)] = True
+        return marks
+
+    def _n_untyped(self, is_blank: Bools) -> int:
+        """Nodes with a preferred name that are neither concepts nor groups of concepts."""
+        known = self._marked(self._concepts) | self._marked(self._groups) | is_blank
+        return int((self._marked(self._texts[_NAMES].nodes) & ~known).sum())
+
+    def _add_xl_labels(self) -> None:
+        """Labels that are nodes become texts of the concepts that they belong to."""
+        forms = self._texts[_FORM]
+        by_node = {node: at for at, node in enumerate(forms.nodes)}
+        for link, name in _XL_LINKS.items():
+            for concept, label in zip(*self._links[link], strict=True):
+                at = by_node.get(label)
+                if at is not None:
+                    self._texts[name].add(concept, forms.values[at], forms.languages[at])
+
+    def _broader(self, rows: Longs) -> tuple[Longs, int]:
+        """Edges between concepts in use, and how many edges of concepts in use lead elsewhere."""
+        up, down = (
+            np.stack([np.asarray(nodes, np.int64) for nodes in self._links[name]]) for name in (_BROADER, _NARROWER)
+        )
+        edges = rows[np.concatenate([up, down[::-1]], axis=1)].T  # (n, 2)
+        inside = (edges >= 0).all(axis=1)
+        return np.unique(edges[inside], axis=0), int(((edges >= 0).any(axis=1) & ~inside).sum())
+
+    def _grouped(self, name: str, rows: Longs, n: int) -> Texts:
+        column = self._texts[name]
+        return Texts.grouped(rows[np.asarray(column.nodes, np.int64)], column.values, column.languages, n)
