@@ -570,7 +570,7 @@ def test_an_interrupt_ends_with_one_line_and_leaves_nothing(tmp_path):
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert err.splitlines()[-1] == "error: interrupted; no model was saved"
+    assert err.splitlines()[-1] == "error: interrupted; nothing half-written is left"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
 
 
@@ -593,7 +593,7 @@ def test_blend_resumes_tells_little_and_as_json_nothing(run, tmp_path, monkeypat
     assert (code, len(os.listdir("kept"))) == (130, 1 + 3 * 2)
     assert err.splitlines()[-2:] == [
         "note: the same command resumes the training: what is finished is in kept",
-        "error: interrupted; no model was saved",
+        "error: interrupted; nothing half-written is left",
     ]
     code, out, err = run(*train, "resumed")
     assert (code, os.listdir("kept")) == (0, [])

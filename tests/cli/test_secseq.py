@@ -67,7 +67,7 @@ def test_an_interrupted_training_resumes_and_shows_from_where(run, texts, monkey
         patched.setattr(StepProgress, "__call__", interrupt)
         code, _, err = run(*args, "resumed", "--checkpoint", "checkpoints")
     assert (code, Path("resumed").exists()) == (130, False)
-    assert err.splitlines()[-1] == "error: interrupted; no model was saved"
+    assert err.splitlines()[-1] == "error: interrupted; nothing half-written is left"
     code, _, err = run(*args, "resumed", "--checkpoint", "checkpoints")
     assert code == 0
     shown = [line.split() for line in err.splitlines() if line.startswith("tokens: ")]

@@ -264,7 +264,6 @@ def test_the_table_of_tags_does_not_say_a_value_twice(run, model):
             "did you mean 'title'?",
         ),
         (("--inputs", "title", "--outputs", "L0_category>color"), "must have the column 'color', but has: id, title"),
-        ((), "training needs labels, but no document of p.csv has any; name the column of the labels: --labels"),
     ],
 )
 def test_mistakes_in_the_flags(run, tmp_path, options, message):

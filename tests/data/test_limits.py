@@ -37,7 +37,7 @@ def write(path, text):
 @pytest.mark.parametrize("gz", ["", ".gz"])
 @pytest.mark.parametrize("name", ROWS)
 def test_a_long_line_is_refused_in_every_format(tmp_path, monkeypatch, name, gz):
-    monkeypatch.setattr("labelspace.data.formats.xmc.BLOCK_BYTES", 8)
+    monkeypatch.setattr("labelspace.data.formats.line_blocks.BLOCK_BYTES", 8)
     line = 1 if name == "a.jsonl" else 2
     with pytest.raises(DataError, match=rf"{name}{gz}:{line}: {TOO_LONG}"):
         read_dataset(write(tmp_path / (name + gz), ROWS[name] % (" " * 150 if name == "a.txt" else LONG)))

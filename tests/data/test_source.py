@@ -61,7 +61,10 @@ def test_no_split_opens_the_file_of_another(tmp_path):
         folder(tmp_path, train__jsonl=LINE.format("one", "b"), dev__txt="rubbish", test__csv="rubbish")
     )
     assert list(source.train().texts) == ["one"]
-    for read, message in ((source.dev, "dev.txt:1: expected a header"), (source.test, "test.csv must hold at least one")):
+    for read, message in (
+        (source.dev, "dev.txt:1: expected a header"),
+        (source.test, "test.csv must hold at least one"),
+    ):
         with pytest.raises(DataError, match=message):
             read()
     (tmp_path / "train.jsonl").write_text("rubbish")

@@ -48,7 +48,7 @@ def foreseen(error: BaseException) -> tuple[str, int] | None:
     if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
         return _usage(error)
     if is_interrupt(error):
-        return "interrupted; no model was saved", INTERRUPTED
+        return "interrupted; nothing half-written is left", INTERRUPTED
     if isinstance(error, MemoryError):
         return OUT_OF_MEMORY, 1
     if isinstance(error, RecursionError):

@@ -124,6 +124,8 @@ def note_figures(figures: Mapping[str, Any]) -> None:
             f"about {seen:.0f} % of these documents were in the training data; "
             "the figures say how well the model remembers, not how well it tags"
         )
+    if figures.get("n_filtered_pairs"):
+        note(f"{figures['n_filtered_pairs']:,} pairs of a document and a label are filtered, and do not count")
     if unknown:
         note(f"{unknown:,} labels of these documents are unknown to the model, and count as missed")
 

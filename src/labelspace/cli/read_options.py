@@ -21,6 +21,7 @@ def _option(flag: str, metavar: str, help: str) -> Any:  # noqa: ANN401 - of typ
 DOCUMENTS = {
     "text": _option("--text", "A,B", "Column of the texts; several are joined."),
     "id_column": _option("--id", "COLUMN", "Column of the ids."),
+    "embeddings": _option("--embeddings", "COLUMN", "Column of ready-made vectors, in place of texts."),
     "delimiter": _option("--delimiter", "MARK", "Between cells: comma, semicolon, tab, pipe or a character."),
     "encoding": _option("--encoding", "NAME", "Such as utf-8, utf-16, windows-1252."),
     "file_format": _option("--format", "NAME", "Format, such as fasttext or libsvm; docs/formats.md lists them."),
@@ -88,6 +89,7 @@ def read_options(given: dict[str, Any], quiet: bool) -> "ReadOptions":
         text=_names("--text", given.get("text")),
         labels=_names("--labels", given.get("labels")),
         id=given.get("id_column"),
+        embeddings=given.get("embeddings"),
         normalize_labels=bool(given.get("normalize_labels")),
         columns=parse_columns(given.get("inputs"), given.get("outputs")),
     )
@@ -107,6 +109,7 @@ def as_words(reading: "ReadOptions") -> list[str]:
         "--text": ",".join(reading.text),
         "--labels": ",".join(reading.labels),
         "--id": reading.id,
+        "--embeddings": reading.embeddings,
         "--delimiter": reading.delimiter,
         "--label-separator": reading.label_separator,
         "--encoding": reading.encoding,

@@ -1,28 +1,47 @@
 """Rows of a file as records: the text, the labels and the id are taken from the columns that hold them."""
 
-import ast
-import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from labelspace.data.detection.label_separator import split_cell
-from labelspace.data.records import Label, Location, Record, Rows, Subject, distinct_labels, shown, to_record
+from labelspace.data.records import (
+    Label,
+    Location,
+    Record,
+    Rows,
+    Subject,
+    distinct_labels,
+    parsed_list,
+    shown,
+    to_record,
+)
 from labelspace.types import Fields
 
-FEATURES = "features"
 _TRUE = frozenset({"1", "1.0", "true"})
 
 
 def field_records(rows: Rows, fields: Fields, with_labels: bool = True) -> Iterator[Record]:
     """The documents of an open file; columns that are not named are not read."""
-    needed = [*fields.text, *(fields.labels if with_labels else ()), FEATURES]
+    needed = [*fields.text, *(fields.labels if with_labels else ()), fields.features]
+    length: int | None = None
     for number, (location, row) in enumerate(rows.read([*needed, *([] if fields.id is None else [fields.id])])):
+        length = _check_vector(row.get(fields.features), length, location)
         standard = {
             "id": None if fields.id is None else row.get(fields.id),
             **_text(row, fields.text, location),
-            **({FEATURES: row[FEATURES]} if FEATURES in row else {}),
+            **({"features": row[fields.features]} if fields.features in row else {}),
         }
         labels = row_labels(row, fields, location) if with_labels else ()
         yield to_record(standard, number, location, labels)
+
+
+def _check_vector(value: object, length: int | None, location: Location) -> int | None:
+    """The length of vectors, which all have the same; None where features are no vectors."""
+    if not isinstance(value, list):
+        return length
+    if length is not None and len(value) != length:
+        problem = f"this one has {len(value)} numbers and the first {length}"
+        raise location.expected("vectors of one length", problem, "give vectors that one model made")
+    return len(value)
 
 
 def _text(row: Mapping[str, object], columns: Sequence[str], location: Location) -> dict[str, object]:
@@ -66,7 +85,7 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
         text = value.strip()
         if not text.startswith("["):
             return distinct_labels(map(_without_brackets, split_cell(text, separator)), location)
-        value = _parsed_list(text, name, location)
+        value = parsed_list(text, name, location)
     if isinstance(value, (int, Mapping)):
         value = [value]
     if not isinstance(value, list):
@@ -81,19 +100,6 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
 def _without_brackets(name: str) -> str:
     """A URI without the angle brackets around it; any other name as it is."""
     return name[1:-1] if name.startswith("<") and name.endswith(">") and ":" in name else name
-
-
-def _parsed_list(text: str, name: str, location: Location) -> object:
-    """A list as JSON, or as Python prints it, which pandas writes."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return list(ast.literal_eval(text))
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        rule = f"{name!r} that start with '[' to be a JSON list"
-        raise location.expected(rule, f"they are {text[:40]!r}", 'write ["name", ...]') from None
 
 
 def _subject(item: Mapping[str, object], location: Location) -> Label:

@@ -32,6 +32,7 @@ class ReadOptions:
     text: tuple[str, ...] = ()  # columns, joined by a line end
     labels: tuple[str, ...] = ()  # columns
     id: str | None = None  # column
+    embeddings: str | None = None  # column of ready-made vectors, in place of the texts
     normalize_labels: bool = False  # merge labels that differ in case or spaces alone
     columns: Columns | None = None  # in place of text, labels and id: inputs and outputs of a table
     fields: Fields | None = None  # of the training file, which other files follow by default

@@ -1,5 +1,7 @@
 """A document as read from a text format, and its validation."""
 
+import ast
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,11 +75,26 @@ def to_record(
         raise location.expected("'text' (a string) or 'features'", problem, "give every document one of them")
     if text is not None and not isinstance(text, str):
         raise location.expected("'text' to be a string", f"it is {shown(text)}", "write it in quotes")
+    if isinstance(features, str) and features.startswith("["):  # a list of numbers in a cell
+        features = parsed_list(features, "features", location)
     if features is not None and not isinstance(features, str):
         features = _features_string(features, location)
     if labels is None:
         labels = _checked_labels(row.get("labels"), location)
     return Record(checked_id(row.get("id"), number, location), text, features, labels, location.line)
+
+
+def parsed_list(text: str, name: str, location: Location) -> object:
+    """A list as JSON, or as Python prints it, which pandas writes."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return list(ast.literal_eval(text))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        rule = f"{name!r} that start with '[' to be a JSON list"
+        raise location.expected(rule, f"they are {text[:40]!r}", 'write ["name", ...]') from None
 
 
 def checked_id(value: object, number: int, location: Location) -> str:
@@ -92,10 +109,12 @@ def checked_id(value: object, number: int, location: Location) -> str:
 
 
 def _features_string(value: object, location: Location) -> str:
+    """Features by their indices, or a vector of numbers, as ``"3:0.5 17:1"``."""
+    if isinstance(value, list):
+        value = {str(index): number for index, number in enumerate(value)}
     if not isinstance(value, Mapping):
-        raise location.expected(
-            '\'features\' as "3:0.5 17:1" or {"3": 0.5}', f"it is {shown(value)}", "write index:value pairs"
-        )
+        rule = '\'features\' as "3:0.5 17:1", {"3": 0.5} or [0.5, 1.5]'
+        raise location.expected(rule, f"it is {shown(value)}", "write index:value pairs or a list of numbers")
     for key, number in value.items():
         if not (isinstance(key, str) and key.isascii() and key.isdigit()):
             raise location.expected("integers as keys of 'features'", f"one is {shown(key)}", "write the index")

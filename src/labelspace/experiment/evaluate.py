@@ -60,7 +60,8 @@ def evaluate(
     Labels that the model does not know count as missed. Where some labels alone are allowed, no others are answered,
     and those of the documents do not count. Where the documents' labels have a hierarchy, or else the tagger's, the
     figures by level stand with the others; those by column, where the tagger learned from a table. ``ci`` adds 95 %
-    bootstrap intervals of the metrics that are sums over documents. ``seen_in_training`` is the percentage of the
+    bootstrap intervals of the metrics that are sums over documents. Labels that are ``filtered`` for a document count
+    neither as right nor as wrong: see ``metrics/filtered.py``. ``seen_in_training`` is the percentage of the
     documents that the tagger learned from, estimated above some thousand training documents; None where that is not
     known. ``n_unknown_labels`` of the documents' labels are not the tagger's.
     """
@@ -84,12 +85,13 @@ def evaluate_documents(
     A, B = metrics.PRESETS[propensity_preset]
     check_ks(ks, len(tagger.labels_))
     inputs, known, selection = tagger.inputs_of(documents), tagger.labels_, tagger.selection(options)
-    documents = only_allowed(documents, selection)
+    documents = without_filtered(only_allowed(documents, selection))
     Y = documents.Y
-    predict = partial(tagger.predict_topk, **_tagging(options))
-    warm_up(lambda some: predict(some, max(ks)), inputs)
+    predict_some = partial(tagger.predict_topk, **_tagging(options))
+    predict = partial(predict_unfiltered, predict_some, inputs, documents.filtered)
+    warm_up(lambda some: predict_some(some, max(ks)), inputs)
     with timed() as taken:
-        top = predict(inputs, max(ks))
+        top = predict(max(ks))
     # What was made of labels alone has no training counts.
     propensity_from = options.get("propensity_from", "train") if known.n_documents else "test"
     protocol = (known.counts, known.n_documents, ks, A, B, propensity_from, unlabelled)
@@ -97,19 +99,21 @@ def evaluate_documents(
     per_document = metrics.per_document(Y, top, *protocol)
     figures |= of_probabilities(tagger, Y, top, max(ks))
     if options.get("thresholds", True):
-        at_thresholds = by_threshold(tagger, Y, predict(inputs, threshold_depth(documents, ks)), unlabelled == "count")
+        at_thresholds = by_threshold(tagger, Y, predict(threshold_depth(documents, ks)), unlabelled == "count")
         figures |= at_thresholds.figures
         per_document |= at_thresholds.per_document
     assert known.counts is not None  # fit_dataset counts
     figures["by_frequency"] = _percent(metrics.by_frequency(Y, top, known.counts, max(ks)))
-    figures |= by_groups(tagger, documents, top, lambda k: predict(inputs, k), ks)
+    figures |= by_groups(tagger, documents, top, predict, ks)
     figures |= of_documents(tagger, documents, inputs)
     figures["unlabelled"] = unlabelled
     if selection is not None:
         figures["n_allowed_labels"] = int(selection.allowed.sum())
+    if documents.filtered is not None:
+        figures["n_filtered_pairs"] = int(np.count_nonzero(documents.filtered.data))
     figures["predict_seconds"] = round(taken.wall, 4)
     figures["predict_cpu_seconds"] = round(taken.cpu, 4)
-    figures |= latency(lambda one: predict(one, max(ks)), inputs)
+    figures |= latency(lambda one: predict_some(one, max(ks)), inputs)
     return Evaluation(figures, per_document)
 
 
@@ -120,6 +124,20 @@ def only_allowed(documents: Dataset, selection: Selection | None) -> Dataset:
     allowed = np.zeros(documents.Y.shape[1], bool)
     allowed[: len(selection.allowed)] = selection.allowed
     return replace(documents, Y=labels_among(documents.Y, allowed))
+
+
+def without_filtered(documents: Dataset) -> Dataset:
+    """The documents without the labels that are filtered for them."""
+    if documents.filtered is None:
+        return documents
+    return replace(documents, Y=metrics.labels_without(documents.Y, documents.filtered))
+
+
+def predict_unfiltered(predict: Callable[[Any, int], TopK], inputs: Any, filtered: Csr | None, k: int) -> TopK:  # noqa: ANN401 - texts or rows
+    """The k best labels of each document that are not filtered for it."""
+    if filtered is None:
+        return predict(inputs, k)
+    return metrics.predictions_without(predict(inputs, k + metrics.most_filtered(filtered)), filtered, k)
 
 
 def _tagging(options: EvaluationOptions) -> TagOptions:

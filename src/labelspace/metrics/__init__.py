@@ -14,6 +14,7 @@ from labelspace.metrics.document_values import DocumentValues
 from labelspace.metrics.evaluation import PropensityFrom, Unlabelled, evaluate, per_document
 from labelspace.metrics.f1 import macro_f1, micro_f1
 from labelspace.metrics.f1_thresholds import best_macro_f1, best_micro_f1, expected_threshold, label_counts_at
+from labelspace.metrics.filtered import labels_without, most_filtered, predictions_without
 from labelspace.metrics.frequency import by_frequency
 from labelspace.metrics.groups import by_group
 from labelspace.metrics.hierarchy import (
@@ -55,12 +56,15 @@ __all__ = [
     "hierarchical_at_k",
     "inverse_propensity",
     "label_counts_at",
+    "labels_without",
     "macro_f1",
     "micro_f1",
     "most_common",
+    "most_filtered",
     "ndcg_at_k",
     "per_document",
     "precision_at_k",
+    "predictions_without",
     "psndcg_at_k",
     "psp_at_k",
     "r_precision_at_k",

@@ -85,6 +85,7 @@ class Fields:
     label_separator: str | None = "|"
     indicators: bool = False
     normalize_labels: bool = False  # labels that differ in case or spaces alone are one
+    features: str = "features"  # the column of ready-made features, where there is one
 
     def __post_init__(self) -> None:
         for key in ("text", "labels"):

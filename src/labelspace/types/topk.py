@@ -94,7 +94,11 @@ class TopK:
         >>> TopK.from_scores([[0.9, 0.1, 0.5]], k=3).among(np.array([False, True, True]), k=3).labels.tolist()
         [[2, 1, -1]]
         """
-        kept = (self.labels >= 0) & allowed[self.labels]
+        return self.where(allowed[self.labels], k)
+
+    def where(self, kept: Bools, k: int) -> TopK:
+        """The first k of each document of those that are marked (n, k), and not padding."""
+        kept = kept & (self.labels >= 0)
         order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
         labels, scores = np.where(kept, self.labels, -1), np.where(kept, self.scores, -np.inf)
         return TopK(np.take_along_axis(labels, order, 1), np.take_along_axis(scores, order, 1)).padded(k)

@@ -185,3 +185,30 @@ def test_text_that_is_neither_unicode_nor_western_is_refused(tmp_path):
         read_dataset(tmp_path / "a.csv")
     named = read_dataset(tmp_path / "a.csv", options=ReadOptions(encoding="windows-1251"))
     assert named.labels.names == ["книги"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.parquet"])
+def test_a_column_of_vectors_in_place_of_texts(tmp_path, name):
+    vectors = [[0.5, 0.0, 1.5], [0.0, 2.0, 0.25]]
+    if name == "a.jsonl":
+        rows = [{"title": "x", "emb": vector, "tags": ["a"]} for vector in vectors]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif name == "a.csv":
+        (tmp_path / name).write_text("title,emb,tags\n" + "".join(f'x,"{vector}",a\n' for vector in vectors))
+    else:
+        pa = pytest.importorskip("pyarrow", reason="the extra parquet is not installed")
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"title": ["x", "x"], "emb": vectors, "tags": [["a"], ["a"]]}), tmp_path / name)
+    dataset = read_dataset(tmp_path / name, options=ReadOptions(embeddings="emb"))
+    assert dataset.texts is None
+    assert dataset.X.toarray().tolist() == vectors
+    assert dataset.fields.features == "emb"
+    again = read_dataset(tmp_path / name, options=ReadOptions(fields=dataset.fields))
+    assert again.X.toarray().tolist() == vectors
+
+
+def test_vectors_must_have_one_length(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"features": [1, 2], "labels": ["a"]}\n{"features": [1], "labels": ["a"]}\n')
+    with pytest.raises(DataError, match=r"a\.jsonl:2: expected vectors of one length, but this one has 1 .* first 2"):
+        read_dataset(tmp_path / "a.jsonl")

@@ -1,14 +1,14 @@
 import pytest
 
 from labelspace.data.labels import read_hierarchy, read_labels
-from labelspace.data.vocabularies import plan_update, read_vocabulary
+from labelspace.data.vocabularies import LabelsBefore, plan_update, read_vocabulary
 from labelspace.errors import DataError
 
 A = "http://example.org/animals/"
 
 
 def imported(path, folder, language=None):
-    update = plan_update(read_vocabulary(path), folder, language)
+    update = plan_update(read_vocabulary(path), LabelsBefore.of(folder), language)
     update.write(folder)
     return update
 
@@ -54,7 +54,7 @@ NT = """
 def read(tmp_path, more):
     path = tmp_path / "x.nt"
     path.write_text(NT.format(a=A, more=more.replace("skos:", "http://www.w3.org/2004/02/skos/core#").replace("A:", A)))
-    return plan_update(read_vocabulary(path), tmp_path / "none")
+    return plan_update(read_vocabulary(path), LabelsBefore.of(tmp_path / "none"))
 
 
 def test_labels_of_skos_xl(tmp_path):
@@ -74,7 +74,7 @@ def test_regions_several_names_and_whitespace(tmp_path):
         '<A:x> <skos:prefLabel> "Arbeiten"@de .',
     )
     assert (update.language, update.after.names, update.after.synonyms[0]) == ("de", ["Arbeit"], ["Arbeiten"])
-    again = plan_update(read_vocabulary(tmp_path / "x.nt"), tmp_path / "none", "en")
+    again = plan_update(read_vocabulary(tmp_path / "x.nt"), LabelsBefore.of(tmp_path / "none"), "en")
     assert (again.after.names, [note.key for note in again.notes]) == (["labour market"], [])
 
 

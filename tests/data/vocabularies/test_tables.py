@@ -1,7 +1,7 @@
 import pytest
 
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.vocabularies import plan_update, read_vocabulary, vocabulary_format
+from labelspace.data.vocabularies import LabelsBefore, plan_update, read_vocabulary, vocabulary_format
 from labelspace.errors import DataError, ParameterError
 
 A = "http://example.org/"
@@ -10,7 +10,7 @@ A = "http://example.org/"
 def labels(tmp_path, name, text, language=None):
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")
-    update = plan_update(read_vocabulary(path, language=language), tmp_path / "none", language)
+    update = plan_update(read_vocabulary(path, language=language), LabelsBefore.of(tmp_path / "none"), language)
     return update.after, {note.key: note.count for note in update.notes}
 
 
@@ -73,7 +73,7 @@ def test_another_encoding(tmp_path):
     with pytest.raises(DataError, match=r"v\.txt:1: expected UTF-8 .*--encoding"):
         read_vocabulary(path)
     assert plan_update(
-        read_vocabulary(path, options=ReadOptions(encoding="windows-1252")), tmp_path / "none"
+        read_vocabulary(path, options=ReadOptions(encoding="windows-1252")), LabelsBefore.of(tmp_path / "none")
     ).after.names == ["Käse"]
     with pytest.raises(ParameterError, match="--encoding has an effect on ntriples, .* but is 'latin-1' for turtle"):
         read_vocabulary(path, "turtle", options=ReadOptions(encoding="latin-1"))

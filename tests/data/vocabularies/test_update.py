@@ -5,7 +5,7 @@ import json
 import pytest
 
 from labelspace.data.labels import read_hierarchy, read_labels
-from labelspace.data.vocabularies import plan_update, read_vocabulary
+from labelspace.data.vocabularies import LabelsBefore, plan_update, read_vocabulary
 
 A = "http://example.org/"
 
@@ -17,7 +17,7 @@ def vocabulary(tmp_path, rows, header="uri,label_en,label_fi,notation,broader"):
 
 
 def update(tmp_path, *rows, write=True, language=None, **options):
-    planned = plan_update(vocabulary(tmp_path, rows, **options), tmp_path / "out", language)
+    planned = plan_update(vocabulary(tmp_path, rows, **options), LabelsBefore.of(tmp_path / "out"), language)
     if write:
         planned.write(tmp_path / "out")
     return planned
@@ -56,10 +56,10 @@ def test_again_and_back(tmp_path, before):
 
 
 def test_the_same_file_changes_nothing(tmp_path, animals):
-    first = plan_update(read_vocabulary(animals[".nt"]), tmp_path / "out")
+    first = plan_update(read_vocabulary(animals[".nt"]), LabelsBefore.of(tmp_path / "out"))
     first.write(tmp_path / "out")
     written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
-    again = plan_update(read_vocabulary(animals[".nt"]), tmp_path / "out")
+    again = plan_update(read_vocabulary(animals[".nt"]), LabelsBefore.of(tmp_path / "out"))
     again.write(tmp_path / "out")
     assert counts(again) == {}
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == written

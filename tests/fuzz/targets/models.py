@@ -8,6 +8,7 @@ import numpy as np
 import labelspace
 from labelspace.answers import Answer, SelectOptions
 from labelspace.cli.predict import as_plain
+from labelspace.data.answer_files import LabelDisplay
 from labelspace.data.records import Record
 from labelspace.explain import Explanation
 from labelspace.labels.codes import code_summary
@@ -106,7 +107,8 @@ def check_answer(tagger: Tagger, attempts: Attempts, top: TopK | None, k: int) -
     for tags in attempts(tagger.named, top) or ():  # names are read, and may be refused, when they are asked for
         if not all(isinstance(name, str) for name, _ in tags):
             raise BadAnswerError(f"names must be text, but are {[name for name, _ in tags][:5]}")
-        json.loads(json_text(as_plain(Answer(tags, []), None, {})), parse_constant=_refuse_constant)
+        plain = attempts(as_plain, Answer(tags, []), None, {}, LabelDisplay(tagger.labels_))
+        json.loads(json_text(plain), parse_constant=_refuse_constant)
 
 
 def check_shares(explanations: list[Explanation]) -> None:

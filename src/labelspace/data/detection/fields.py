@@ -47,16 +47,18 @@ def detect_fields(
     columns: ColumnSample, options: ReadOptions, is_known: Callable[[str], bool] | None = None, with_labels: bool = True
 ) -> Fields:
     """The fields of a file, with its label separator where ``with_labels``; see the rules above."""
-    for name in (*options.text, *options.labels, *([] if options.id is None else [options.id])):
-        _check_there(columns, name)
+    for name in (*options.text, *options.labels, options.id, options.embeddings):
+        if name is not None:
+            _check_there(columns, name)
+    features = _features_column(columns, options)
     labels = _label_columns(columns, options) if with_labels else ()
     id_column = _id_column(columns, options)
-    text, indicators = _text_columns(columns, options, labels, id_column), False
+    text, indicators = () if options.embeddings else _text_columns(columns, options, labels, id_column), False
     if with_labels and not labels:
-        labels = _indicator_columns(columns, {*text, id_column, FEATURES})
-        if labels and not text:
-            text = _rest(columns, {*labels, id_column, FEATURES})
-    if not text and FEATURES not in columns.names:
+        labels = _indicator_columns(columns, {*text, id_column, features})
+        if labels and not text and not options.embeddings:
+            text = _rest(columns, {*labels, id_column, features})
+    if not text and features not in columns.names:
         raise DataError(
             f"the column with the texts must be known, but {columns.path} has: {', '.join(columns.names)[:200]}; "
             "name it: --text COLUMN, or several: --text title,description"
@@ -67,7 +69,7 @@ def detect_fields(
         if separator is None and not indicators:
             separator = _separator(columns, labels, options, is_known)
     separator = None if separator == NO_SEPARATOR else separator
-    return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels)
+    return Fields(text, labels, id_column, separator if labels else None, indicators, options.merges_labels, features)
 
 
 def _check_there(columns: ColumnSample, name: str) -> None:
@@ -122,6 +124,8 @@ def _text_columns(
     if options.text:
         return options.text
     known = options.fields
+    if known is not None and not known.text and known.features in columns.names:
+        return ()
     if known is not None and known.text and set(known.text) <= set(columns.names):
         return known.text
     if "text" in columns.names:
@@ -130,6 +134,14 @@ def _text_columns(
     if found or FEATURES in columns.names:
         return tuple(found)
     return _rest(columns, {*labels, id_column}) if labels or len(columns.names) <= 2 else ()
+
+
+def _features_column(columns: ColumnSample, options: ReadOptions) -> str:
+    """The column of ready-made features: as named, or as in training; else that of the standard name."""
+    if options.embeddings is not None:
+        return options.embeddings
+    known = FEATURES if options.fields is None else options.fields.features
+    return known if known in columns.names else FEATURES
 
 
 def _rest(columns: ColumnSample, used: Collection[str | None]) -> tuple[str, ...]:
@@ -176,4 +188,6 @@ def describe_fields(fields: Fields) -> str:
         parts.append(f"labels: {listed}{f' ({how})' if how else ''}")
     elif fields.labels and fields.label_separator not in (None, "|"):
         parts.append(f"labels {how}")
+    if fields.features != FEATURES:
+        parts.append(f"vectors: {fields.features}")
     return ", ".join(parts if fields.id in (None, "id") else [*parts, f"id: {fields.id}"])

@@ -98,13 +98,13 @@ _FORMATS = (
     ),
     Format(
         "pecos", "PECOS", read=pecos.read, documents=pecos.documents, write=pecos.write, is_text=False,
-        file_names=re.compile(r"[xy]\.(trn|val|tst)\.(npz|npy|txt)"),
+        file_names=pecos.FILE_NAMES,
         split_names={split: f"X.{short}.npz" for split, short in pecos.SPLITS.items()}, needs_features=True,
         has_label_names=True,
     ),
     Format(
         "xmc_pairs", "XMC repository format, a file per matrix", read=xmc_pairs.read, documents=xmc_pairs.documents,
-        write=xmc_pairs.write, is_text=False, file_names=re.compile(r"(trn|val|tst)(_x_xf\.txt|_x_y\.txt|\.json)"),
+        write=xmc_pairs.write, is_text=False, file_names=xmc_pairs.FILE_NAMES,
         split_names={split: f"{short}_X_Xf.txt" for split, short in xmc_pairs.SPLITS.items()}, needs_features=True,
         has_label_names=True,
     ),

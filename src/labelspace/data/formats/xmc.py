@@ -5,9 +5,9 @@ Ids count from 0. A line without labels starts with a space; a line with neither
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 from labelspace.data.files import lines, reading, too_long, writing
+from labelspace.data.formats.line_blocks import line_blocks
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
@@ -16,7 +16,6 @@ from labelspace.errors import DataError
 from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset, LabelSpace
 
-BLOCK_BYTES = 16 * 2**20
 _BOM = b"\xef\xbb\xbf"
 _MAX_HEADER = 200
 
@@ -28,7 +27,7 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
         known = _known_labels(path, n_labels, labels)
         blank_end = 0  # bytes after the last row
-        for block in _blocks(file, path):
+        for block in line_blocks(file, path, 2):
             used = rows.add(block, limit=n - rows.n_rows)
             if block[used:].strip():
                 raise DataError(
@@ -87,23 +86,6 @@ def _header(line: bytes, path: str | Path) -> tuple[int, int, int]:
             f"{n_labels}; correct the header"
         )
     return n, n_features, n_labels
-
-
-def _blocks(file: BinaryIO, path: str | Path) -> Iterator[bytes]:
-    """Blocks of complete lines; the last line may have no line end."""
-    pieces: list[bytes] = []
-    line, limit = 2, MAX_LINE_BYTES.value
-    while read := file.read(BLOCK_BYTES):
-        cut = read.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*pieces, memoryview(read)[:cut]])
-            line += read.count(b"\n")
-            pieces = []
-        pieces.append(read[cut:])
-        if sum(map(len, pieces)) > limit:
-            raise too_long(path, line)
-    if last := b"".join(pieces):
-        yield last
 
 
 def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> LabelSpace | None:

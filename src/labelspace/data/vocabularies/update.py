@@ -31,6 +31,24 @@ _SHOWN = 3  # examples in a note
 
 
 @dataclass(frozen=True)
+class LabelsBefore:
+    """The labels of a folder before an import. Read them before the vocabulary: that needs the least memory."""
+
+    labels: LabelSpace
+    gone: frozenset[str] = frozenset()  # names in ``gone.txt``
+
+    @staticmethod
+    def of(folder: Path) -> "LabelsBefore":
+        """Read the files of the folder; none of them need be there."""
+        labels, hierarchy, gone = (folder / name for name in (LABELS, HIERARCHY, GONE))
+        if not labels.exists():
+            return LabelsBefore(LabelSpace([]))
+        known = read_labels(labels)
+        names = frozenset(line.rstrip("\r\n") for _, line in lines(gone)) if gone.exists() else frozenset[str]()
+        return LabelsBefore(read_hierarchy(hierarchy, known) if hierarchy.exists() else known, names)
+
+
+@dataclass(frozen=True)
 class Update:
     """The labels of a folder before and after an import, and what happened to them: ids by kind of change."""
 
@@ -58,12 +76,12 @@ class Update:
         return [folder / name for name, is_written in written.items() if is_written]
 
 
-def plan_update(vocabulary: Vocabulary, folder: Path, language: str | None = None) -> Update:
-    """What an import will write into a folder.
+def plan_update(vocabulary: Vocabulary, known: LabelsBefore, language: str | None = None) -> Update:
+    """What an import will write into a folder with these labels.
 
     Without a language, names are in that of the folder, else in that with the most names.
     """
-    before, missing = _labels_of(folder), _gone_before(folder)
+    before, missing = known.labels, known.gone
     if language is None:
         language = _language_of(before) or most_frequent_language(vocabulary)
     naming = Naming(vocabulary, language.lower())
@@ -81,17 +99,6 @@ def plan_update(vocabulary: Vocabulary, folder: Path, language: str | None = Non
     notes = [*vocabulary.notes, *naming.notes(), _homonym_note(matching.homonyms), _cycle_note(matching.names, cut)]
     n_newly_gone = sum(before.names[label] not in missing for label in changes["gone"])
     return Update(before, after, naming.language, changes, n_newly_gone, [note for note in notes if note.count])
-
-
-def _labels_of(folder: Path) -> LabelSpace:
-    if not (folder / LABELS).exists():
-        return LabelSpace([])
-    labels = read_labels(folder / LABELS)
-    return read_hierarchy(folder / HIERARCHY, labels) if (folder / HIERARCHY).exists() else labels
-
-
-def _gone_before(folder: Path) -> set[str]:
-    return {line.rstrip("\r\n") for _, line in lines(folder / GONE)} if (folder / GONE).exists() else set()
 
 
 def _language_of(labels: LabelSpace) -> str | None:
