@@ -410,6 +410,12 @@ class Tagger:
         return named(top, self.labels_.names)
 
     @property
+    def gives_probabilities(self) -> bool:
+        """Whether scores are probabilities: the method is calibrated, and ranks by nothing else."""
+        rank_by = str(self.model.get_params().get("optimize", ""))
+        return isinstance(self.model, Calibrated) and not rank_by.startswith("PS")
+
+    @property
     def ready_made(self) -> bool:
         """Whether the tagger was trained on ready-made features, and takes those in place of texts."""
         return self.features_ is None

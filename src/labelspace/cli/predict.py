@@ -82,7 +82,7 @@ def predict(
     if out is not None:
         check_out(out, file)
     tagger = Tagger.load(model)
-    display = LabelDisplay(tagger.labels_, language)
+    display = LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)
     k = min(k, len(tagger.labels_))  # the rest would be padding
     options: TagOptions = {
         "min_probability": min_probability,

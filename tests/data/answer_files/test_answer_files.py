@@ -24,10 +24,10 @@ PREDICTIONS = [
     Prediction(Record("c", 'green "tea"'), [2, 1], [-0.5, -1.25], {"id": "c"}),
 ]
 ROWS = [
-    ["a", 1, "cats, tabby", "ex:2", "1.2", 0.875, "animals > cats, tabby"],
-    ["a", 2, "animals", "ex:1", "1", 0.123457, "animals"],
-    ["c", 1, "tea", "2", None, -0.5, "tea"],
-    ["c", 2, "cats, tabby", "ex:2", "1.2", -1.25, "animals > cats, tabby"],
+    ["a", 1, "cats, tabby", "ex:2", "1.2", 0.875, None, "animals > cats, tabby"],
+    ["a", 2, "animals", "ex:1", "1", 0.123457, None, "animals"],
+    ["c", 1, "tea", "2", None, -0.5, None, "tea"],
+    ["c", 2, "cats, tabby", "ex:2", "1.2", -1.25, None, "animals > cats, tabby"],
 ]
 MATRIX = [[0.1234567, 0.875, 0], [0, 0, 0], [0, -1.25, -0.5]]
 
@@ -62,6 +62,13 @@ def test_tables_of_text(tmp_path, ending, separator):
     assert frame.loc[2, ["notation"]].isna().all()
 
 
+def test_scores_that_are_probabilities_are_said_to_be(tmp_path):
+    with writing_answers(tmp_path / "a.csv", LabelDisplay(SPACE, are_probabilities=True), len(SPACE)) as add:
+        add(PREDICTIONS[0])
+    with (tmp_path / "a.csv").open(newline="") as file:
+        assert [row["probability"] for row in csv.DictReader(file)] == ["0.875", "0.123457"]
+
+
 def test_parquet_is_typed(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
@@ -69,7 +76,7 @@ def test_parquet_is_typed(tmp_path, monkeypatch):
     frame = pandas.read_parquet(written(tmp_path / "a.parquet"))
     assert frame["score"].dtype == np.float32
     assert frame["rank"].dtype == np.int32
-    assert frame["path"].tolist() == [row[6] for row in ROWS]
+    assert frame["path"].tolist() == [row[7] for row in ROWS]
     assert frame["notation"].isna().tolist() == [False, False, True, False]
     empty = pandas.read_parquet(written(tmp_path / "b.parquet", PREDICTIONS[1:2]))
     assert list(empty.columns) == list(tables.COLUMNS)

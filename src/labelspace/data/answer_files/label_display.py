@@ -26,8 +26,9 @@ class LabelDisplay:
     ShownLabel(name='kissat', uri='ex:2', notation='02', path=None)
     """
 
-    def __init__(self, labels: LabelSpace, language: str | None = None) -> None:
+    def __init__(self, labels: LabelSpace, language: str | None = None, are_probabilities: bool = False) -> None:
         self._labels, self._language = labels, language
+        self.are_probabilities = are_probabilities  # the scores of labels
         if language is not None:
             check_language(labels, language)
         self.shown = cache(self._shown)  # the same labels come again and again

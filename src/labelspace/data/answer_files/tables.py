@@ -11,7 +11,7 @@ from labelspace.data.answer_files.prediction import Prediction
 from labelspace.data.files import writing, writing_text
 from labelspace.errors import require
 
-COLUMNS = ("id", "rank", "label", "label_id", "notation", "score", "path")
+COLUMNS = ("id", "rank", "label", "label_id", "notation", "score", "probability", "path")
 _BATCH = 2**14  # rows of a Parquet file in memory at a time
 _GROUP = 2**18  # rows of a row group
 
@@ -20,12 +20,16 @@ Add = Callable[[Prediction], None]
 
 def table_rows(
     prediction: Prediction, display: LabelDisplay
-) -> Iterator[tuple[str, int, str, str, str | None, float, str | None]]:
-    """The rows of a document, in the order of ``COLUMNS``; a label's id is its URI, else its number."""
+) -> Iterator[tuple[str, int, str, str, str | None, float, float | None, str | None]]:
+    """The rows of a document, in the order of ``COLUMNS``; a label's id is its URI, else its number.
+
+    The probability is the score where that is one, else there is none.
+    """
     pairs = zip(prediction.labels, prediction.scores, strict=True)
     for rank, (label, score) in enumerate(pairs, start=1):
         shown = display.shown(label)
-        yield prediction.record.id, rank, shown.name, shown.uri or str(label), shown.notation, score, shown.path
+        label_id, probability = shown.uri or str(label), score if display.are_probabilities else None
+        yield prediction.record.id, rank, shown.name, label_id, shown.notation, score, probability, shown.path
 
 
 @contextmanager
@@ -36,17 +40,17 @@ def writing_csv(path: str | Path, display: LabelDisplay, delimiter: str = ",") -
         writer.writerow(COLUMNS)
 
         def add(prediction: Prediction) -> None:
-            for *before, score, shown_path in table_rows(prediction, display):
-                writer.writerow([*before, round(score, 6), shown_path])
+            for row in table_rows(prediction, display):
+                writer.writerow([round(cell, 6) if isinstance(cell, float) else cell for cell in row])
 
         yield add
 
 
 @contextmanager
 def writing_parquet(path: str | Path, display: LabelDisplay) -> Iterator[Add]:
-    """Write typed columns: the rank is int32, the score float32, all others are strings."""
+    """Write typed columns: the rank is int32, score and probability float32, all others are strings."""
     arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    types = {"rank": arrow.int32(), "score": arrow.float32()}
+    types = {"rank": arrow.int32(), "score": arrow.float32(), "probability": arrow.float32()}
     schema = arrow.schema([(name, types.get(name, arrow.string())) for name in COLUMNS])
     rows: list[tuple[Any, ...]] = []
     with writing(path) as file, parquet.ParquetWriter(file, schema) as writer:

@@ -230,6 +230,8 @@ def saved_fields(saved: Any) -> Fields:  # noqa: ANN401 - of a file
             must(isinstance(value, list) and all(map(_is_str, value)), f"names of columns as {key}")
         elif key in ("id", "label_separator"):
             must(value is None or isinstance(value, str), f"a text as {key}")
+        elif key == "features":
+            must(isinstance(value, str), "a name of a column as features")
         else:
             must(isinstance(value, bool), f"true or false as {key}")
     return Fields(**saved)
