@@ -112,8 +112,8 @@ def test_documents_for_annif(tmp_path):
 
 def test_names_in_a_language(tmp_path):
     rows = written(tmp_path / "a.csv", language="fi").read_text().splitlines()
-    assert rows[1] == "a,1,kissat,ex:2,1.2,0.875,eläimet > kissat"
-    assert rows[3] == "c,1,tea,2,,-0.5,tea"
+    assert rows[1] == "a,1,kissat,ex:2,1.2,0.875,,eläimet > kissat"
+    assert rows[3] == "c,1,tea,2,,-0.5,,tea"
     with pytest.raises(ParameterError, match="but is 'sv'; the names are in fi: choose one of these"):
         LabelDisplay(SPACE, "sv")
     with pytest.raises(ParameterError, match="one language only: leave it out"):
