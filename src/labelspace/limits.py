@@ -51,3 +51,5 @@ MAX_PATH_CHARACTERS = Limit("LABELSPACE_MAX_PATH_CHARACTERS", 2**29)
 """Of all prefixes that become labels because label names are paths."""
 MAX_SELECTION_CHARACTERS = Limit("LABELSPACE_MAX_SELECTION_CHARACTERS", 64 * 2**20)
 """Characters of a file of labels that an answer may, or may not, have."""
+MAX_RDF_BYTES = Limit("LABELSPACE_MAX_RDF_BYTES", 2**30)
+"""Of a vocabulary in Turtle, RDF/XML or JSON-LD, which is read into memory as a whole."""

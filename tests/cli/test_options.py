@@ -22,7 +22,7 @@ def test_settings_of_compare_go_to_the_method_they_name_and_features_to_those_th
     names, settings = ["neighbors", "lexical"], ["neighbors.power=2", "lexical.stemming=none", "features.min_df=3"]
     neighbors, lexical = compared_recipes(names, settings, "tfidf", seed=0)
     assert (neighbors.params, neighbors.features, neighbors.feature_params) == ({"power": 2}, "tfidf", {"min_df": 3})
-    assert (lexical.params, lexical.features, lexical.feature_params) == ({"stemming": None}, None, {})
+    assert (lexical.params, lexical.features, lexical.feature_params) == ({"stemming": "none"}, None, {})
     with pytest.raises(ParameterError, match="must name the method, but is 'power=2'"):
         compared_recipes(names, ["power=2"], None, seed=0)
 

@@ -1,6 +1,14 @@
 """The API of Annif: by requests, and with the client that people have, as it is."""
 
+from types import SimpleNamespace
+
 import pytest
+
+from labelspace.server.label_details import LabelDetails
+from labelspace.server.routes.annif import AnnifSubject, results, subject_names
+from labelspace.server.routes.suggest import document_answer
+from labelspace.server.served_model import Tagged
+from labelspace.types import Concept, LabelSpace
 
 URL = "/v1/projects"
 RYE, TEA = "food > bread > rye", "drink > tea"
@@ -119,3 +127,18 @@ def test_the_client_that_people_have_works_as_it_is(start_server, model_folder, 
 
     with pytest.raises(requests.HTTPError, match="501"):
         annif.detect_language(TEXT, ["en", "fi"])
+
+
+def test_concepts_of_a_vocabulary_have_uri_notation_and_names_by_language():
+    uri = "http://example.org/p1"
+    space = LabelSpace(["cats", "dogs"], concepts=[Concept(uri, "01", {"en": "cats", "fi": "kissat"}), Concept()])
+    model = SimpleNamespace(labels=LabelDetails(space), tagger=SimpleNamespace(labels_=space))
+    tagged = Tagged([0, 1], [0.9, 0.5], None, [], None)
+    assert results(model, tagged, 0.0, "fi") == [
+        {"uri": uri, "label": "kissat", "notation": "01", "score": 0.9},
+        {"uri": "dogs", "label": "dogs", "notation": None, "score": 0.5},
+    ]
+    assert results(model, tagged, 0.6, None)[0]["label"] == "cats"
+    assert [each["name"] for each in document_answer(model, tagged, "fi")["suggestions"]] == ["kissat", "dogs"]
+    given = [AnnifSubject(uri=f"<{uri}>"), AnnifSubject(uri="http://example.org/none", label="dogs")]
+    assert subject_names(model, given) == ["cats", "dogs"]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from labelspace.server.label_details import MAX_PATH, LabelDetails
-from labelspace.types import Hierarchy, LabelSpace
+from labelspace.types import Concept, Hierarchy, LabelSpace
 
 BREAD, RYE, LOAF = "http://example.org/bread", "http://example.org/rye", "urn:loaf"
 
@@ -55,7 +55,9 @@ def test_without_a_hierarchy_every_label_is_a_root():
 
 def test_without_counts_and_synonyms():
     details = LabelDetails(LabelSpace(["b", "a"]))
-    assert details[1] == {"id": 1, "label": "a", "name": "a", "path": [], "synonym": None, "uri": None, "count": 0}
+    assert details[1] == {
+        "id": 1, "label": "a", "name": "a", "path": [], "synonym": None, "uri": None, "notation": None, "count": 0,
+    }  # fmt: skip
     assert details.roots() == [0, 1]
 
 
@@ -72,3 +74,14 @@ def test_a_deep_hierarchy_is_cut_where_it_is_shown():
     details = LabelDetails(LabelSpace([f"n{at}" for at in range(n)], hierarchy=hierarchy))
     assert details[n - 1]["path"] == [f"n{at}" for at in range(n - 1 - MAX_PATH, n - 1)]
     assert details.n_below(0) == n - 1
+
+
+def test_concepts_of_a_vocabulary():
+    concepts = [Concept(BREAD, "02.1", {"fi": "leipä"}, ("braed",)), Concept()]
+    details = LabelDetails(LabelSpace(["bread", "tea"], [["loaf", "braed"], []], concepts=concepts))
+    shown = details[0]
+    assert (shown["name"], shown["synonym"], shown["uri"], shown["notation"]) == ("bread", "loaf", BREAD, "02.1")
+    assert details.synonyms(0) == ["loaf"]  # hidden ones are never shown
+    assert [details.named(0, language)["name"] for language in ("fi", "sv", None)] == ["leipä", "bread", "bread"]
+    assert [details.find(text) for text in (BREAD, f"<{BREAD}>", "bread", "1", RYE)] == [0, 0, 0, 1, None]
+    assert details.languages == ["fi"]

@@ -104,7 +104,7 @@ def test_broader_and_narrower_labels(shared_client):
 def test_an_unknown_label_is_not_found(shared_client, name):
     answer = shared_client.get(f"{FOODS_URL}/labels/{name}")
     assert answer.status_code == 404
-    assert "a label must be a name or an id" in answer.json()["detail"]
+    assert "a label must be a name, a URI or an id" in answer.json()["detail"]
     assert len(answer.json()["detail"]) < 300
 
 

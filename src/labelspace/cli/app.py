@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from labelspace.cli import compare, data, demo, evaluate, explain, inspect, predict, reproduce, serve, train, warmup
+from labelspace.cli import (
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    inspect,
+    predict,
+    reproduce,
+    serve,
+    train,
+    tune,
+    vocab,
+    warmup,
+)
 from labelspace.cli.compiling import CompilationNotice
 from labelspace.cli.process_limits import check_limits
 from labelspace.cli.strange_models import of_model
@@ -23,6 +37,10 @@ data_app = typer.Typer(
     name="data", help="Show statistics of data sets, check, clean and convert them.", no_args_is_help=True
 )
 app.add_typer(data_app)
+vocab_app = typer.Typer(
+    name="vocab", help="Import vocabularies: labels with URIs and a hierarchy.", no_args_is_help=True
+)
+app.add_typer(vocab_app)
 
 
 def show_version(requested: bool) -> None:
@@ -55,6 +73,7 @@ app.command()(of_model(predict.predict))
 app.command()(of_model(explain.explain))
 app.command()(serve.serve)
 app.command()(compare.compare)
+app.command()(tune.tune)
 app.command()(reproduce.reproduce)
 app.command("map")(of_model(inspect.draw_map))
 app.command("tree")(of_model(inspect.show_tree))
@@ -65,3 +84,4 @@ app.command()(warmup.warmup)
 data_app.command()(data.stats)
 data_app.command()(data.check)
 data_app.command()(data.convert)
+vocab_app.command("import")(vocab.import_file)

@@ -16,8 +16,15 @@ def make_recipe(
     """The recipe of the options of `train`."""
     given, prefix = parse_settings(settings or []), "features."
     params = {key: value for key, value in given.items() if not key.startswith(prefix)}
+    params = {key: _none_as_text(name or DEFAULT, key, value) for key, value in params.items()}
     feature_params = {key.removeprefix(prefix): value for key, value in given.items() if key.startswith(prefix)}
     return Recipe(name or DEFAULT, params, features, feature_params, seed, preset)
+
+
+def _none_as_text(name: str, key: str, value: object) -> object:
+    """None as the text "none" where a parameter takes that and not None, such as a stemming."""
+    declared = method(name).params.get(key) if name in METHODS and value is None else None
+    return "none" if declared is not None and not declared.constraint.holds(None) else value
 
 
 def chosen_preset(preset: str | None, fast: bool, best: bool) -> str | None:

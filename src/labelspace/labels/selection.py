@@ -181,14 +181,15 @@ class _Reader:
 
 
 def label_of(item: str, labels: LabelSpace) -> int | None:
-    """The label of a name, else of an id; None where it is neither.
+    """The label of a name or URI, else of an id; None where it is none of them.
 
     >>> space = LabelSpace(["bread", "fish"])
     >>> label_of("fish", space), label_of("0", space), label_of("2", space)
     (1, 0, None)
     """
-    if item in labels.index:
-        return labels.index[item]
+    named = labels.find(item)
+    if named is not None:
+        return named
     is_id = item.isascii() and item.isdecimal() and len(item) <= MAX_DIGITS and int(item) < len(labels)
     return int(item) if is_id else None
 

@@ -1,6 +1,6 @@
-"""Labels as answers show them: names to read, the path from the root, URI, count; and the levels of the hierarchy."""
+"""Labels as answers show them: names to read, the path from the root, URI, notation; and levels of the hierarchy."""
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from labelspace.labels.selection import label_of
 from labelspace.types import PATH_SEPARATOR, Csr, LabelSpace
 
 CACHED = 20_000  # labels, of which what is shown is kept
+SAMPLED = 1000  # labels whose languages are looked at
 MAX_PATH = 50  # steps that are shown
 URI_SCHEMES = ("http://", "https://", "urn:")
 
@@ -32,9 +33,22 @@ class LabelDetails:
         """What is shown of a label; not to be changed."""
         return self._details(label)
 
+    def named(self, label: int, language: str | None) -> dict[str, Any]:
+        """The same with the name in a language, where the label has one."""
+        shown = self[label]
+        name = self.labels.concept(label).name_in(language, shown["name"]) if language else shown["name"]
+        return shown if name == shown["name"] else {**shown, "name": name}
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages of names of the first labels; all labels of a vocabulary have much the same."""
+        sample = range(min(len(self.labels), SAMPLED))
+        return sorted({language for label in sample for language in self.labels.concept(label).names})
+
     def find(self, label: str) -> int | None:
-        """The label of a name, else of an id as text."""
-        return label_of(label, self.labels)
+        """The label of a name, of an id as text, or of a URI."""
+        found = label_of(label, self.labels)
+        return self.labels.find(label) if found is None and _is_uri(label.removeprefix("<")) else found
 
     def unique_name(self, label: str) -> str:
         """The unique name of a label that is given by it, or by its id; what is neither is an error, at no cost."""
@@ -47,8 +61,9 @@ class LabelDetails:
         return str(self.labels.names[found])
 
     def synonyms(self, label: int) -> list[str]:
-        """All synonyms of a label."""
-        return [] if self.labels.synonyms is None else list(self.labels.synonyms[label])
+        """The synonyms of a label, without hidden ones."""
+        known, hidden = self.labels.synonyms, self.labels.concept(label).hidden
+        return [] if known is None else [synonym for synonym in known[label] if synonym not in hidden]
 
     def broader(self, label: int) -> list[int]:
         """The parents of a label."""
@@ -90,6 +105,7 @@ class LabelDetails:
 
     def _make(self, label: int) -> dict[str, Any]:
         name, shown, synonyms = self.labels.names[label], self.shown_name(label), self.synonyms(label)
+        concept = self.labels.concept(label)
         synonym = next((other for other in synonyms if other.lower() not in shown.lower() and not _is_uri(other)), None)
         return {
             "id": label,
@@ -97,7 +113,8 @@ class LabelDetails:
             "name": shown,
             "path": self.steps(label)[:-1],
             "synonym": synonym,
-            "uri": next(filter(_is_uri, [name, *synonyms]), None),
+            "uri": concept.uri or next(filter(_is_uri, [name, *synonyms]), None),
+            "notation": concept.notation,
             "count": 0 if self.labels.counts is None else int(self.labels.counts[label]),
         }
 

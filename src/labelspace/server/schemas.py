@@ -36,6 +36,10 @@ class TagOptionsBody(Body):
     include: Annotated[LabelNames, Field(description="Allow these labels alone.")] = []
     exclude: Annotated[LabelNames, Field(description="Never name these labels.")] = []
     under: Annotated[LabelNames, Field(description="Allow these branches of the hierarchy, beside ``include``.")] = []
+    language: Annotated[
+        str | None,
+        Field(max_length=100, description="Show names in this language, where the vocabulary has such a name."),
+    ] = None
 
 
 class SuggestBody(TagOptionsBody):
@@ -75,6 +79,7 @@ class Label(Answer):
     path: list[str]
     synonym: str | None
     uri: str | None
+    notation: str | None
     count: int
 
 

@@ -14,12 +14,10 @@ from xml.parsers import expat
 
 from labelspace.data.files import reading
 from labelspace.errors import DataError, LabelspaceError, require
-from labelspace.limits import Limit
+from labelspace.limits import MAX_RDF_BYTES
 
 FORMATS = {"turtle": "Turtle", "xml": "RDF/XML", "json-ld": "JSON-LD"}
 """Names that rdflib and people have for the formats."""
-MAX_RDF_BYTES = Limit("LABELSPACE_MAX_RDF_BYTES", 2**30)
-"""Of a file in one of these formats, which is read into memory as a whole."""
 _MAX_ENTITY = 1000  # characters
 AddStatement = Callable[[str, str, str, str | None], None]
 

@@ -93,10 +93,10 @@ async def suggest(
     threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
     language: Annotated[str | None, Form(max_length=100)] = None,
 ) -> Response:
-    """Labels with a score above the threshold; ``language`` has no effect, since models have one."""
+    """Labels with a score above the threshold, named in ``language`` where the vocabulary has such a name."""
     state = server_state(request)
     loaded, found = await state.tag(project, [text], limit, Options())
-    return Json({"results": results(loaded, found[0], threshold)})
+    return Json({"results": results(loaded, found[0], threshold, language)})
 
 
 @router.post(
@@ -118,7 +118,10 @@ async def suggest_batch(
     loaded, found = await state.tag(project, [each.text for each in body.documents], limit, Options())
     rows = zip(body.documents, found, strict=True)
     return Json(
-        [{"document_id": each.document_id, "results": results(loaded, tagged, threshold)} for each, tagged in rows]
+        [
+            {"document_id": each.document_id, "results": results(loaded, tagged, threshold, language)}
+            for each, tagged in rows
+        ]
     )
 
 
@@ -150,11 +153,12 @@ async def detect_language() -> None:
 
 def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
     """A model as a project."""
+    languages = model.labels.languages or [UNKNOWN_LANGUAGE]
     return {
         "project_id": name,
         "name": name,
         "language": UNKNOWN_LANGUAGE,
-        "vocab": {"vocab_id": name, "languages": [UNKNOWN_LANGUAGE], "size": len(model.tagger.labels_), "loaded": True},
+        "vocab": {"vocab_id": name, "languages": languages, "size": len(model.tagger.labels_), "loaded": True},
         "vocab_language": UNKNOWN_LANGUAGE,
         "backend": {"backend_id": model.tagger.model.name},
         "is_trained": True,
@@ -162,11 +166,13 @@ def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
     }
 
 
-def results(model: LoadedModel, tagged: Tagged, threshold: float) -> list[dict[str, Any]]:
+def results(model: LoadedModel, tagged: Tagged, threshold: float, language: str | None) -> list[dict[str, Any]]:
     """Suggestions as Annif gives them; without a URI, the unique name stands for it."""
-    shown = ((model.labels[label], score) for label, score in zip(tagged.labels, tagged.scores, strict=True))
+    shown = (
+        (model.labels.named(label, language), score) for label, score in zip(tagged.labels, tagged.scores, strict=True)
+    )
     return [
-        {"uri": label["uri"] or label["label"], "label": label["name"], "notation": None, "score": score}
+        {"uri": label["uri"] or label["label"], "label": label["name"], "notation": label["notation"], "score": score}
         for label, score in shown
         if score >= threshold
     ]
@@ -174,12 +180,12 @@ def results(model: LoadedModel, tagged: Tagged, threshold: float) -> list[dict[s
 
 def subject_names(model: LoadedModel, subjects: list[AnnifSubject]) -> list[str]:
     """The unique names of labels that are given by URI or by name."""
-    known, names = model.tagger.labels_.index, []
+    known, names = model.tagger.labels_, []
     for subject in subjects:
         given = [each.removeprefix("<").removesuffix(">") for each in (subject.uri, subject.label) if each]
-        found = next((name for name in given if name in known), None)
+        found = next((label for each in given if (label := known.find(each)) is not None), None)
         if found is None:
             shown = " / ".join(given)[:80]
             raise ProblemError(400, f"a subject must be a label of the model, but {shown!r} is none; search /labels?q=")
-        names.append(found)
+        names.append(known.names[found])
     return list(dict.fromkeys(names))

@@ -40,7 +40,7 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
 
 @router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
 async def look_up(model: str, label: str, request: Request) -> Response:
-    """A label by its name, or by its id: synonyms, broader and narrower labels."""
+    """A label by its name, URI or id: synonyms, broader and narrower labels."""
     state = server_state(request)
     loaded = state.loaded(model)
     return Json(await state.beside(label_answer, loaded, label))
@@ -53,7 +53,7 @@ def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
     if at is None:
         n = len(details.labels)
         raise ProblemError(
-            404, f"a label must be a name or an id, but {label[:80]!r} is none of {n:,}; search /labels?q="
+            404, f"a label must be a name, a URI or an id, but {label[:80]!r} is none of {n:,}; search /labels?q="
         )
     narrower = details.narrower(at)
     return {

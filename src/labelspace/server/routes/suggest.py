@@ -30,7 +30,7 @@ async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Re
     """The k best labels of a text, best first, each with its probability where the method is calibrated."""
     state = server_state(request)
     loaded, found = await state.tag(model, [body.text], body.k, options_of(body))
-    answer = document_answer(loaded, found[0])
+    answer = document_answer(loaded, found[0], body.language)
     if body.explain and answer["suggestions"]:
         labels = [suggestion["label"] for suggestion in answer["suggestions"]]
         reasons = await state.inference.run(explanations, loaded, body.text, labels, None)
@@ -46,7 +46,7 @@ async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Req
     state.check_documents(len(body.documents))
     loaded, found = await state.tag(model, [each.text for each in body.documents], body.k, options_of(body))
     rows = zip(body.documents, found, strict=True)
-    results = [{"id": document.id, **document_answer(loaded, tagged)} for document, tagged in rows]
+    results = [{"id": document.id, **document_answer(loaded, tagged, body.language)} for document, tagged in rows]
     return Json({"model": model, "version": loaded.version, "results": results})
 
 
@@ -67,13 +67,13 @@ def options_of(body: schemas.TagOptionsBody) -> Options:
     return Options(body.min_probability, body.precision, body.consistent, *lists)
 
 
-def document_answer(model: LoadedModel, tagged: Tagged) -> dict[str, Any]:
-    """The answer for one document as plain values."""
+def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = None) -> dict[str, Any]:
+    """The answer for one document as plain values, with names in a language where labels have such names."""
     sure: list[Any] = tagged.probabilities or [None] * len(tagged.labels)
     rows = enumerate(zip(tagged.labels, tagged.scores, sure, strict=True), 1)
     return {
         "suggestions": [
-            {**model.labels[label], "rank": rank, "score": score, "probability": probability}
+            {**model.labels.named(label, language), "rank": rank, "score": score, "probability": probability}
             for rank, (label, score, probability) in rows
         ],
         "left_out": [{**label._asdict(), "score": round(label.score, DIGITS)} for label in tagged.left_out],
