@@ -89,7 +89,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
         ),
         (
             "1 9 9\n1 1:1\n1 2:1\n",
-            r"a\.txt:3: expected the end of the file after 1 rows as the header says, but found '1 2:1\\n'",
+            r"a\.txt:3: expected the end of the file after 1 rows as the header says, but found '1 2:1'",
         ),
     ],
 )

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from labelspace.data.files import reading, too_long, writing
-from labelspace.data.formats.line_blocks import line_blocks
+from labelspace.data.files import reading, writing
+from labelspace.data.formats.line_blocks import add_rows, line_blocks
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, format_rows
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Csr
 
 _MAX_HEADER = 200
@@ -27,22 +26,9 @@ def read_pairs(path: str | Path) -> Csr:
     with reading(path) as file:
         n, n_columns = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_columns, 0, location=lambda row: f"{path}:{row + 2}")
-        blank_end = 0  # bytes after the last row
-        for lines in line_blocks(file, path, line=2):
-            block = b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n"  # a leading space: no labels before the pairs
-            rest = block[rows.add(block, limit=n - rows.n_rows) :]
-            if rest.strip():
-                found = rest.split(maxsplit=1)[0][:30].decode(errors="replace")
-                problem = f"expected {n} rows as the header says, but after them there is {found!r}"
-                raise DataError(f"{path}: {problem}; correct the header")
-            blank_end += len(rest)
-            if blank_end > MAX_LINE_BYTES.value:
-                raise too_long(path, n + 2)
-    if rows.n_rows != n:
-        raise DataError(
-            f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
-            "the file is truncated: download it again, or correct the header"
-        )
+        # A leading space: no labels before the pairs.
+        blocks = (b" " + lines[:-1].replace(b"\n", b"\n ") + b"\n" for lines in line_blocks(file, path, line=2))
+        add_rows(rows, blocks, n, path)
     return rows.matrices(n_columns, 0)[0]
 
 

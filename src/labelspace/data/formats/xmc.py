@@ -6,14 +6,13 @@ Ids count from 0. A line without labels starts with a space; a line with neither
 from collections.abc import Iterator
 from pathlib import Path
 
-from labelspace.data.files import lines, reading, too_long, writing
-from labelspace.data.formats.line_blocks import line_blocks
+from labelspace.data.files import lines, reading, writing
+from labelspace.data.formats.line_blocks import add_rows, line_blocks
 from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width, format_rows
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset, LabelSpace
 
 _BOM = b"\xef\xbb\xbf"
@@ -26,22 +25,7 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
         rows = SparseRows(n_features, n_labels, location=lambda row: f"{path}:{row + 2}")
         known = _known_labels(path, n_labels, labels)
-        blank_end = 0  # bytes after the last row
-        for block in line_blocks(file, path, 2):
-            used = rows.add(block, limit=n - rows.n_rows)
-            if block[used:].strip():
-                raise DataError(
-                    f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says, but found "
-                    f"{block[used : used + 30].decode(errors='replace')!r}; correct the header"
-                )
-            blank_end += len(block) - used
-            if blank_end > MAX_LINE_BYTES.value:
-                raise too_long(path, n + 2)
-    if rows.n_rows != n:
-        raise DataError(
-            f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
-            "the file is truncated: download it again, or correct the header"
-        )
+        add_rows(rows, line_blocks(file, path, 2), n, path)
     check_width(n_features, rows.n_values, f"{path}:1")
     space = numbered_labels(n_labels, rows.n_occurrences, path, 1) if known is None else known
     space = hierarchy_beside(path, space)
