@@ -1,7 +1,6 @@
 """Hashing against a twin in plain Python."""
 
 import math
-import re
 from collections import Counter
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Hashing, tokenizer
 from tests.features.saving import saved_and_loaded
+from tests.features.word_twin import normalize, words
 from tests.kernels.hash_twin import hash_ngram, hash_word
 
 TEXTS = ["Red apple red apple", "", "green apple, İstanbul 日本 red apple", "a b", "ΑΣ ΑΣ\u0301 straße 𐐀𐐀 x_1"] * 3
@@ -17,7 +17,7 @@ TEXTS = ["Red apple red apple", "", "green apple, İstanbul 日本 red apple", "
 
 def columns(text, ngrams, bits):
     """Counts of the columns of a text."""
-    hashes = [hash_word(word) for word in re.findall(r"\b\w\w+\b", text.lower())]
+    hashes = [hash_word(word) for word in words(normalize(text))]
     grams = [hashes[i : i + n] for n in range(1, ngrams + 1) for i in range(len(hashes) - n + 1)]
     return Counter(hash_ngram(gram) >> 64 - bits for gram in grams)
 

@@ -1,6 +1,5 @@
 """Sequences against a twin in plain Python and cases worked by hand; saved and loaded, in blocks, refitted."""
 
-import re
 from collections import Counter
 
 import numpy as np
@@ -12,17 +11,17 @@ from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.features import Sequences, tokenizer
 from labelspace.features.sequences import NUMBER, PAD, UNKNOWN
 from tests.features.saving import saved_and_loaded
+from tests.features.word_twin import normalize, words_and_numbers
 
 # Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts and powers, marks, surrogates.
 LETTERS = "abA_12é ßİΣσ٣²日𐐀\u0301\x00\n.,:/-;\ud800"
 TEXT = st.text(LETTERS, max_size=60) | st.text(st.characters(exclude_categories=()), max_size=30)
 TEXTS = st.lists(TEXT, min_size=1, max_size=6)
-TOKEN = re.compile(r"(?P<number>\d+(?!\w)(?:[.,:/-]\d+(?!\w))*)|\w+")
 CORPUS = ["The cat saw 12 mice.", "", "The dog, the DOG! 3.5 km/h", "Cat: 1,000 mice"]
 
 
 def words_of(text, length=300):
-    return ["0" if match["number"] else match[0] for match in TOKEN.finditer(text.lower())][:length]
+    return words_and_numbers(normalize(text))[:length]
 
 
 def twin(texts, vocab_size, length, min_df):

@@ -8,7 +8,7 @@ import snowballstemmer
 
 from labelspace.errors import ModelError, ParameterError
 from labelspace.features import Tfidf
-from labelspace.features.stems import LANGUAGES, MAX_BYTES, stem
+from labelspace.features.stems import LANGUAGES, MAX_BYTES, stem, stemming_language
 from labelspace.features.views import STEM_BIGRAMS, STEMS
 from tests.features.saving import saved_and_loaded
 
@@ -81,5 +81,37 @@ def test_an_unknown_language_is_refused():
 
 
 def test_views_of_stems():
-    assert repr(STEMS.create()) == "Tfidf(ngrams=1, stemming='english')"
-    assert repr(STEM_BIGRAMS.create()) == "Tfidf(stemming='english')"
+    assert repr(STEMS.create()) == "Tfidf(ngrams=1, stemming='auto')"
+    assert repr(STEM_BIGRAMS.create()) == "Tfidf(stemming='auto')"
+
+
+def test_auto_takes_the_language_of_the_texts(tmp_path):
+    texts = ["Kirjastot ja koulut", "Kirjastoissa on kirjoja", "Koulussa sekä kirjastossa"]
+    features = Tfidf(ngrams=1, min_df=1, stemming="auto").fit(texts)
+    assert features.stemming_ == "finnish"
+    given = Tfidf(ngrams=1, min_df=1, stemming="finnish").fit(texts)
+    assert features.feature_names() == given.feature_names()
+    loaded = saved_and_loaded(features, tmp_path)
+    unseen = ["kirjastoista", "kouluihin"]
+    assert same(loaded.transform(unseen), given.transform(unseen))
+    assert loaded.transform(unseen).getnnz(axis=1).all()
+
+
+def test_auto_is_english_where_texts_do_not_tell():
+    features = Tfidf(ngrams=1, min_df=1, stemming="auto").fit(["xyz baking", "qrs baked"])
+    assert features.feature_names() == ["bake", "qrs", "xyz"]
+
+
+def test_accents_are_stripped_from_stems(tmp_path):
+    features = Tfidf(ngrams=1, min_df=1, stemming="spanish", strip_accents="unicode").fit(["educación pública", "más"])
+    assert features.feature_names() == ["educ", "mas", "public"]
+    assert same(features.transform(["educaciones publicas mas"]), features.transform(["educación pública más"]))
+    loaded = saved_and_loaded(features, tmp_path)
+    assert same(loaded.transform(["mas público"]), features.transform(["mas público"]))
+
+
+@pytest.mark.parametrize(
+    ("language", "stems"), [("finnish", "finnish"), ("thai", "none"), ("unknown", "english"), ("english", "english")]
+)
+def test_languages_without_a_stemmer_have_no_stems(language, stems):
+    assert stemming_language(language) == stems

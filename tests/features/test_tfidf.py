@@ -14,9 +14,11 @@ from labelspace.features import ngrams as ngrams_module
 from labelspace.features.ngrams import count_ngrams
 from labelspace.features.vocabulary import TokenStream
 from tests.features.saving import saved_and_loaded
+from tests.features.word_twin import normalize, words
 
-# Lower case that grows (İ) or depends on neighbors (Σ), digits of other scripts, marks, spaces, controls, surrogates.
-LETTERS = "abAB_1é ßİΣσ٣日本𐐀𝒳\u0301\u200d\x00\x1c\t\n\u2003-.,\ud800"
+# Lower case that depends on neighbors (Σ), digits of other scripts, spaces, controls, surrogates.
+SPACED = "abAB_1é ßΣσ٣я𐐀𝒳\u200d\x00\x1c\t\n\u2003-.,\ud800"
+LETTERS = SPACED + "İ日本のไทยि\u0301\u0e34"  # and what scikit-learn reads in other ways
 TEXT = st.text(LETTERS, max_size=60) | st.text(st.characters(exclude_categories=()), max_size=30)
 
 
@@ -26,11 +28,13 @@ def corpus(n=150, seed=0, letters=LETTERS):
     return ["", *texts, " \n", "Red apple, RED Apple; red_apple", "ab ab ab ba ba ab"]
 
 
-def pair(**params):
-    """Our features and scikit-learn's of the same settings."""
+def pair(plain=False, **params):
+    """Our features and scikit-learn's of the same settings; unless ``plain``, with our normalization and words."""
     ours = Tfidf(**params)
     word = ours.analyzer == "word"
+    twin = {"tokenizer": words, "token_pattern": None} if word else {}
     theirs = TfidfVectorizer(
+        **({} if plain else {"preprocessor": normalize, "lowercase": False, **twin}),
         analyzer=ours.analyzer,
         ngram_range=(1, ours.ngrams) if word else (ours.min_n, ours.max_n),
         sublinear_tf=ours.sublinear,
@@ -64,6 +68,22 @@ def test_word_ngrams_equal_scikit_learn(ngrams, min_df, sublinear):
     assert_equal(ours.fit_transform(texts), theirs.fit_transform(texts))
     assert ours.feature_names() == theirs.get_feature_names_out().tolist()
     assert_equal(ours.transform(unseen), theirs.transform(unseen))
+
+
+@pytest.mark.parametrize("params", [{"ngrams": 2}, {"analyzer": "char"}, {"analyzer": "char_wb"}])
+def test_texts_of_scripts_with_spaces_and_without_marks_are_read_as_by_scikit_learn(params):
+    texts, unseen = corpus(letters=SPACED), corpus(seed=1, letters=SPACED)
+    ours, theirs = pair(plain=True, min_df=1, **params)
+    assert_equal(ours.fit_transform(texts), theirs.fit_transform(texts))
+    assert_equal(ours.transform(unseen), theirs.transform(unseen))
+
+
+def test_accents_are_stripped_as_by_scikit_learn():
+    texts = ["Perché la città è così", "perche la citta e cosi", "Ñandú ø ß straße"]
+    ours = Tfidf(ngrams=1, min_df=1, strip_accents="unicode")
+    theirs = TfidfVectorizer(strip_accents="unicode", sublinear_tf=True, dtype=np.float64)
+    assert_equal(ours.fit_transform(texts), theirs.fit_transform(texts))
+    assert ours.feature_names() == theirs.get_feature_names_out().tolist()
 
 
 @pytest.mark.parametrize("analyzer", ["char", "char_wb"])

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelspace.features.stems import NO_STEMMING
 from labelspace.kernels.ngrams import lookup_keys
 from labelspace.kernels.phrase_matching import (
     FULL_GRADES,
@@ -25,7 +26,8 @@ from labelspace.kernels.phrase_matching import (
     stem_stop,
     topk_matches,
 )
-from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of, read_stems
+from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of
+from labelspace.models.lexical.word_stems import WordStems
 from labelspace.state_constraints import StateError
 from labelspace.types import LabelSpace
 
@@ -150,10 +152,10 @@ NAMES = st.lists(
 @given(NAMES, st.lists(TEXT, min_size=1, max_size=4))
 def test_buckets_equal_those_of_the_plain_twin(names, texts):
     labels = LabelSpace(names, [[name.split("-")[0] + ", " + name.replace("-", " ")] for name in names])
-    phrases = index_phrases(labels, True)
-    stems, forms, ends = read_stems(texts, True)
+    phrases = index_phrases(labels, WordStems())
+    stems, forms, ends = WordStems().read(texts)
     every = " ".join(text for text, _, _ in phrases_of(labels))
-    words = dict(zip(forms_of(every)[1], lookup_keys(phrases.stems, read_stems([every], True)[0]), strict=True))
+    words = dict(zip(forms_of(every)[1], lookup_keys(phrases.stems, WordStems().read([every])[0]), strict=True))
     scratch, is_true = empty_scratch(phrases, len(labels)), np.zeros(len(labels), bool)
     for row, text in enumerate(texts):
         tokens = slice(ends[row - 1] if row else 0, ends[row])
@@ -185,8 +187,8 @@ def test_buckets_equal_those_of_the_plain_twin(names, texts):
 
 def test_the_best_come_first_and_the_rest_is_padding():
     labels = LabelSpace(["bread", "olive oil", "fish"])
-    phrases = index_phrases(labels, True)
-    stems, forms, ends = read_stems(["bread and olive oil", ""], True)
+    phrases = index_phrases(labels, WordStems())
+    stems, forms, ends = WordStems().read(["bread and olive oil", ""])
     shift = np.zeros((3, N_LEVELS), np.float32)
     shift[1] = 1
     top, scores = np.full((2, 3), 7, np.int32), np.zeros((2, 3), np.float32)
@@ -204,7 +206,7 @@ def spoiled(phrases, **arrays):
 
 
 def test_a_trie_that_a_stranger_wrote_is_refused_where_a_walk_would_leave_it():
-    phrases = index_phrases(LabelSpace(["red wine", "red fish"]), False)
+    phrases = index_phrases(LabelSpace(["red wine", "red fish"]), WordStems(NO_STEMMING))
     phrases.check_state()
     assert phrases.children.tolist() == [0, 1, 3, 3, 3]  # red, then fish and wine
     for children in ([0, 0, 3, 3, 3], [0, 1, 1, 3, 3], [0, 1, 3, 3, 4], [0], [0, 1, 3, 3]):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import CountVectorizer
 
 from labelspace.kernels.tokenize import (
+    MARK,
     assign_word_ids,
     build_word_slots,
     first_words,
@@ -17,14 +18,12 @@ from labelspace.kernels.tokenize import (
     scan_chars,
     scan_words,
 )
+from tests.features.word_twin import CLASSES, words, words_and_numbers
 from tests.kernels.hash_twin import hash_word
 
-is_word, is_digit = re.compile(r"\w").match, re.compile(r"\d").match
-IS_WORD = np.array([is_word(chr(i)) is not None for i in range(0x110000)])
-IS_DIGIT = np.array([is_digit(chr(i)) is not None for i in range(0x110000)])
-NUMBER_OR_WORD = re.compile(r"(\d+(?!\w)(?:[.,:/-]\d+(?!\w))*)|\w+")
+IS_DIGIT = np.array([chr(i).isdecimal() for i in range(0x110000)])
 ANY = st.text(st.characters(exclude_categories=()))  # surrogates too
-TEXTS = st.lists(ANY | st.text("ab_1é٣日𐐀\u0301 -\t\n"), max_size=6)
+TEXTS = st.lists(ANY | st.text("ab_1é٣日本のไทย𐐀\u0301\u0e34\u094d\ufe0f -\t\n"), max_size=6)
 
 
 def encoded(texts):
@@ -51,29 +50,57 @@ def small_table():
 
 @settings(deadline=None)
 @given(TEXTS)
-def test_words_are_those_of_the_regular_expression(texts):
+def test_words_are_those_of_the_twin(texts):
     text, text_ends = encoded(texts)
-    starts, stops, hashes, ends = scan_words(text, text_ends, IS_WORD, 2)
-    spans = by_document(text, starts, stops, ends)
-    assert spans == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
-    words = [word for words in spans for word in words]
-    assert hashes.tolist() == [hash_word(word) for word in words]
+    for min_length in (1, 2):
+        starts, stops, hashes, ends = scan_words(text, text_ends, CLASSES, min_length)
+        spans = by_document(text, starts, stops, ends)
+        assert spans == [words(text, min_length) for text in texts]
+        assert hashes.tolist() == [hash_word(word) for found in spans for word in found]
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_without_other_classes_words_are_those_of_the_regular_expression(texts):
+    text, text_ends = encoded(texts)
+    is_word = np.array([re.match(r"\w", chr(i)) is not None for i in range(128)]).astype(np.uint8)
+    classes = np.concatenate([is_word, np.minimum(CLASSES[128:], 1) * (CLASSES[128:] != MARK)]).astype(np.uint8)
+    starts, stops, _, ends = scan_words(text, text_ends, classes, 2)
+    assert by_document(text, starts, stops, ends) == [re.findall(r"(?u)\b\w\w+\b", text) for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("図書館の歴史", ["図書", "書館", "館の", "の歴", "歴史"]),
+        ("犬 Python入門2024年", ["犬", "Python", "入門", "2024", "年"]),
+        ("ab字ab字ab字ab字", ["ab", "字"] * 4),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("ที่นี่", ["ที่นี่"]),
+        ("น้ำดื่ม", ["น้ำ", "ำดื่", "ดื่ม"]),
+        ("\u0301a ❤\ufe0f 〇", ["〇"]),
+        ("도서관의 역사", ["도서관의", "역사"]),
+    ],
+)
+def test_words_of_other_scripts(text, expected):
+    read, ends = encoded([text])
+    assert by_document(read, *scan_words(read, ends, CLASSES, 2)[:2], [len(expected)]) == [expected]
 
 
 def test_ascii_text_needs_the_first_128_characters_only():
     text, text_ends = encoded(["a word_2 - x yz", "", "zz"])
-    starts, stops, _, ends = scan_words(text, text_ends, IS_WORD[:128].copy(), 2)
+    starts, stops, _, ends = scan_words(text, text_ends, CLASSES[:128].copy(), 2)
     assert by_document(text, starts, stops, ends) == [["word_2", "yz"], [], ["zz"]]
 
 
 @settings(deadline=None)
 @given(st.lists(ANY | st.text("a1٣é .,:/-;"), max_size=6), st.integers(1, 5))
-def test_first_words_are_those_of_the_regular_expression(texts, length):
+def test_first_words_are_those_of_the_twin(texts, length):
     text, text_ends = encoded(texts)
-    spans = scan_words(text, text_ends, IS_WORD, 1)
+    spans = scan_words(text, text_ends, CLASSES, 1)
     text = np.append(text, np.uint8(ord("0")))
     starts, stops, hashes, ends = first_words(text, *spans, IS_DIGIT, length)
-    expected = [["0" if match[1] else match[0] for match in NUMBER_OR_WORD.finditer(text)][:length] for text in texts]
+    expected = [words_and_numbers(text)[:length] for text in texts]
     assert by_document(text, starts, stops, ends) == expected
     assert hashes.tolist() == [hash_word(word) for words in expected for word in words]
 

@@ -26,7 +26,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 KNOWN = f"{', '.join(ENDINGS)}, each also with .gz, .zst or in a .zip"
-SAMPLE_ROWS, SAMPLE_CHARACTERS = 20_000, 2**25  # from which the label separator is told
+SAMPLE_CHARACTERS = 2**25  # at most, from which the label separator is told
 HEAD_LINES, HEAD_BYTES = 50, 2**18  # from which a format is told
 _USUAL = {"csv": "comma-separated", "tsv": "tab-separated"}
 
@@ -171,18 +171,18 @@ def _file_fields(
     with open_rows(path, options) as rows:
         names = list(rows.names())
 
-    def sample(columns: Collection[str]) -> list[list[object]]:
+    def sample(columns: Collection[str], n: int) -> list[list[object]]:
         with open_rows(path, options) as rows:
-            return list(_sampled(rows, columns))
+            return list(_sampled(rows, columns, n))
 
     if not names:
         raise DataError(f"{path} must hold at least one document, but has none; give another file")
     return detect_fields(ColumnSample(path, names, sample), options, is_known)
 
 
-def _sampled(rows: Rows, columns: Collection[str]) -> Iterator[list[object]]:
+def _sampled(rows: Rows, columns: Collection[str], n: int) -> Iterator[list[object]]:
     size = 0
-    for _, row in islice(rows.read(columns), SAMPLE_ROWS):
+    for _, row in islice(rows.read(columns), n):
         cells = [row.get(name) for name in columns]
         yield cells
         size += sum(len(cell) for cell in cells if isinstance(cell, str))

@@ -86,15 +86,13 @@ def cell_labels(value: object, name: str, separator: str | None, location: Locat
         if not text.startswith("["):
             return distinct_labels(map(_without_brackets, split_cell(text, separator)), location)
         value = parsed_list(text, name, location)
-    if isinstance(value, (int, Mapping)):
+    if isinstance(value, (int, dict)):  # not Mapping: that check takes as long as all others together
         value = [value]
     if not isinstance(value, list):
         raise location.expected(
             f"{name!r} to be a list or a text", f"it is {shown(value)}", 'write ["name", ...] or [id, ...]'
         )
-    return distinct_labels(
-        [_subject(item, location) if isinstance(item, Mapping) else item for item in value], location
-    )
+    return distinct_labels([_subject(item, location) if isinstance(item, dict) else item for item in value], location)
 
 
 def _without_brackets(name: str) -> str:

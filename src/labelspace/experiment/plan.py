@@ -18,6 +18,7 @@ from labelspace.experiment.cost_limits import Limits, shown_duration
 from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
 from labelspace.experiment.timing import latency, warm_up
+from labelspace.features.language import detect_language
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, MAX_STACKED, held_out_folds
 from labelspace.models.blend.members import (
     MAX_NETWORK_LABELS,
@@ -27,6 +28,7 @@ from labelspace.models.blend.members import (
     Member,
     base_views,
     wide_view,
+    word_view,
 )
 from labelspace.models.blend.model import Blend
 from labelspace.tagger import Tagger
@@ -81,6 +83,8 @@ class Planner:
         limits.check()
         self.documents, self.limits, self.n_validation, self.budget = documents, limits, n_validation, budget
         self.costs = CostModel(documents, limits.cpu_seconds or math.inf, budget.clock)
+        language = detect_language(documents.texts or []).name
+        self.words = "words" if documents.X is not None else word_view(language)
         self.gains = dict(GAINS_ON_FEATURES if documents.X is not None else GAINS)
         if optimize.startswith("PS") and documents.X is None:
             self.gains |= GAINS_OF_RARE_LABELS
@@ -88,7 +92,7 @@ class Planner:
 
     def choose(self) -> Plan:
         """The best blend within the limits; an error, before anything dear is measured, where there is none."""
-        smallest = self._plan((Member("label_tree", "words"),), self._folds()[0])
+        smallest = self._plan((Member("label_tree", self.words),), self._folds()[0])
         if smallest is None or self._exceeded(smallest) is not None:
             raise ParameterError(self._refusal(smallest))
         plans = [plan for plan in self._plans() if plan is not None and self._exceeded(plan) is None]
@@ -100,21 +104,21 @@ class Planner:
 
     def gain(self, member: Member) -> float:
         """What a member gains, in points."""
-        wide = member.method in LINEAR and member.view != "words" and self.documents.X is None
+        wide = member.method in LINEAR and member.view != self.words and self.documents.X is None
         return self.gains.get(member.method, 0.0) + GAIN_OF_WIDE_VIEW * wide
 
     def _linear(self) -> list[Member]:
         if self.documents.X is not None:
             return [Member("label_tree", "words")]
-        views = dict.fromkeys(["words", wide_view(self.documents.texts or [])])
+        views = dict.fromkeys([self.words, wide_view(self.documents.texts or [], self.words)])
         methods = LINEAR if math.prod(self.documents.Y.shape) <= MAX_PDSPARSE_CELLS else ("label_tree",)
         return [Member(method, view) for method in methods for view in views]
 
     def _others(self) -> list[Member]:
         n, n_labels = self.documents.Y.shape
-        members = [Member("neighbors", "words")]
+        members = [Member("neighbors", self.words)]
         if n_labels <= MAX_NETWORK_LABELS:
-            members += [Member(name, "words") for name in NETWORKS]
+            members += [Member(name, self.words) for name in NETWORKS]
         if self.documents.X is not None and n <= MAX_SLEEC_DOCUMENTS:
             members.append(Member("sleec", "words"))
         if self.documents.X is None and self.documents.labels.are_named:
@@ -183,7 +187,8 @@ class Planner:
         given = " ".join(f"{option} {limit:g}{unit}" for option, (limit, _, unit) in options.items() if limit)
         remedy = " ".join(f"{option} {least}" for option, (limit, least, _) in options.items() if limit)
         exceeded = self._exceeded(smallest)
-        return f"nothing fits {given} for {many}: even with label_tree:words alone {exceeded}; give at least {remedy}"
+        alone = f"label_tree:{self.words} alone"
+        return f"nothing fits {given} for {many}: even with {alone} {exceeded}; give at least {remedy}"
 
     def _left_out(self, best: Plan) -> dict[str, str]:
         """The members that are not in a plan, and why."""

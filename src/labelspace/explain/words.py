@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.features.base import Occurrences
-from labelspace.features.tokenizer import character_flags, code_points
+from labelspace.features.characters import character_classes, code_points
+from labelspace.kernels.tokenize import UNSPACED, WORD
 from labelspace.models.evidence import ColumnShares, PhraseShare
 from labelspace.types import Doubles, Ints, Longs
 
@@ -25,15 +26,17 @@ class TextWords(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> "TextWords":
-        """Find them.
+        """Find them; in scripts without spaces between words, each letter is one.
 
-        >>> TextWords.of("A bun.").starts.tolist()
-        [0, 2]
+        >>> TextWords.of("A bun.").starts.tolist(), TextWords.of("a日本").starts.tolist()
+        ([0, 2], [0, 1, 2])
         """
-        is_letter = character_flags(r"\w", text.isascii())[code_points(text)]
-        change = np.diff(np.concatenate([[False], is_letter, [False]]).astype(np.int8))
-        letters = np.concatenate([[0], np.cumsum(is_letter)])
-        return cls(np.flatnonzero(change > 0), np.flatnonzero(change < 0), letters)
+        kinds = np.concatenate([[0], character_classes(text.isascii())[code_points(text)], [0]])
+        before, here = kinds[:-1], kinds[1:]
+        cut = (here == UNSPACED) | ((here == WORD) & (before == UNSPACED))
+        starts = np.flatnonzero((here > 0) & ((before == 0) | cut))
+        stops = np.flatnonzero((before > 0) & ((here == 0) | cut))
+        return cls(starts, stops, np.concatenate([[0], np.cumsum(here[:-1] > 0)]))
 
     def touched(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The words that have some of these characters.

@@ -75,13 +75,14 @@ class Hashing(Features):
         """Where the columns of a text come from, in its own characters."""
         self.check_fitted()
         analyzer, longest = Analyzer(), int(self.ngrams)
-        spans, at = analyzer.spans([text]), analyzer.characters(text)
+        spans = analyzer.spans([text])
+        starts, stops = analyzer.places(text, spans)
         columns, _ = hashed_columns(spans.hashes, spans.ends, longest, int(self.bits))
         n = spans.starts.size
         lengths = np.minimum(longest, n - np.arange(n))  # n-grams that start at each word
         first = np.repeat(np.arange(n), lengths)
         last = first + np.arange(columns.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return Occurrences(columns, at[spans.starts[first]], at[spans.stops[last] - 1] + 1)
+        return Occurrences(columns, starts[first], stops[last])
 
     def _learn(self, blocks: list[TermCounts], n: int) -> None:
         if not self.idf:

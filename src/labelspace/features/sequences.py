@@ -12,8 +12,9 @@ from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.base import Features
+from labelspace.features.characters import character_flags
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, stack_rows
-from labelspace.features.tokenizer import Analyzer, Spans, character_flags, map_blocks
+from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words

@@ -1,16 +1,21 @@
-"""Snowball stems: words of one stem count as one.
+"""Snowball stems, and words without their accents: words of one stem count as one.
 
 1. Every word of the training texts, a form, is stemmed once; the stems are the vocabulary.
 2. The forms are stored with their stems, so that a known word is looked up and not stemmed again.
 3. A word that the training texts do not have is stemmed when it is met.
+
+Accents are stripped from stems, not from words: many endings are known by their accents.
 """
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.features.language import UNKNOWN
 from labelspace.features.tokenizer import Spans
 from labelspace.features.vocabulary import TokenStream, Vocabulary
 from labelspace.kernels.ngrams import count_frequencies
@@ -21,12 +26,51 @@ from labelspace.types import Ints, Longs
 
 NO_STEMMING = "none"
 LANGUAGES = (
-    "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "finnish", "french", "german", "greek",
-    "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian", "nepali", "norwegian", "portuguese",
-    "romanian", "russian", "serbian", "spanish", "swedish", "tamil", "turkish", "yiddish",
+    "arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "english", "esperanto", "estonian",
+    "finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian",
+    "nepali", "norwegian", "persian", "polish", "portuguese", "romanian", "russian", "serbian", "sesotho", "spanish",
+    "swedish", "tamil", "turkish", "yiddish",
 )  # fmt: skip
-MAX_KEPT = 2**16  # stems of words that training texts do not have
+KEEP_ACCENTS, STRIP_ACCENTS = "none", "unicode"  # as scikit-learn's strip_accents
+ACCENTS_OFTEN_LEFT_OUT = ("catalan", "french", "greek", "italian", "portuguese", "romanian", "spanish")
+"""Languages in which letters with and without an accent are the same letter, and users often leave accents out."""
+MAX_KEPT = 2**17  # stems of words
 MAX_BYTES = 64  # of a word: a longer one is not of a language, and stays as it is
+
+
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
+
+def stemming_language(language: str) -> str:
+    """The language of the stems for texts of a language: none where it has no stemmer, English where it is unknown.
+
+    >>> stemming_language("finnish"), stemming_language("thai"), stemming_language("unknown")
+    ('finnish', 'none', 'english')
+    """
+    if language == UNKNOWN:
+        return "english"
+    return language if language in LANGUAGES else NO_STEMMING
+
+
+def usual_accents(language: str) -> str:
+    """What is done with accents where nobody says it: stripped in languages in which they are often left out.
+
+    >>> usual_accents("italian"), usual_accents("german")
+    ('unicode', 'none')
+    """
+    return STRIP_ACCENTS if language in ACCENTS_OFTEN_LEFT_OUT else KEEP_ACCENTS
+
+
+def strip_accents(word: bytes) -> bytes:
+    """The word without accents; marks of other scripts than Latin, Greek and Cyrillic stay.
+
+    >>> strip_accents("perché".encode()), strip_accents("が".encode()).decode()
+    (b'perche', 'が')
+    """
+    if word.isascii():
+        return word
+    bare = _ACCENTS.sub("", unicodedata.normalize("NFD", word.decode("utf-8", "surrogatepass")))
+    return unicodedata.normalize("NFC", bare).encode("utf-8", "surrogatepass") or word
 
 
 @lru_cache(MAX_KEPT)
@@ -45,6 +89,30 @@ def stem(word: bytes, language: str) -> bytes:
     return stemmed.encode("utf-8", "surrogatepass") or word
 
 
+@dataclass(frozen=True)
+class Stemmer:
+    """What words are counted as.
+
+    >>> Stemmer("italian", STRIP_ACCENTS)("università".encode())
+    b'univers'
+    >>> Stemmer(NO_STEMMING, STRIP_ACCENTS)("università".encode())
+    b'universita'
+    """
+
+    language: str = NO_STEMMING
+    accents: str = KEEP_ACCENTS
+
+    @property
+    def changes_words(self) -> bool:
+        """Whether words are counted as anything but themselves."""
+        return self != Stemmer()
+
+    def __call__(self, word: bytes) -> bytes:
+        """The stem of a word, without accents if so."""
+        stemmed = word if self.language == NO_STEMMING else stem(word, self.language)
+        return stemmed if self.accents == KEEP_ACCENTS else strip_accents(stemmed)
+
+
 class StemmedWords(NamedTuple):
     """The words of training texts by their stems."""
 
@@ -54,9 +122,9 @@ class StemmedWords(NamedTuple):
     occurrences: Longs
 
 
-def stem_words(forms: Vocabulary, stream: TokenStream, language: str, min_df: int) -> StemmedWords:
+def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df: int) -> StemmedWords:
     """Step 1: number the stems that occur in ``min_df`` texts or more; all others get the id -1."""
-    stems = [stem(form, language) for form in forms.utf8_words()]
+    stems = [stemmer(form) for form in forms.utf8_words()]
     words = Vocabulary.from_words(sorted(set(stems)))
     stream = stream.renumber(np.array([words.number[word] for word in stems], np.int32))
     if stream.counts.size:
@@ -79,17 +147,17 @@ class Forms:
     def _vocabulary(self) -> Vocabulary:
         return Vocabulary(self.word_bytes, self.offsets)
 
-    def stem_ids(self, spans: Spans, vocabulary: Vocabulary, language: str) -> Ints:
+    def stem_ids(self, spans: Spans, vocabulary: Vocabulary, stemmer: Stemmer) -> Ints:
         """The id of the stem of each span (steps 2 and 3), -1 for an unknown stem."""
         forms = self._vocabulary.ids(spans)
         found: Ints = np.append(self.stems, np.int32(-1))[forms]
         for at in np.flatnonzero(forms < 0).tolist():
             word = spans.text[spans.starts[at] : spans.stops[at]].tobytes()
-            found[at] = vocabulary.number.get(stem(word, language), -1)
+            found[at] = vocabulary.number.get(stemmer(word), -1)
         return found
 
 
-def link_forms(forms: Vocabulary, vocabulary: Vocabulary, language: str) -> Forms:
+def link_forms(forms: Vocabulary, vocabulary: Vocabulary, stemmer: Stemmer) -> Forms:
     """The forms with the ids of their stems in the vocabulary."""
-    found = [vocabulary.number.get(stem(form, language), -1) for form in forms.utf8_words()]
+    found = [vocabulary.number.get(stemmer(form), -1) for form in forms.utf8_words()]
     return Forms(forms.word_bytes, forms.offsets, np.array(found, np.int32))

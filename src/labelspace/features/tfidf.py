@@ -10,15 +10,26 @@ from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.base import Features, Occurrences
+from labelspace.features.language import AUTO, detect_language
 from labelspace.features.ngrams import NgramIndex, count_ngrams
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
-from labelspace.features.stems import LANGUAGES, NO_STEMMING, Forms, link_forms, stem_words
+from labelspace.features.stems import (
+    KEEP_ACCENTS,
+    LANGUAGES,
+    NO_STEMMING,
+    STRIP_ACCENTS,
+    Forms,
+    Stemmer,
+    link_forms,
+    stem_words,
+    stemming_language,
+)
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.parameter_constraints import boolean, integer, one_of
-from labelspace.state_constraints import are_sorted_spans, array, must, offsets, part
+from labelspace.state_constraints import are_sorted_spans, array, must, offsets, part, plain
 from labelspace.types import Csr, Floats, Longs
 
 MAX_CHARACTERS = 64  # of an n-gram
@@ -29,8 +40,9 @@ class Tfidf(Features):
 
     The matrix is that of scikit-learn's ``TfidfVectorizer`` with the same settings up to float32 rounding, columns in
     the same alphabetical order. Text is lower-cased; a word is two or more letters, digits or underscores
-    (``\b\w\w+\b``). Shorter n-grams than the longest are included. One rule differs: with ``max_features``, of n-grams
-    of equal count the alphabetically first are chosen.
+    (``\b\w\w+\b``). Shorter n-grams than the longest are included. These rules differ: with ``max_features``, of
+    n-grams of equal count the alphabetically first are chosen; marks belong to words, and words of scripts without
+    spaces are pairs of letters (``features.characters``).
 
     >>> features = Tfidf(ngrams=2, min_df=1)
     >>> X = features.fit_transform(["red apple", "green apple"])
@@ -50,14 +62,20 @@ class Tfidf(Features):
     min_df: int = param(2, integer(1), "N-grams in fewer training texts are left out.")
     max_features: int | None = param(None, integer(1), "Keep at most this many n-grams, the most frequent.")
     stemming: str = param(
-        NO_STEMMING, one_of(NO_STEMMING, *LANGUAGES), "Language of the Snowball stems of words, for analyzer word."
+        NO_STEMMING,
+        one_of(NO_STEMMING, AUTO, *LANGUAGES),
+        "Language of the Snowball stems of words, for analyzer word; auto detects it.",
+    )
+    strip_accents: str = param(
+        KEEP_ACCENTS, one_of(KEEP_ACCENTS, STRIP_ACCENTS), "Strip accents from words, for analyzer word."
     )
 
     word_bytes_: Bytes = learned(array("uint8", "n_bytes"))  # UTF-8 of the words of all n-grams, in alphabetical order
     word_offsets_: Longs = learned(offsets("n_words", into="n_bytes"))
     keys_: Longs = learned(array("int64", "n_features"))  # sorted; see kernels.ngrams
     idf_: Floats = learned(array("float32", "n_features"))
-    # With stemming, where the words above are stems.
+    stemming_: str = learned(plain(one_of(NO_STEMMING, *LANGUAGES)), default=NO_STEMMING)  # of stemming=auto
+    # With stemming, or without accents, where the words above are stems.
     forms_: Forms | None = learned(part(Forms, optional=True, n_words="n_words"), default=None)
 
     def check_state(self) -> None:
@@ -68,7 +86,7 @@ class Tfidf(Features):
         least, most = base ** (self._max_words - 1), base**self._max_words
         must(self.keys_.size > 0 and least <= self.keys_[0] <= self.keys_[-1] < most, "keys of n-grams of its words")
         must(self._max_words > 1 or self.keys_.size == base - 1, "one key per word")
-        must((self.forms_ is not None) == self._stems, "forms of words, if they are stemmed")
+        must((self.forms_ is not None) == self._stemmer.changes_words, "forms of words, if they are stemmed")
 
     @property
     def n_features(self) -> int:
@@ -104,8 +122,7 @@ class Tfidf(Features):
         """
         self.check_fitted()
         spans, words = self._analyzer.spans([text]), self._tokenize([text]).words
-        at = self._analyzer.characters(text)
-        starts, stops = at[spans.starts], at[spans.stops - 1] + 1
+        starts, stops = self._analyzer.places(text, spans)
         if self._max_words == 1:
             known = words >= 0
             return Occurrences(words[known], starts[known], stops[known])
@@ -135,12 +152,14 @@ class Tfidf(Features):
         if self.min_n > self.max_n:
             raise ParameterError(f"min_n of tfidf must be at most max_n={self.max_n}, but is {self.min_n}; lower it")
         max_words, min_df = self._max_words, int(self.min_df)
+        detected = stemming_language(detect_language(texts).name) if self.stemming == AUTO else NO_STEMMING
+        stemmer = self._stemmer_of(detected)
         forms, stream, df, occurrences = learn_vocabulary(
-            texts, self._analyzer, max_words > 1, 1 if self._stems else min_df
+            texts, self._analyzer, max_words > 1, 1 if stemmer.changes_words else min_df
         )
         vocabulary = forms
-        if self._stems:
-            vocabulary, stream, df, occurrences = stem_words(forms, stream, self.stemming, min_df)
+        if stemmer.changes_words:
+            vocabulary, stream, df, occurrences = stem_words(forms, stream, stemmer, min_df)
         if not len(vocabulary):
             raise DataError(
                 f"some term must occur in at least min_df={self.min_df} texts, but of these {len(texts)} none does; "
@@ -155,7 +174,8 @@ class Tfidf(Features):
             ngrams = ngrams._replace(digits=np.append(0, new_ids + 1).astype(np.int32)[ngrams.digits])
         self.forget()  # here: a fit that fails leaves the state before
         self.word_bytes_, self.word_offsets_ = vocabulary.word_bytes, vocabulary.offsets
-        self.forms_ = link_forms(forms, vocabulary, self.stemming) if self._stems else None
+        self.stemming_ = detected
+        self.forms_ = link_forms(forms, vocabulary, stemmer) if stemmer.changes_words else None
         self.keys_ = ngrams.keys(len(vocabulary))
         self.idf_ = inverse_document_frequency(ngrams.df, len(texts))
         return stream
@@ -170,7 +190,7 @@ class Tfidf(Features):
         spans = self._analyzer.spans(texts)
         if self.forms_ is None:
             return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
-        return TokenStream(self.forms_.stem_ids(spans, self._vocabulary, self.stemming), NO_COUNTS, spans.ends)
+        return TokenStream(self.forms_.stem_ids(spans, self._vocabulary, self._stemmer), NO_COUNTS, spans.ends)
 
     @property
     def _analyzer(self) -> Analyzer:
@@ -182,8 +202,13 @@ class Tfidf(Features):
         return int(self.ngrams) if self.analyzer == "word" else 1
 
     @property
-    def _stems(self) -> bool:
-        return self.analyzer == "word" and self.stemming != NO_STEMMING
+    def _stemmer(self) -> Stemmer:
+        return self._stemmer_of(self.stemming_)
+
+    def _stemmer_of(self, detected: str) -> Stemmer:
+        if self.analyzer != "word":
+            return Stemmer()
+        return Stemmer(detected if self.stemming == AUTO else self.stemming, self.strip_accents)
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:

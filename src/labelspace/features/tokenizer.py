@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from labelspace.features.characters import character_classes, characters_of_bytes, may_be_composed, to_utf8
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tokenize import Bytes, Flags, Hashes, Offsets, scan_chars, scan_words
+from labelspace.kernels.tokenize import Bytes, Hashes, Offsets, scan_chars, scan_words
 from labelspace.types import Longs
 
 MAX_KEPT = 2**16  # characters of a text whose words are kept for the next view of it
@@ -33,7 +33,10 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class Analyzer:
-    """What is counted in a text: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them."""
+    """What is counted in a text: ``word``, ``char`` or ``char_wb``, as scikit-learn defines them.
+
+    Marks belong to words, and words of scripts without spaces are pairs of letters: see ``features.characters``.
+    """
 
     kind: str = "word"
     min_n: int = 3
@@ -57,49 +60,35 @@ class Analyzer:
         """The text with single spaces; around it too, where n-grams stay within words."""
         return _WHITESPACE.sub(" ", text) if self.kind == "char" else " ".join(["", *text.split(), ""])
 
-    def characters(self, text: str) -> Longs:
-        """The character of a text that each byte of what ``find`` reads of it stems from, and the text's length.
+    def places(self, text: str, spans: Spans) -> tuple[Longs, Longs]:
+        """Where the spans of a text start and stop, in its own characters.
 
-        >>> Analyzer().characters("né").tolist(), Analyzer("char").characters("a  b").tolist()
-        ([0, 1, 1, 2], [0, 1, 3, 4])
+        >>> Analyzer().places("Cafe\u0301 né", Analyzer().find(["Cafe\u0301 né"]))
+        (array([0, 6]), array([5, 8]))
         """
-        return _characters_of_text(self.kind, text)
+        first, after = _characters_of_text(self.kind, text)
+        return first[spans.starts], after[spans.stops - 1]
 
-    def _characters(self, text: str) -> Longs:
+    def _characters(self, text: str) -> tuple[Longs, Longs]:
+        """For each byte that ``find`` reads of a text the first character that it stems from, and the one after."""
+        if self.kind == "word":
+            return characters_of_bytes(text)
         at = np.arange(len(text), dtype=np.int64)
         if self.kind == "char":
             runs = [at[run.start() + 1 : run.end()] for run in _WHITESPACE.finditer(text)]
             at = np.delete(at, np.concatenate([at[:0], *runs]))
-        elif self.kind == "char_wb":  # a space belongs to the end of the word before it
+        else:  # a space belongs to the end of the word before it
             words = [np.arange(word.start(), word.end() + 1) for word in _WORD.finditer(text)]
             at = np.concatenate([np.zeros(1, np.int64), *words])
             at[0] = at[min(1, len(at) - 1)]
-        if not text.isascii():
-            at = np.repeat(at, lowered_sizes(text if self.kind == "word" else self._spaced(text)))
-        return np.append(np.minimum(at, max(len(text) - 1, 0)), len(text))
+        first, after = characters_of_bytes(self._spaced(text))
+        at = np.minimum(at, max(len(text) - 1, 0))
+        return at[first], at[after - 1] + 1
 
 
 @lru_cache(maxsize=2)
-def _characters_of_text(kind: str, text: str) -> Longs:
+def _characters_of_text(kind: str, text: str) -> tuple[Longs, Longs]:
     return Analyzer(kind)._characters(text)
-
-
-def lowered_sizes(text: str) -> Longs:
-    """The bytes of each character of a text in lower case, as UTF-8.
-
-    >>> lowered_sizes("aÉİ").tolist()
-    [1, 2, 3]
-    """
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few characters become two
-        return np.array([len(char.lower().encode("utf-8", "surrogatepass")) for char in text], np.int64)
-    points = code_points(lowered)
-    return 1 + (points >= 0x80).astype(np.int64) + (points >= 0x800) + (points >= 0x10000)
-
-
-def code_points(text: str) -> npt.NDArray[np.uint32]:
-    """The code point of each character."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
 @lru_cache(maxsize=2)
@@ -123,21 +112,21 @@ def map_blocks(function: Callable[[int, int], T], sizes: Sequence[int]) -> list[
     return [results[start] for start in range(0, n, block)]
 
 
-def _encode(texts: Sequence[str]) -> tuple[Bytes, Offsets, Flags]:
-    """The texts in lower case as UTF-8, where each ends, and a table of word characters that covers them."""
+def _encode(texts: Sequence[str]) -> tuple[Bytes, Offsets, Bytes]:
+    """The texts in lower case as UTF-8, where each ends, and the classes of characters that cover them."""
     ascii_only = all(text.isascii() for text in texts)
-    # Lower case outside ASCII depends on neighbors (a final sigma) and changes lengths: Python does it, text by text.
+    # Lower case outside ASCII depends on neighbors (a final sigma): Python does it, text by text.
     # ASCII is lowered at the end in one go; the bytes of other characters are not ASCII, so they stay as they are.
     parts = [text.encode() if text.isascii() else text.lower().encode("utf-8", "surrogatepass") for text in texts]
+    read, ends = _join(parts)
+    if not ascii_only:
+        rows = np.unique(np.searchsorted(ends, may_be_composed(read), "right")).tolist()
+        for row in rows:
+            parts[row] = to_utf8(texts[row])
+        read, ends = _join(parts) if rows else (read, ends)
+    return read, ends, character_classes(ascii_only)
+
+
+def _join(parts: Sequence[bytes]) -> tuple[Bytes, Offsets]:
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
-    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends, character_flags(r"\w", ascii_only)
-
-
-@cache
-def character_flags(kind: str, ascii_only: bool = False) -> Flags:
-    r"""For each code point whether a pattern, ``\w`` or ``\d``, matches it."""
-    points = np.arange(128 if ascii_only else 0x110000, dtype="<u4")
-    flags = np.zeros(len(points), bool)
-    for run in re.finditer(f"{kind}+", points.tobytes().decode("utf-32-le", "surrogatepass")):
-        flags[run.start() : run.end()] = True
-    return flags
+    return np.frombuffer(bytearray().join(parts).lower(), np.uint8), ends

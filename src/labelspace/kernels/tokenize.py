@@ -25,6 +25,9 @@ FNV_SEED, FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  #
 _MIX, _SHIFT = np.uint64(0xFF51AFD7ED558CCD), np.uint64(33)  # of MurmurHash3's finaliser
 _HIGH, _LOW, _EMPTY = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.uint64(0)
 _SPACE = np.uint8(32)
+WORD, MARK, UNSPACED = 1, 2, 3
+"""Classes of code points: of words, of marks that continue a word, of letters of scripts without spaces."""
+ASCII = 128  # code points
 
 
 @part()
@@ -57,14 +60,40 @@ def _code_point(text: Bytes, pos: int) -> tuple[int, int]:
     return (b & 0x07) << 18 | (text[pos + 1] & 0x3F) << 12 | (text[pos + 2] & 0x3F) << 6 | (text[pos + 3] & 0x3F), 4
 
 
-@kernel()
-def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int) -> Spans:
-    r"""Find maximal runs of word characters; those of two or more are what ``\b\w\w+\b`` finds.
+@kernel()  # not a part: written into ``scan_words``, it makes that slower for words with spaces
+def _scan_bigrams(
+    text: Bytes, pos: int, stop: int, classes: Bytes, starts: Offsets, stops: Offsets, hashes: Hashes, n: int
+) -> tuple[int, int]:
+    """Add the overlapping pairs of the letters from a byte on, each letter with its marks; a single letter is a word.
 
-    ``is_word`` says whether a code point is a word character; 128 of them are enough for ASCII text. Words of fewer
-    than ``min_length`` characters are dropped.
+    Returns the number of words, and where the run of letters ends.
     """
-    capacity = (text.size + text_ends.size) // (min_length + 1) + 1
+    before, letter, letters = pos, pos, 0
+    while pos < stop:
+        code, size = _code_point(text, pos)
+        if classes[code] == UNSPACED:
+            if letters > 1:
+                starts[n], stops[n], hashes[n] = before, pos, hash_bytes(text, before, pos)
+                n += 1
+            before, letter, letters = letter, pos, letters + 1
+        elif classes[code] != MARK:
+            break
+        pos += size
+    starts[n], stops[n], hashes[n] = before, pos, hash_bytes(text, before, pos)
+    return n + 1, pos
+
+
+@kernel()
+def scan_words(text: Bytes, text_ends: Offsets, classes: Bytes, min_length: int) -> Spans:
+    r"""Find maximal runs of word characters; without marks, those of two or more are what ``\b\w\w+\b`` finds.
+
+    ``classes`` has the class of each code point: WORD, MARK, which continues a word, UNSPACED, or 0; 128 of them are
+    enough for ASCII text. Words of fewer than ``min_length`` characters are dropped. Runs of UNSPACED letters, of
+    scripts without spaces between words, become overlapping pairs of letters.
+    """
+    # The word next to a letter of UNSPACED has no space before it, so the two take five bytes or more.
+    least = min_length + 1 if classes.size == ASCII else min(min_length + 1, 2)
+    capacity = (text.size + text_ends.size) // least + 1
     starts, stops, hashes = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.uint64)
     ends = np.empty(text_ends.size, np.int64)
     n, pos = 0, 0
@@ -72,7 +101,8 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int)
         start, chars, h = pos, 0, FNV_SEED
         while pos < text_ends[doc]:
             code, size = _code_point(text, pos)
-            if is_word[code]:
+            kind = classes[code]
+            if kind == WORD or (kind == MARK and chars > 0):
                 for i in range(pos, pos + size):
                     h = (h ^ np.uint64(text[i])) * FNV_PRIME
                 pos, chars = pos + size, chars + 1
@@ -80,7 +110,10 @@ def scan_words(text: Bytes, text_ends: Offsets, is_word: Flags, min_length: int)
             if chars >= min_length:
                 starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)
                 n += 1
-            pos += size
+            if kind == UNSPACED:
+                n, pos = _scan_bigrams(text, pos, text_ends[doc], classes, starts, stops, hashes, n)
+            else:
+                pos += size
             start, chars, h = pos, 0, FNV_SEED
         if chars >= min_length:
             starts[n], stops[n], hashes[n] = start, pos, mix_bits(h)

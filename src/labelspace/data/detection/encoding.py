@@ -3,13 +3,13 @@
 import codecs
 from pathlib import Path
 
-from labelspace.data.archives import is_data_file
+from labelspace.data.archives import compression, is_data_file
 from labelspace.data.files import UTF_8, reading
 from labelspace.errors import DataError
 
 WINDOWS_1252 = "windows-1252"
 LATIN_1 = "latin-1"
-SCANNED = 2**26  # bytes that are looked at
+SCANNED, UNPACKED = 2**26, 2**22  # bytes that are looked at, of a compressed file fewer: these cost more
 _BLOCK = 2**18
 _SAMPLE = 2**16  # bytes from which UTF-16 and the alphabet are told
 _BOMS = (  # the longer ones first: that of UTF-32 starts with that of UTF-16
@@ -31,6 +31,7 @@ def detect_encoding(path: str | Path) -> str:
     """
     if not is_data_file(Path(path)):  # the standard input, or a pipe: it cannot be read twice
         return UTF_8
+    most = UNPACKED if compression(path) else SCANNED
     with reading(path) as file:
         head = file.read(_SAMPLE)
         by_start = _by_start(head)
@@ -43,7 +44,7 @@ def detect_encoding(path: str | Path) -> str:
             except UnicodeDecodeError:
                 return _not_utf8(path, block, head)
             scanned += len(block)
-            block = file.read(_BLOCK) if scanned < SCANNED else b""
+            block = file.read(_BLOCK) if scanned < most else b""
     return UTF_8
 
 

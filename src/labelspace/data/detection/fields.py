@@ -29,6 +29,7 @@ LABEL_NAMES = (
 )  # fmt: skip
 ID_NAMES = ("id", "doc_id", "docid", "document_id", "uid", "uuid", "sku", "pmid", "identifier", "_id")
 FEATURES = "features"
+FEW_ROWS, MANY_ROWS = 200, 20_000
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
 _NUMBERED = re.compile(r"(.*?)[ _-]?\d+")
@@ -40,7 +41,7 @@ class ColumnSample:
 
     path: str | Path
     names: Sequence[str]
-    sample: Callable[[Collection[str]], list[list[object]]] = lambda columns: []
+    sample: Callable[[Collection[str], int], list[list[object]]] = lambda columns, n: []  # n rows at most
 
 
 def detect_fields(
@@ -158,7 +159,9 @@ def _indicator_columns(columns: ColumnSample, used: Collection[str | None]) -> t
 
 
 def _are_indicators(columns: ColumnSample, names: Sequence[str]) -> bool:
-    values = {str(value).strip().lower() for row in columns.sample(names) for value in row if value is not None}
+    values = {
+        str(value).strip().lower() for row in columns.sample(names, MANY_ROWS) for value in row if value is not None
+    }
     return bool(values - {""}) and values <= _INDICATORS
 
 
@@ -169,7 +172,9 @@ def _separator(
         return options.fields.label_separator
     if tuple(labels) == (_ANNIF_URIS,):
         return " "
-    cells = [cell for row in columns.sample(labels) for cell in row if isinstance(cell, str)]
+    if not any(isinstance(cell, str) for row in columns.sample(labels, FEW_ROWS) for cell in row):
+        return None  # lists, which say themselves what their labels are
+    cells = [cell for row in columns.sample(labels, MANY_ROWS) for cell in row if isinstance(cell, str)]
     return detect_separator([cell for cell in cells if not cell.lstrip().startswith("[")], columns.path, is_known)
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.features import joined
-from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, TEXT, VIEWS, WORDS, View
+from labelspace.features.language import AUTO
+from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
+from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View
 from labelspace.models.registry import method
 from labelspace.parameter_constraints import Constraint
 
@@ -20,8 +22,11 @@ MEMBER_PARAMS: dict[str, dict[str, Any]] = {
     "poincare": {"n_estimators": 3},
 }
 """Of members, where they differ from the method's own defaults: as good in the ensemble, and quicker."""
-WORDS_AND_CHARS = f"{WORDS.name}+{CHARS.name}"
-WIDE_VIEWS = (WORDS_AND_CHARS, BIGRAMS.name)  # for linear classifiers, which make use of many features
+WIDE_VIEWS = {
+    WORDS.name: (f"{WORDS.name}+{CHARS.name}", BIGRAMS.name),
+    STEMS.name: (f"{STEMS.name}+{CHARS.name}", STEM_BIGRAMS.name),
+}
+"""By the view of words, those of short and of longer texts for linear classifiers, which make use of many features."""
 SHORT_TEXT = 300  # mean characters up to which character n-grams say more than bigrams
 MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than they give
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
@@ -95,13 +100,15 @@ MEMBERS = Constraint(
 )
 
 
-def choose_members(shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL) -> list[Member]:
+def choose_members(
+    shape: tuple[int, int], wide: str, with_text: bool, effort: str = NORMAL, words: str = WORDS.name
+) -> list[Member]:
     """The members that suit texts with so many labels; ``wide`` is the view for linear classifiers."""
     linear = "pdsparse" if effort != FAST and math.prod(shape) <= MAX_PDSPARSE_CELLS else "label_tree"
-    members = [Member("neighbors", WORDS.name), Member(linear, WORDS.name if effort == FAST else wide)]
+    members = [Member("neighbors", words), Member(linear, words if effort == FAST else wide)]
     if effort == BEST:
-        members.append(Member("label_tree", WORDS.name))
-        members += [Member(name, WORDS.name) for name in NETWORKS if _has_networks(shape)]
+        members.append(Member("label_tree", words))
+        members += [Member(name, words) for name in NETWORKS if _has_networks(shape)]
     return [*members, Member("lexical", TEXT.name)] if with_text else members
 
 
@@ -127,11 +134,21 @@ def _has_networks(shape: tuple[int, int]) -> bool:
     return math.prod(shape) <= MAX_NETWORK_CELLS and shape[1] <= MAX_NETWORK_LABELS
 
 
-def wide_view(texts: Sequence[str]) -> str:
+def word_view(language: str) -> str:
+    """The view of words for texts of a language: stems, where words have many forms and there is a stemmer.
+
+    >>> word_view("english"), word_view("finnish"), word_view("thai")
+    ('words', 'stems', 'words')
+    """
+    return WORDS.name if stemming_language(language) in ("english", NO_STEMMING) else STEMS.name
+
+
+def wide_view(texts: Sequence[str], words: str = WORDS.name) -> str:
     """The view for linear classifiers: they make use of many features, where time allows."""
     if len(texts) > MANY_DOCUMENTS:
-        return WORDS.name
-    return WORDS_AND_CHARS if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else BIGRAMS.name
+        return words
+    short, longer = WIDE_VIEWS[words]
+    return short if sum(map(len, texts)) <= SHORT_TEXT * len(texts) else longer
 
 
 def on_features(members: Sequence[Member]) -> list[Member]:
@@ -142,22 +159,26 @@ def on_features(members: Sequence[Member]) -> list[Member]:
     return [Member(name, WORDS.name) for name in dict.fromkeys(member.method for member in members)]
 
 
-def member_params(member: Member, random_state: int) -> dict[str, Any]:
-    """The parameters of a member."""
-    seeded = {"random_state": random_state} if "random_state" in method(member.method).params else {}
-    return {**seeded, **MEMBER_PARAMS.get(member.method, {})}
+def member_params(member: Member, random_state: int, language: str = AUTO) -> dict[str, Any]:
+    """The parameters of a member; those of the whole go to a member that has them."""
+    whole = {"random_state": random_state, "language": language}
+    shared = {key: value for key, value in whole.items() if key in method(member.method).params}
+    return {**shared, **MEMBER_PARAMS.get(member.method, {})}
 
 
-def member_view(name: str, n_documents: int) -> View:
-    """The view of this name for so many training documents."""
+def member_view(name: str, n_documents: int, language: str = AUTO) -> View:
+    """The view of this name for so many training documents in a language."""
     view = VIEWS[name]
-    if view not in (WORDS, BIGRAMS, CHARS):
+    if view not in (WORDS, BIGRAMS, CHARS, STEMS, STEM_BIGRAMS):
         return view
-    return View(name, view.features, {**view.params, "min_df": _min_df(view, n_documents)})
+    stems = {}
+    if "stemming" in view.params and language != AUTO:
+        stems = {"stemming": stemming_language(language), "strip_accents": usual_accents(language)}
+    return View(name, view.features, {**view.params, **stems, "min_df": _min_df(view, n_documents)})
 
 
 def _min_df(view: View, n: int) -> int:
     """In how many of n texts a term must occur; rare bigrams are most of all bigrams and teach little."""
     if n < FEW_DOCUMENTS:
         return 1
-    return max(2, min(10, n // 4000)) if view == BIGRAMS else 2
+    return max(2, min(10, n // 4000)) if view in (BIGRAMS, STEM_BIGRAMS) else 2

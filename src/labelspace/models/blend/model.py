@@ -1,7 +1,8 @@
 """Blend: a stacked ensemble of several methods; better than each, and the default.
 
 1. Choose the members that suit the data, each with the view of the documents that it reads: words, bigrams, words
-   beside character n-grams where texts are short, raw text; and the regularization of linear ones on a sample.
+   beside character n-grams where texts are short, raw text; stems in place of words where the language of the texts is
+   another than English; and the regularization of linear ones on a sample.
 2. Predict documents that the members have not seen: those given for validation; else training documents out of fold;
    else, where documents are many, a sample held out once.
 3. A document's candidates are the labels that any member ranks among its first ``n_candidates``. For each candidate
@@ -27,7 +28,8 @@ import numpy as np
 
 from labelspace.estimator import learned, param
 from labelspace.features import joined
-from labelspace.features.views import GIVEN, TEXT, VIEWS, WORDS, View, Views
+from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
+from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import checks, parameters
 from labelspace.models.base import PREDICTED_LABELS, Model
@@ -55,6 +57,7 @@ from labelspace.models.blend.members import (
     on_features,
     parse_members,
     wide_view,
+    word_view,
 )
 from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, n_columns, stacking_table
 from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
@@ -72,7 +75,7 @@ from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
-from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, text
+from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, real, text
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
@@ -115,6 +118,7 @@ class Blend(Model):
     )
     n_candidates: int = param(10, integer(1), "Candidate labels taken from each member.")
     boosting_rounds: int = param(40, integer(1), "Rounds of gradient boosting of each pass of the stacking model.")
+    language: str = param(AUTO, LANGUAGE, "Language of the texts, for members that use it; auto detects it.")
     random_state: int = parameters.random_state()
 
     members_: list[Model] = learned(parts(method, "n_members"))
@@ -124,6 +128,8 @@ class Blend(Model):
     pairs_: Cooccurrence = learned(part(Cooccurrence, n_labels="n_labels"))
     precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
     consistent_precision_: PrecisionThresholds | None = learned(part(PrecisionThresholds, optional=True), default=None)
+    language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
+    language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
     out_of_fold: Sequence[HeldOut] = ()  # kept of a training with a budget, for members to be left out
 
     def sizes(self) -> dict[str, int]:
@@ -145,30 +151,37 @@ class Blend(Model):
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views of all members (step 1)."""
         texts = documents.texts or []
-        members = self._members(documents.Y.shape, wide_view(texts), documents.labels.are_named)
-        return tuple(member_view(name, len(texts)) for name in base_views(members))
+        language = language_of(self.language, texts).name
+        words = word_view(language)
+        members = self._members(documents.Y.shape, wide_view(texts, words), documents.labels.are_named, words)
+        names = base_views(members)
+        if STEMS.name in names or STEM_BIGRAMS.name in names:
+            names = list(dict.fromkeys([*names, TEXT.name]))  # to tell the language
+        return tuple(member_view(name, len(texts), language) for name in names)
 
     def read(self, views: Views) -> Views:
         """All views: each member reads its own."""
         return views
 
-    def _members(self, shape: tuple[int, int], wide: str, with_text: bool) -> list[Member]:
+    def _members(self, shape: tuple[int, int], wide: str, with_text: bool, words: str) -> list[Member]:
         if self.members is not None:
             return parse_members(self.members)
-        return choose_members(shape, wide, with_text, self.effort)
+        return choose_members(shape, wide, with_text, self.effort, words)
 
     def _members_for(self, views: Views, Y: Csr, context: FitContext) -> list[Member]:
         if GIVEN in views.tables:
             if self.members is not None:
                 return on_features(parse_members(self.members))
             return choose_members_on_features(Y.shape, Y.nnz / Y.shape[0], self.effort)
-        wide = next((name for name in WIDE_VIEWS if views.tables.keys() >= set(joined.parts(name))), WORDS.name)
+        words = STEMS.name if STEMS.name in views.tables else WORDS.name
+        wide = next((name for name in WIDE_VIEWS[words] if views.tables.keys() >= set(joined.parts(name))), words)
         with_text = TEXT.name in views.tables and context.labels is not None and context.labels.are_named
-        return self._members(Y.shape, wide, with_text)
+        return self._members(Y.shape, wide, with_text, words)
 
     def _fit(self, views: Views, Y: Csr, context: FitContext) -> None:
         members = self._members_for(views, Y, context)
         self.member_views_ = [member.view for member in members]
+        self._set_language(views)
         fingerprint = self._fingerprint(members, views, Y, context)
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
@@ -176,7 +189,9 @@ class Blend(Model):
         finished = FinishedSteps(context.checkpoint, fingerprint)
         steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)
-        training = MemberTraining(members, self.random_state, context.labels, steps, finished, tuned, context.budget)
+        training = MemberTraining(
+            members, self.random_state, context.labels, steps, finished, tuned, context.budget, self.language_
+        )
         with finished.in_use():
             predicted: list[HeldOut] = []
             for number, held in enumerate(folds, 1):
@@ -190,6 +205,11 @@ class Blend(Model):
             with steps.running() as progress:
                 self._fit_stacking(predicted, progress)
         self.out_of_fold = predicted if context.budget is not None else []
+
+    def _set_language(self, views: Views) -> None:
+        """Once for all members, and all folds of them."""
+        found = language_of(self.language, views[TEXT.name] if TEXT.name in views.tables else [])
+        self.language_, self.language_share_ = found.name, found.share
 
     def _split(self, views: Views, Y: Csr, validation: Held | None) -> tuple[Views, Csr, Held | None]:
         """Documents for the members, and others for the stacking model: those given, or a sample of very many."""
@@ -283,7 +303,7 @@ class Blend(Model):
         return {
             "version": __version__,
             "params": self.get_params(),
-            "members": [[str(member), member_params(member, self.random_state)] for member in members],
+            "members": [[str(member), member_params(member, self.random_state, self.language_)] for member in members],
             "data": [*training_data(views, Y, context.labels), *held],
         }
 
@@ -382,8 +402,12 @@ class Blend(Model):
         return relative
 
     def report(self) -> dict[str, Any]:
-        """What was chosen on held-out documents."""
-        return {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in tuning.CANDIDATES}
+        """What was chosen on held-out documents, and the language where a member uses it."""
+        chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in tuning.CANDIDATES}
+        read = {part for view in self.member_views_ for part in joined.parts(view)}
+        if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
+            return chosen
+        return {**chosen, "language": Language(self.language_, share=self.language_share_).told(self.language)}
 
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores without the weights of labels; where there are none, they are probabilities already."""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelspace.features import joined
+from labelspace.features.language import AUTO
 from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
@@ -46,9 +47,10 @@ class MemberTraining:
     def __init__(
         self, members: Sequence[Member], random_state: int, labels: LabelSpace | None, steps: Steps,
         finished: FinishedSteps, tuned: Mapping[Member, Mapping[str, Any]], budget: Budget | None = None,
+        language: str = AUTO,
     ) -> None:  # fmt: skip
         self.members, self.random_state, self.labels, self.tuned = members, random_state, labels, tuned
-        self.steps, self.finished, self.budget = steps, finished, budget
+        self.steps, self.finished, self.budget, self.language = steps, finished, budget, language
         self._spent_before = 0.0 if budget is None else budget.spent
 
     def must_skip_fold(self, fold: int, n_folds: int) -> bool:
@@ -112,7 +114,8 @@ class MemberTraining:
         return True
 
     def _create(self, member: Member) -> Model:
-        return create(member.method, **{**member_params(member, self.random_state), **self.tuned.get(member, {})})
+        params = member_params(member, self.random_state, self.language)
+        return create(member.method, **{**params, **self.tuned.get(member, {})})
 
     def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
         model = self._create(member)

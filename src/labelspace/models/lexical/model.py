@@ -1,7 +1,8 @@
 """Lexical: label names and synonyms found in the text.
 
 1. Every name, every synonym, and their parts (without brackets, between commas, without a leading code) are phrases of
-   stems: lower case, punctuation and hyphens as spaces, endings of plural, ing and ed cut. All go into one trie.
+   stems: lower case, punctuation and hyphens as spaces, endings cut as the language of the texts has it. All go into
+   one trie.
 2. One pass over a document finds every phrase in it. Phrases of which only some words occur are found by the rarer of
    their words. The cost does not depend on the number of labels.
 3. A match is graded: name, synonym or part; number of words; free or inside a longer phrase; exact or by stem; how
@@ -22,13 +23,16 @@ seen keeps the prior, so new labels are suggested from their names.
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
+from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
+from labelspace.features.stems import KEEP_ACCENTS, LANGUAGES, NO_STEMMING, STRIP_ACCENTS, stemming_language
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
 from labelspace.kernels import phrase_matching as matching
@@ -39,9 +43,10 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.lexical.phrase_evidence import PhraseEvidence
-from labelspace.models.lexical.phrases import index_phrases, read_stems
+from labelspace.models.lexical.phrases import index_phrases
+from labelspace.models.lexical.word_stems import WordStems
 from labelspace.parameter_constraints import one_of, real
-from labelspace.state_constraints import array, part
+from labelspace.state_constraints import array, part, plain
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 
@@ -91,21 +96,33 @@ class Lexical(Model):
     choose_when = "label names say what labels mean: new and rare labels, or no training documents at all"
     view = TEXT
     prior_strength: float = param(3.0, real(above=0), "Weight of the prior against a label's own counts, in documents.")
-    stemming: str = param("english", one_of("english", "none"), "Stemming of words.")
+    language: str = param(AUTO, LANGUAGE, "Language of texts and label names; auto detects it.")
+    stemming: str = param(
+        AUTO, one_of(AUTO, NO_STEMMING, *LANGUAGES), "Stems of words: auto takes those of the language."
+    )
+    strip_accents: str = param(
+        AUTO,
+        one_of(AUTO, KEEP_ACCENTS, STRIP_ACCENTS),
+        "Compare words without accents; auto does so in languages where these are often left out.",
+    )
 
     phrases_: Phrases = learned(part(Phrases, n_labels="n_labels"))
     log_odds_: Floats = learned(array("float32", N_BUCKETS))  # of a bucket being right
     shift_: Floats = learned(array("float32", "n_labels", N_LEVELS))
+    language_: str = learned(plain(one_of(UNKNOWN, *NAMES)), default=UNKNOWN)
+    language_share_: float = learned(plain(real(at_least=0, at_most=1)), default=1.0)  # of the texts
 
     _last_read: tuple[str, Phrases, tuple[tuple[Ints, Longs], Ints]] | None = None
 
     @classmethod
-    def from_labels(cls, labels: LabelSpace) -> Self:
+    def from_labels(cls, labels: LabelSpace, **params: Any) -> Self:  # noqa: ANN401 - parameters are of any type
         """Ready to tag without training documents, from the names and synonyms alone."""
-        return cls().fit_labels(labels)
+        return cls(**params).fit_labels(labels)
 
     def _fit(self, texts: Sequence[str], Y: Csr, context: FitContext) -> None:
-        self.phrases_ = phrases = index_phrases(context.require_labels(self.name), self.stemming == "english")  # step 1
+        labels = context.require_labels(self.name)
+        self._set_language(texts, labels)
+        self.phrases_ = phrases = index_phrases(labels, self._word_stems)  # step 1
         sample = np.arange(0, len(texts), -(-len(texts) // BUCKET_SAMPLE))
         some = [texts[i] for i in sample.tolist()]
         by_bucket, _ = self._count(phrases, some, Y[sample], np.zeros(N_BUCKETS), 0)  # steps 2 and 3
@@ -122,10 +139,28 @@ class Lexical(Model):
         self.forget()
         self.widths_, self.n_labels_ = {TEXT.name: 0}, len(labels)
         self.labels_ = replace(labels, counts=np.zeros(len(labels), np.int64), n_documents=0)
-        self.phrases_ = index_phrases(labels, self.stemming == "english")
+        self._set_language([], labels)
+        self.phrases_ = index_phrases(labels, self._word_stems)
         self.log_odds_ = _log_odds(bucket_probabilities(np.zeros((N_BUCKETS, 2)))).astype(np.float32)
         self.shift_ = np.zeros((len(labels), N_LEVELS), np.float32)
         return self
+
+    def _set_language(self, texts: Sequence[str], labels: LabelSpace) -> None:
+        """That of the texts; by the names of the labels where the texts do not tell it."""
+        found = language_of(self.language, texts)
+        if found.name == UNKNOWN:
+            found = language_of(self.language, labels.texts())
+        self.language_, self.language_share_ = found.name, found.share
+
+    @cached_property
+    def _word_stems(self) -> WordStems:
+        stemming = stemming_language(self.language_) if self.stemming == AUTO else self.stemming
+        return WordStems.of_language(stemming, self.strip_accents)
+
+    def report(self) -> dict[str, Any]:
+        """The language, which names and texts are compared by."""
+        self.check_fitted()
+        return {"language": Language(self.language_, share=self.language_share_).told(self.language)}
 
     def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
         """Matched and right by bucket, and matched, right and expected by label (n of them) and level."""
@@ -205,7 +240,7 @@ class Lexical(Model):
         last = self._last_read
         if last is not None and len(texts) == 1 and last[0] is texts[0] and last[1] is phrases:
             return last[2]
-        stems, forms, ends = read_stems(texts, self.stemming == "english")
+        stems, forms, ends = self._word_stems.read(texts)
         words, scratch = lookup_keys(phrases.stems, stems), matching.empty_scratch(phrases, n_labels)
         found = matching.find_matches(words, forms, ends, phrases, scratch), words
         if len(texts) == 1:

@@ -11,8 +11,8 @@ import numpy as np
 
 from labelspace.kernels.phrase_matching import Phrases
 from labelspace.models.evidence import Evidence, PhraseShare
-from labelspace.models.lexical.phrases import ANALYZER
-from labelspace.types import Ints, Longs
+from labelspace.models.lexical.word_stems import ANALYZER
+from labelspace.types import Ints
 
 KINDS = ("name", "synonym", "part")
 Match = tuple[int, int, int]
@@ -24,9 +24,7 @@ class PhraseEvidence:
 
     def __init__(self, phrases: Phrases, text: str, words: Ints) -> None:
         self.phrases, self.words = phrases, words
-        spans, at = ANALYZER.spans([text]), ANALYZER.characters(text)
-        self.starts: Longs = at[spans.starts]
-        self.stops: Longs = at[spans.stops - 1] + 1
+        self.starts, self.stops = ANALYZER.places(text, ANALYZER.spans([text]))
 
     def evidence(self, label: int, log_odds: float, baseline: float) -> Evidence:
         """The matches of the label's phrases, each with its share (step 2)."""

@@ -6,21 +6,20 @@ from itertools import repeat
 
 import numpy as np
 
-from labelspace.features.tokenizer import Analyzer
 from labelspace.kernels.ngrams import build_key_table
-from labelspace.kernels.phrase_matching import Phrases, hash_stems
+from labelspace.kernels.phrase_matching import Phrases
+from labelspace.models.lexical.word_stems import WordStems
 from labelspace.types import Ints, LabelSpace, Longs
 
-ANALYZER = Analyzer("word", min_word_length=1)  # the C of "vitamin C" counts
 NAME, SYNONYM, PART = 0, 1, 2
 MAX_LABELS_PER_PHRASE = 20  # what more labels share tells nothing of any of them
 MAX_PHRASES_PER_WORD = 128  # for matches of some words: likewise
 MIN_CODED_SHARE = 0.9  # of names that start with a code: from there on these are codes
 WEIGHT_UNIT = 100  # weights of words are integers: a logarithm of 1 is so many
 
-_ASIDE = re.compile(r"\s*[(\[][^)\]]*[)\]]")
+_ASIDE = re.compile(r"\s*[(\[（［][^)\]）］]*[)\]）］]")
 _HYPHENED = re.compile(r"\w+-\w+")
-_PARTS = re.compile(r"[,;:/]|\s-\s")
+_PARTS = re.compile(r"[,;:/、，；：／]|\s-\s")
 
 
 def phrases_of(labels: LabelSpace) -> Iterator[tuple[str, int, int]]:
@@ -51,8 +50,9 @@ def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]
     yield text, label, kind
     if _HYPHENED.fullmatch(text):
         yield text.replace("-", ""), label, kind
-    if "(" in text or "[" in text:
-        text = _ASIDE.sub("", text)
+    bare = _ASIDE.sub("", text)
+    if bare != text:
+        text = bare
         yield text, label, kind
     parts = _PARTS.split(text)
     if len(parts) > 1:
@@ -60,16 +60,10 @@ def _variants(text: str, label: int, kind: int) -> Iterator[tuple[str, int, int]
             yield part, label, PART
 
 
-def read_stems(texts: Sequence[str], stemmed: bool) -> tuple[Longs, Longs, Longs]:
-    """Hashes of the stem and of the form of each word of some texts, and the words up to the end of each text."""
-    spans = ANALYZER.spans(texts)
-    return *hash_stems(spans.text, spans.starts, spans.stops, stemmed), spans.ends
-
-
-def index_phrases(labels: LabelSpace, stemmed: bool) -> Phrases:
+def index_phrases(labels: LabelSpace, word_stems: WordStems) -> Phrases:
     """All phrases of the labels, each once a label, less those without words and those that too many labels share."""
     texts, label, kind = zip(*phrases_of(labels), strict=True)
-    stems, forms, ends = read_stems(texts, stemmed)
+    stems, forms, ends = word_stems.read(texts)
     known = np.unique(stems)
     words = np.searchsorted(known, stems)
     begins = np.append(0, ends[:-1])
