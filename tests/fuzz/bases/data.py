@@ -7,11 +7,21 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from labelspace.data.labels import write_hierarchy, write_labels
-from labelspace.data.source import write_dataset
+from labelspace.data.source import writable_format, write_dataset
 from labelspace.types import Columns, LabelSpace
 from tests.fuzz.bases.models import documents
 
 FORMATS = ("jsonl", "csv", "txt", *(["parquet"] if find_spec("pyarrow") else []))
+MORE = {
+    "fasttext": "train.ft", "libsvm": "train.svm", "libmultilabel": "train.txt", "bioasq": "train.json",
+    "json": "train.json", "tsv": "train.tsv", "matrices": "train.X.npz", "pecos": "X.trn.npz",
+    "xmc_pairs": "trn_X_Xf.txt",
+}  # fmt: skip
+MESSY = "sku;Title;Tags\n" + "".join(f'S{i};"w{i}, w{2 * i}";t{i % 3}, t{i % 4}\n' for i in range(12))
+ANNIF = "".join(
+    f'{{"text": "w{i}", "subjects": [{{"uri": "http://example.org/{i % 3}", "label": "t{i % 3}"}}]}}\n'
+    for i in range(12)
+)
 COLUMNS = Columns(("title", "price"), (("brand",), ("L0", "L1")))
 TABLE = "title,price,brand,L0,L1\n" + "".join(f"w{i} w{2 * i},{i}.5,b{i % 3},c{i % 2},d{i % 4}\n" for i in range(12))
 
@@ -23,6 +33,10 @@ def makers() -> Iterator[tuple[str, Callable[[Path], None]]]:
             yield f"{ending}-{packed}", lambda folder, name=f"train.{ending}{packed}": _standard(folder, name)
     for ending in set(FORMATS) - {"txt"}:
         yield f"{ending}-features", lambda folder, name=f"train.{ending}": _standard(folder, name, texts=False)
+    for name, file in MORE.items():
+        yield f"{name}-", lambda folder, name=name, file=file: _other(folder, name, file)
+    yield "csv-messy", lambda folder: _write(folder, "train.csv", MESSY)
+    yield "jsonl-annif", lambda folder: _write(folder, "train.jsonl", ANNIF)
     yield "csv-table", lambda folder: _write(folder, "train.csv", TABLE)
     yield "csv-table.gz", lambda folder: _write(folder, "train.csv.gz", TABLE)
     yield "jsonl-paths", _paths
@@ -36,6 +50,14 @@ def _standard(folder: Path, name: str, texts: bool = True) -> None:
     some = documents().rows(range(12))
     _labels(folder)
     write_dataset(replace(some, X=None) if texts and ".txt" not in name else replace(some, texts=None), folder / name)
+
+
+def _other(folder: Path, name: str, file: str) -> None:
+    """A format that may have a folder of its own, and names without spaces."""
+    folder.mkdir(parents=True, exist_ok=True)
+    some = documents().rows(range(12))
+    has_texts = not writable_format(folder / file, name).needs_features
+    write_dataset(replace(some, X=None) if has_texts else replace(some, texts=None), folder / file, name)
 
 
 def _labels(folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from labelspace.data.checks import Documents, run_checks
 from labelspace.data.cleaning import clean
 from labelspace.data.conversion import convert
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import Source, iter_records, open_source, read_dataset
 from labelspace.features import Tfidf
 from labelspace.report.tables import dataset_stats
@@ -28,8 +29,9 @@ def run(base: str, folder: Path, out: Path) -> tuple[str, str]:
         if path.name not in ("labels.jsonl", "hierarchy.tsv"):
             tag(path, columns, attempts)
             attempts(read_dataset, path, documents().labels, columns)
+            options = ReadOptions(columns=columns)
             for ending in FORMATS:
-                attempts(convert, path, out / f"to-{ending}" / f"all.{ending}", Tfidf(), columns=columns)
+                attempts(convert, path, out / f"to-{ending}" / f"all.{ending}", Tfidf(), None, options)
     return attempts.outcome
 
 
