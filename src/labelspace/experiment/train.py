@@ -132,8 +132,8 @@ def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) ->
     documents = source.train()
     if documents.Y.nnz == 0:
         raise DataError(
-            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: --labels tags"
-            ", or the columns of a table: --inputs title --outputs brand"
+            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: "
+            "--labels tags, or the columns of a table: --inputs title --outputs brand"
         )
     if inspect is not None:
         inspect(documents)

@@ -78,7 +78,11 @@ def test_filters_follow_the_label_space_of_training(folder):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("trn_X_Y.txt", "2 3\n0:1\n1:1\n2:1\n", r"expected the end of the file after 2 rows as the header says, but found '2:1'"),
+        (
+            "trn_X_Y.txt",
+            "2 3\n0:1\n1:1\n2:1\n",
+            r"expected the end of the file after 2 rows as the header says, but found '2:1'",
+        ),
         ("trn_X_Y.txt", "2 3\n0:1\n", "there are 1; the file is truncated"),
         ("trn_X_Y.txt", "2 3\n0:1\n3:1\n", r"trn_X_Y\.txt:3: expected index:value with an index from 0 to 2"),
         ("trn_X_Y.txt", "2 3\n0\n1:1\n", r"trn_X_Y\.txt:2: expected index:value"),
