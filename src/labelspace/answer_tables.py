@@ -5,9 +5,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from labelspace.data.answer_files.label_display import LabelDisplay
 from labelspace.errors import ParameterError, require
-from labelspace.limits import MAX_LEVELS
-from labelspace.types import PATH_SEPARATOR, LabelSpace, TopK
+from labelspace.types import LabelSpace, TopK
 
 Table = Any
 """A table of pandas, polars or pyarrow."""
@@ -75,21 +75,6 @@ def answer_columns(
     if labels.concepts is not None:
         columns["uri"] = [labels.concept(label).uri for label in ids]
     if labels.hierarchy is not None:
-        paths = {label: _path(labels, label) for label in np.unique(ids).tolist()}
-        columns["path"] = [paths[label] for label in ids.tolist()]
+        display = LabelDisplay(labels)
+        columns["path"] = [display.shown(label).path for label in ids.tolist()]
     return columns
-
-
-def _path(labels: LabelSpace, label: int) -> str:
-    """The names from the root to a label, by the first of several parents; names that are paths as they are."""
-    assert labels.hierarchy is not None
-    parents, name = labels.hierarchy.parents, labels.names[label]
-    steps: list[str] = []
-    for _ in range(MAX_LEVELS.value):
-        above = parents.indices[parents.indptr[label] : parents.indptr[label + 1]]
-        parent = labels.names[above[0]] if len(above) else ""
-        steps.append(name.removeprefix(parent + PATH_SEPARATOR) if parent else name)
-        if not parent:
-            break
-        label, name = int(above[0]), parent
-    return PATH_SEPARATOR.join(reversed(steps))

@@ -91,7 +91,9 @@ class DocumentReader:
             data = list(data)
         frame = to_frame(data)
         if frame is not None:
-            return self._of_table(frame, labels) if self.columns is not None else self._of_frame(frame, labels)
+            return (
+                self._of_frame(frame, labels) if self.columns is None else self._of_table(frame, labels, self.columns)
+            )
         matrix = to_matrix(data)
         texts = None if matrix is not None else check_texts(data)
         for name in self.options.keys() & {"text", "inputs", "outputs", "id"}:
@@ -128,9 +130,7 @@ class DocumentReader:
             raise DataError("each document must have labels, but none are given; write fit(texts, labels)")
         return read_labels(labels, n, self.known, self.separator)
 
-    def _of_table(self, frame: Frame, labels: object) -> Dataset:
-        assert self.columns is not None
-        columns = self.columns
+    def _of_table(self, frame: Frame, labels: object, columns: Columns) -> Dataset:
         if labels is not None:
             raise ParameterError("outputs name the columns with labels, but labels are given too; leave one out")
         id_column = self._id_column(frame)

@@ -129,8 +129,7 @@ def _of_rows(rows: list[list[Any]], known: LabelSpace | None) -> tuple[Csr, Labe
 
 def _known_id(space: LabelSpace, label: str) -> int:
     found = space.find(label)
-    assert found is not None  # unknown labels were added
-    return found
+    return space.index[label] if found is None else found  # unknown labels were added
 
 
 def _check_ids(rows: list[list[Any]], numbers: list[int], labels: set[Any], known: LabelSpace | None) -> None:
