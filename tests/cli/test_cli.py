@@ -490,7 +490,7 @@ def test_data_convert_of_a_folder_shares_labels_and_features(run, texts):
         (("predict", "model", "--input", "nowhere.csv"), "nowhere.csv does not; check the path"),
         (("predict", "model", "--input", "bad.jsonl"), "bad.jsonl:2:"),
         (("compare", "texts", "--methods", "popular", "--set", "C=1"), "write popular.KEY=VALUE"),
-        (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the field or column 'labels'"),
+        (("train", "unlabelled.csv"), "no document of unlabelled.csv has any; name the column of the labels: --labels"),
         (("compare", "texts", "--methods", ","), "must name at least one method"),
         (
             ("compare", "texts", "--methods", "popular", "--out", "bad.jsonl"),

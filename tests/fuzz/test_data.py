@@ -5,4 +5,4 @@ from tests.fuzz.short_campaign import check_no_findings
 
 @pytest.mark.slow
 def test_mutated_data_files_answer_or_are_refused_in_one_line(tmp_path):
-    check_no_findings("data", 120, tmp_path)
+    check_no_findings("data", 240, tmp_path)
