@@ -33,12 +33,17 @@ def split_files(folder: Path) -> dict[str, Path]:
     """The file to read of each split of a folder: its texts where there are any, else its features."""
     found = {}
     for split, short in SPLITS.items():
-        names = [f"X.{short}.txt", f"X.{short}.npz", f"X.{short}.npy"]
-        names += [f"{FEATURES_FOLDER}/{name}" for name in names[1:]]
-        existing = [folder / name for name in names if is_data_file(folder / name)]
+        files = [folder / f"X.{short}.txt", *_feature_files(folder, short)]
+        existing = [file for file in files if is_data_file(file)]
         if existing and is_data_file(folder / f"Y.{short}.npz"):
             found[split] = existing[0]
     return found
+
+
+def _feature_files(folder: Path, short: str) -> list[Path]:
+    """Where the features of a split may be."""
+    places = (folder, folder / FEATURES_FOLDER)
+    return [place / f"X.{short}.{ending}" for place in places for ending in ("npz", "npy")]
 
 
 def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
@@ -55,6 +60,8 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     X = read_matrix(path) if is_features else None
     if X is not None:
         check_width(X.shape[1], X.nnz, path)
+    elif options is not None and (unread := [name for name in _feature_files(folder, split) if is_data_file(name)]):
+        options.say(f"{path}: texts; the features in {unread[0].name} are not read, unless {path.name} is moved away")
     with_texts = X is None or is_data_file(text_path)
     texts = [text for _, text in _lines(text_path, encoding)] if with_texts else None
     check_rows({y_path.name: Y.shape[0], path.name: None if X is None else X.shape[0],

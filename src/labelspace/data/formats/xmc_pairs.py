@@ -58,6 +58,9 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     folder = path.parent
     text_path, y_path = _file(folder, f"{split}.json"), _file(folder, f"{split}_X_Y.txt")
     x_path = path if "_X_Xf." in path.name else None
+    unread = None if x_path is not None else _file(folder, f"{split}_X_Xf.txt")
+    if unread is not None and options is not None:
+        options.say(f"{path}: texts; the features in {unread.name} are not read, unless {path.name} is moved away")
     if x_path is None and text_path is None:
         raise DataError(f"{path} must have texts or features beside it, but has neither; add {split}.json.gz")
     encoding = (options or ReadOptions()).encoding or UTF_8
