@@ -88,7 +88,7 @@ def note_labels(documents: Dataset) -> None:
     from labelspace.data.label_spelling import spelling_groups
 
     names = documents.labels.names
-    groups = spelling_groups(names) if documents.labels.are_named else []
+    groups = spelling_groups(documents.labels) if documents.labels.are_named else []
     if groups:
         first = " and ".join(repr(names[label]) for label in groups[0][:2])
         count = sum(len(group) - 1 for group in groups)

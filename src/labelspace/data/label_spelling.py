@@ -1,12 +1,11 @@
 """Labels that differ in case or spaces alone, such as ``Bread`` and ``bread``."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from labelspace.data.label_merging import merged_columns, merged_labels
-from labelspace.types import Dataset
+from labelspace.types import Dataset, LabelSpace
 
 
 def normalized(name: str) -> str:
@@ -18,12 +17,17 @@ def normalized(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-def spelling_groups(names: Sequence[str]) -> list[list[int]]:
-    """Labels whose names differ in case or spaces alone, where there are several."""
+def spelling_groups(labels: LabelSpace) -> list[list[int]]:
+    """Labels whose names differ in case or spaces alone, where there are several; URIs say that labels are different.
+
+    >>> spelling_groups(LabelSpace(["Windows", "bread", "windows"]))
+    [[0, 2]]
+    """
     groups: dict[str, list[int]] = {}
-    for label, name in enumerate(names):
+    for label, name in enumerate(labels.names):
         groups.setdefault(normalized(name), []).append(label)
-    return [group for group in groups.values() if len(group) > 1]
+    several = [group for group in groups.values() if len(group) > 1]
+    return [group for group in several if not any(labels.concept(label).uri for label in group)]
 
 
 def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
@@ -32,7 +36,6 @@ def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
     The first ``n_known`` labels stay as they are; of the others the most frequent spelling stays.
 
     >>> from scipy.sparse import csr_matrix
-    >>> from labelspace.types import LabelSpace
     >>> Y = csr_matrix(np.array([[1, 0, 0], [0, 1, 0], [0, 1, 1]], np.float32))
     >>> merged, n = merge_spellings(Dataset(Y, LabelSpace(["Bread", "bread", "fish"]), ["a", "b", "c"]), 0)
     >>> merged.labels.names, merged.Y.toarray().tolist(), n
@@ -40,7 +43,7 @@ def merge_spellings(documents: Dataset, n_known: int) -> tuple[Dataset, int]:
     """
     space, into = documents.labels, np.arange(len(documents.labels))
     counts = np.bincount(documents.Y.indices, minlength=len(space))
-    for group in spelling_groups(space.names):
+    for group in spelling_groups(space):
         best = min(group, key=lambda label: (label >= n_known, -counts[label], label))
         into[[label for label in group if label >= n_known]] = best
     n_merged = int((into != np.arange(len(into))).sum())
