@@ -19,7 +19,8 @@ th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid var(-
 th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; } td i { visibility: hidden; }
 .charts { display: grid; gap: 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
-svg { max-width: 100%; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .soft { fill: var(--soft); } svg line { stroke: var(--line); }
+svg { max-width: 100%; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
+svg .soft { fill: var(--soft); } svg line { stroke: var(--line); }
 figure { margin: 0; flex: 1 1 20rem; max-width: 30rem; } h3 { font-size: 1rem; margin: .5rem 0; } svg { height: auto; }
 svg .middle { text-anchor: middle; } svg .end { text-anchor: end; } svg .small { font-size: 10px; }
 svg .bar, svg .count { fill: var(--mark); opacity: .25; } svg .point { fill: var(--mark); }
