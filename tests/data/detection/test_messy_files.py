@@ -108,6 +108,25 @@ def test_commas_of_names_that_recur_belong_to_them(tmp_path):
     assert read_dataset(tmp_path / "a.csv").labels.names == ["Bread, rye", "Fish, smoked", "Tea, black"]
 
 
+def test_a_slip_does_not_decide_what_separates_labels(tmp_path):
+    rng = random.Random(0)
+    cells = [", ".join(sorted(set(rng.choices(PLAIN, k=3)))) for _ in range(200)]
+    rows = "".join(f'text {i},"{cell}"\n' for i, cell in enumerate([*cells, "red apple; red ham"]))
+    (tmp_path / "a.csv").write_text("text,tags\n" + rows)
+    dataset = read_dataset(tmp_path / "a.csv")
+    assert dataset.fields.label_separator == ","
+    assert len(dataset.labels) <= len(PLAIN) + 1
+
+
+def test_the_line_with_which_excel_names_the_delimiter(tmp_path):
+    (tmp_path / "a.csv").write_text("sep=;\ntext;labels\nred, or not;a|b\ngreen;b\n")
+    dataset = read_dataset(tmp_path / "a.csv")
+    assert (list(dataset.texts), labels_of(dataset)) == (["red, or not", "green"], [["a", "b"], ["b"]])
+    (tmp_path / "a.csv").write_text("sep=;\ntext;labels\nred;a;b\n")
+    with pytest.raises(DataError, match=r"a\.csv:3: expected 2 cells"):
+        read_dataset(tmp_path / "a.csv")
+
+
 def test_known_labels_say_what_separates_them(tmp_path):
     (tmp_path / "a.csv").write_text('text,tags\nx,"a, b"\ny,"c, d"\n')
     (tmp_path / "a.labels.jsonl").write_text("".join(json.dumps({"label": name}) + "\n" for name in "abcd"))

@@ -62,7 +62,7 @@ def detect_fields(
     if not text and features not in columns.names:
         raise DataError(
             f"the column with the texts must be known, but {columns.path} has: {', '.join(columns.names)[:200]}; "
-            "name it: --text COLUMN, or several: --text title,description"
+            "name it: --text COLUMN, or several: --text title,description; the first line must be a header"
         )
     separator = options.label_separator
     if with_labels and labels:

@@ -1,7 +1,8 @@
 """What separates the labels of a cell: ``|``, ``;``, ``,``, a line end, or nothing.
 
 1. Where the labels are known, the separator with which the most of them are found.
-2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one.
+2. Else ``|``, ``;`` and line ends, which hardly occur in names; of several, the most frequent one. Where commas are in
+   ten times as many cells, rule 3 decides.
 3. Else commas, where there are fewer names between commas than there are cells, or these recur and cells do not: lists
    of names recur less than names. Where it is the other way round, commas belong to names. Else the error asks.
 """
@@ -19,6 +20,7 @@ _ENTITY = re.compile(r"&#?\w{1,10};")  # its semicolon separates nothing
 _KNOWN_SHARE = 0.5
 _TIMES_USED = 3  # as often names with commas are used, on average
 _TIMES_PARTS = 1.5
+_TIMES_COMMAS = 10  # as many cells with commas as with another mark: that may be a slip
 _UNIQUE = 0.8  # of the cells with commas that are different, where they are lists
 
 
@@ -60,9 +62,10 @@ def detect_separator(
         if found is not None:
             return found[0]
     lists = [mark for mark in LISTS if used[mark]]
-    if lists:
-        return max(lists, key=lambda mark: used[mark])
-    return _comma(cells, path)
+    mark = max(lists, key=lambda mark: used[mark], default=None)
+    if mark is not None and used[","] < _TIMES_COMMAS * used[mark]:
+        return mark
+    return _comma(cells, path) or mark
 
 
 def _with_most_known(

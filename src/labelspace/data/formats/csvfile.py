@@ -5,6 +5,7 @@ A cell of labels has names separated by one mark, or is a JSON list of names or 
 
 import csv
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -23,6 +24,7 @@ from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 _MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
+_EXCEL = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter
 _HEAD_LINES, _HEAD_CHARACTERS = 1000, 2**18  # from which the dialect is told
 
 
@@ -35,7 +37,8 @@ def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) 
         if size > _HEAD_CHARACTERS:
             break
     csv.field_size_limit(_MAX_CELL)
-    return detect_dialect(head, delimiter)
+    named = _EXCEL.fullmatch(head[0]) if head else None
+    return detect_dialect(head, delimiter) if named is None else detect_dialect(head[1:], delimiter or named[1])
 
 
 def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]:
@@ -50,11 +53,12 @@ def rows(path: str | Path, options: ReadOptions) -> AbstractContextManager[Rows]
 def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = None) -> Iterator[Rows]:
     """The rows of a file; cells are strings. The dialect may be that of the header."""
     texts = lines(path, encoding)
-    if dialect is None:
+    first = next(texts, None)
+    named = None if first is None else _EXCEL.fullmatch(first[1])
+    if named is not None:
         first = next(texts, None)
-        dialect = Dialect() if first is None else detect_dialect([first[1]])
-        texts = texts if first is None else chain([first], texts)
-    cells = _cells(path, texts, dialect)
+    dialect = dialect or detect_dialect([] if first is None else [first[1]], None if named is None else named[1])
+    cells = _cells(path, texts if first is None else chain([first], texts), dialect, 0 if named is None else 1)
     header = [name.strip() for name in next(cells, (None, []))[1]]
     yield Rows(lambda: header, partial(_rows, path, header, cells, dialect))
 
@@ -82,11 +86,11 @@ def _rows(
 
 
 def _cells(
-    path: str | Path, numbered: Iterator[tuple[int, str]], dialect: Dialect
+    path: str | Path, numbered: Iterator[tuple[int, str]], dialect: Dialect, before: int
 ) -> Iterator[tuple[Location, list[str]]]:
-    """Cells of each row, with the line on which it starts."""
+    """Cells of each row, with the line on which it starts; so many lines come ``before`` the header."""
     csv.field_size_limit(_MAX_CELL)
-    limit, location, size = MAX_LINE_BYTES.value, Location(path, 1), 0  # size: of the row so far
+    limit, location, size = MAX_LINE_BYTES.value, Location(path, before + 1), 0  # size: of the row so far
 
     def texts() -> Iterator[str]:
         nonlocal size
@@ -98,7 +102,7 @@ def _cells(
 
     reader = dialect.reader(texts())
     while True:
-        location, size = Location(path, reader.line_num + 1), 0
+        location, size = Location(path, before + reader.line_num + 1), 0
         try:
             cells = next(reader)
         except StopIteration:
