@@ -21,7 +21,7 @@ from labelspace.types import Fields
 
 TEXT_NAMES = (
     "title", "subtitle", "headline", "name", "product_name", "question", "abstract", "abstracttext", "summary",
-    "description", "content", "contents", "body", "document", "review", "comment", "sentence", "texts", "document_text",
+    "description", "content", "contents", "body", "document", "review", "comment", "sentence",
 )  # fmt: skip
 LABEL_NAMES = (
     "labels", "label", "tags", "tag", "categories", "category", "subjects", "subject", "subject_uris", "keywords",
@@ -32,6 +32,7 @@ FEATURES = "features"
 FEW_ROWS, MANY_ROWS = 200, 20_000
 _ANNIF_URIS = "subject_uris"  # in its CSV files; separated by spaces
 _INDICATORS = frozenset({"", "0", "1", "0.0", "1.0", "true", "false"})  # in lower case
+_TEXT = re.compile(r"(?<![a-z])texts?(?![a-z])")  # comment_text, text_en
 _NUMBERED = re.compile(r"(.*?)[ _-]?\d+")
 
 
@@ -88,9 +89,7 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
     known = options.fields
     if known is not None and known.labels and set(known.labels) <= set(columns.names):
         return known.labels
-    if "labels" in columns.names:
-        return ("labels",)
-    found = _called(columns.names, LABEL_NAMES)
+    found = [name for name in columns.names if name == "labels"] or _called(columns.names, LABEL_NAMES)
     if found:
         if len(found) > 1:
             raise DataError(
@@ -129,9 +128,11 @@ def _text_columns(
         return ()
     if known is not None and known.text and set(known.text) <= set(columns.names):
         return known.text
-    if "text" in columns.names:
-        return ("text",)
-    found = [name for name in _called(columns.names, TEXT_NAMES) if name not in labels]
+    exact = [name for name in columns.names if name == "text"] or _called(columns.names, ("text",))
+    if len(exact) == 1:
+        return tuple(exact)
+    others = [name for name in columns.names if name not in labels]
+    found = [name for name in others if name.strip().lower() in TEXT_NAMES or _TEXT.search(name.lower())]
     if found or FEATURES in columns.names:
         return tuple(found)
     return _rest(columns, {*labels, id_column}) if labels or len(columns.names) <= 2 else ()
