@@ -109,9 +109,10 @@ class Worker:
         """Run one case."""
         self.wait_until_warm()
         self._process.stdin.write(json.dumps(asdict(case)).encode() + b"\n")
-        mutation = ""
+        mutation, started = "", False
         while True:
-            message = self._message(seconds)
+            # Not before the case has begun: who is killed while reading it leaves the rest of the line to the next.
+            message = self._message(seconds if started else max(seconds, WARM_SECONDS))
             if message is None:
                 self._kill(signal.SIGABRT)  # faulthandler then says where it is
                 if not self._has_died(5.0):
@@ -127,6 +128,7 @@ class Worker:
                 return Result(case, CRASH, detail, mutation, 0.0)
             if "pid" in message:
                 self.pid = message["pid"]
+            started = started or "mutation" in message
             mutation = message.get("mutation", mutation)
             if "outcome" in message:
                 return Result(case, message["outcome"], message["detail"], mutation, message["seconds"])

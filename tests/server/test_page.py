@@ -146,6 +146,7 @@ def test_branches_limit_the_suggestions(page):
 
 
 def test_by_keyboard_alone(page):
+    page.get_by_test_id("text").wait_for()
     for _ in range(20):
         if page.evaluate("document.activeElement.dataset.testid") == "text":
             break
