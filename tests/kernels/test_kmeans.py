@@ -10,10 +10,10 @@ def rows(rng, n, d=60, density=0.15):
     return normalize_rows(sp.random(n, d, density, "csr", np.float32, rng=rng))
 
 
-def split(Z, members, first_half, seed, max_iter=50):
+def split(Z, members, first_half, seed, max_iter=50, most=10**6):
     members = np.array(members, np.int32)
     sums = np.zeros((2, Z.shape[1]), np.float32)
-    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, seed, sums)
+    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, seed, sums, most)
     assert not sums.any(), "the scratch is left clean"
     return members[:first_half], members[first_half:]
 
@@ -34,6 +34,16 @@ def test_the_result_is_a_fixed_point_of_balanced_2_means(seed):
     assert sorted([*one, *other]) == list(range(41))
     assert len(one) == 21
     assert is_fixed_point(Z, one, other)
+
+
+def test_the_centers_of_a_sample_split_all_rows():
+    rng = np.random.default_rng(0)
+    planted = rng.random((110, 20)) + np.repeat(5 * np.eye(20)[:2], 55, axis=0)
+    Z = normalize_rows(sp.csr_matrix(planted.astype(np.float32)))
+    members = rng.permutation(110)
+    for most in (110, 40, 20):
+        parts = {tuple(sorted(part.tolist())) for part in split(Z, members, 55, 3, most=most)}
+        assert parts == {tuple(range(55)), tuple(range(55, 110))}
 
 
 def test_planted_clusters_are_found_whatever_the_seed():

@@ -12,15 +12,36 @@ from labelspace.types import Floats, Ints, Longs
 
 @kernel()
 def balanced_2means(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, seed: int, sums: Floats
-) -> None:
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, seed: int, sums: Floats,
+    most: int,
+) -> None:  # fmt: skip
     """Reorder ``members`` (unit rows of a CSR matrix) so that the first ``first_half`` of them are one cluster.
 
     Each iteration ranks rows by how much closer they are to the first center than to the second, and splits the
-    ranking. ``sums`` (2, n_columns), the sums of the rows of each side, is scratch: all zeros before and after.
+    ranking. Of more than twice ``most`` rows, evenly spread ones are iterated over, and then all are ranked once.
+    ``sums`` (2, n_columns), the sums of the rows of each side, is scratch: all zeros before and after.
     """
+    n, step = len(members), max(1, len(members) // most)
+    if step == 1:
+        side = init_sides(n, seed)
+        _iterate(data, indices, indptr, members, first_half, max_iter, side, sums)
+    else:
+        some = members[::step].copy()
+        half = (first_half * len(some) + n // 2) // n
+        of_some, side = init_sides(len(some), seed), np.full(n, -1, np.int8)
+        _iterate(data, indices, indptr, some, half, max_iter, of_some, sums)
+        for i in range(len(some)):
+            side[i * step] = of_some[i]
+        _iterate(data, indices, indptr, members, first_half, 1, side, sums)
+    partition_by_side(members, side, first_half)
+
+
+@kernel()
+def _iterate(
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, side: Int8s, sums: Floats
+) -> None:
+    """Iterations of ``balanced_2means``; rows of ``side`` -1 are on none of the two."""
     n = len(members)
-    side = init_sides(n, seed)
     similarity = np.empty((2, n), np.float32)
     for _ in range(max_iter):
         for i in range(n):
@@ -49,7 +70,6 @@ def balanced_2means(
                 sums[1, indices[j]] = 0.0
         if not changed:
             break
-    partition_by_side(members, side, first_half)
 
 
 @kernel()

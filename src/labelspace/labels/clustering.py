@@ -1,22 +1,40 @@
 """Trees over labels by hierarchical clustering of their vectors: balanced 2-means, or k-means without balance."""
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.kmeans import balanced_2means, kmeans
+from labelspace.kernels.largest_entries import largest_entries
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
+LABEL_BLOCK = 8192  # labels whose sums are in memory at a time
 MAX_ITERATIONS = 8  # of k-means; more cost time and gain nothing
 
 
-def pifa_embeddings(X: Csr, Y: Csr) -> Csr:
-    """PIFA label embeddings: the normalized sum of a label's documents. Shape (n_labels, n_features)."""
-    return normalize_rows((Y.T.tocsr() @ X).tocsr())
+def pifa_embeddings(X: Csr, Y: Csr, max_features: int | None = None) -> Csr:
+    """PIFA label embeddings: the normalized sum of a label's documents. Shape (n_labels, n_features).
+
+    With ``max_features``, each keeps so many of its largest features, and no more are ever in memory.
+    """
+    by_label = Y.T.tocsr()
+    if max_features is None:
+        return normalize_rows((by_label @ X).tocsr())
+    blocks = []
+    for start in range(0, by_label.shape[0], LABEL_BLOCK):
+        sums = (by_label[start : start + LABEL_BLOCK] @ X).tocsr()
+        kept = largest_entries(sums.data, sums.indptr, max_features)
+        starts = np.searchsorted(kept, sums.indptr).astype(np.int32)
+        capped = sp.csr_matrix((sums.data[kept], sums.indices[kept], starts), shape=sums.shape)
+        blocks.append(normalize_rows(capped))
+    return sp.vstack(blocks, format="csr", dtype=np.float32)
 
 
-def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
+def balanced_tree(Z: Csr, max_leaf: int, seed: int, sample: int | None = None) -> tuple[Ints, list[Longs]]:
     """Halve the rows of Z by balanced 2-means until no cluster is larger than ``max_leaf``.
+
+    With ``sample``, the centers of larger clusters are those of so many of their rows.
 
     Returns the rows in the order of the leaves, and for each depth where its clusters start (and the last ends).
 
@@ -28,6 +46,7 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
     """
     order: Ints = np.arange(Z.shape[0], dtype=np.int32)
     depths: list[Longs] = [np.array([0, Z.shape[0]], np.int64)]
+    most = max(Z.shape[0], 1) if sample is None else sample
     while np.diff(depths[-1]).max(initial=0) > max_leaf:
         bounds = depths[-1]
         middles = (bounds[:-1] + bounds[1:] + 1) // 2
@@ -38,16 +57,20 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
                 members = order[bounds[i] : bounds[i + 1]]
                 if len(members) > 1:
                     half, cluster_seed = int(middles[i] - bounds[i]), seed * 1_000_003 + len(bounds) + i
-                    balanced_2means(Z.data, Z.indices, Z.indptr, members, half, MAX_ITERATIONS, cluster_seed, sums)
+                    balanced_2means(
+                        Z.data, Z.indices, Z.indptr, members, half, MAX_ITERATIONS, cluster_seed, sums, most
+                    )
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))
         depths.append(np.unique(np.concatenate([bounds, middles])))
     return order, depths
 
 
-def balanced_levels(Z: Csr, branching: int, max_leaf: int, seed: int) -> tuple[Ints, list[Longs]]:
+def balanced_levels(
+    Z: Csr, branching: int, max_leaf: int, seed: int, sample: int | None = None
+) -> tuple[Ints, list[Longs]]:
     """``balanced_tree`` with ``branching`` children per node, a power of 2, in place of 2."""
-    order, depths = balanced_tree(Z, max_leaf, seed)
+    order, depths = balanced_tree(Z, max_leaf, seed, sample)
     halvings = max(1, round(np.log2(branching)))
     return order, depths[len(depths) - 1 :: -halvings][::-1]
 

@@ -3,6 +3,7 @@
 1. Where the labels will be one flat level, choose C, and single words or also pairs of words, if a user does not: see
    ``tuning.py``.
 2. Embed each label by the sum of its documents' features (PIFA), and where ``label_text`` is not 0 by its own text.
+   Where labels are many, only the largest features of each count.
 3. Arrange the labels in a tree: halve them by balanced 2-means until a part has at most ``max_leaf_size`` labels, and
    keep every depth that makes ``branching_factor`` children per node (Parabel); or split them by k-means, ``max_depth``
    times at most (Bonsai); or take the hierarchy of the labels. The labels are the leaves below the last nodes.
@@ -34,7 +35,7 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
 from labelspace.kernels.beam_search import advance_beams
-from labelspace.kernels.quantize import Int8s, quantize_columns
+from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
@@ -45,16 +46,18 @@ from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.label_tree.path_evidence import PathEvidence
 from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, SearchedTrees
+from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training import tuning
-from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
 CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
 BIAS = 1.0
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default
 FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100  # a flat level may have either C
+MANY_LABELS = 2**16  # above, trees are grown on less
+CENTROID_FEATURES, CLUSTER_SAMPLE = 128, 2**14  # features that a label keeps, and labels that say where centers are
 NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice between
 MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
 TRIAL_TOL = 1.0  # of the trainings that are only compared
@@ -154,13 +157,15 @@ class LabelTree(Model):
         frequency = np.diff(documents.indptr)
         built = (self._build_tree(Z, seen, context, number) for number in range(self.n_estimators))
         forest = [PartitionTree(frequent_first(order, levels, frequency), levels) for order, levels in built]  # step 3
+        del Z, built  # the largest thing in memory, and not needed to train
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         self.bias_ = np.zeros(offsets[-1], np.float32)
-        self._train_nodes(X, documents, forest, C, context)  # steps 4 and 5
+        with WeightParts() as parts:
+            self._train_nodes(X, documents, forest, C, context, parts)  # steps 4 and 5
 
     def _choose(self, views: Views, Y: Csr, context: FitContext) -> tuple[str, float | None]:
         """The view, and C; None leaves C to the shape of the tree."""
@@ -202,7 +207,7 @@ class LabelTree(Model):
     def _label_embeddings(self, X: Csr, documents: sp.csc_matrix, seen: Ints, context: FitContext) -> Csr:
         if self.tree == "hierarchy":
             return sp.csr_matrix((len(seen), 0), dtype=np.float32)
-        Z = pifa_embeddings(X, documents)
+        Z = pifa_embeddings(X, documents, None if len(seen) <= MANY_LABELS else CENTROID_FEATURES)
         if not self.label_text:
             return Z
         if context.label_features is None:
@@ -225,7 +230,8 @@ class LabelTree(Model):
                     "the data, give labels=LabelSpace(..., hierarchy=...), or set tree='balanced'"
                 )
             return hierarchy_tree(context.labels.hierarchy, seen)
-        return balanced_levels(Z, self.branching_factor, max_leaf, seed)
+        sample = None if len(seen) <= MANY_LABELS else CLUSTER_SAMPLE
+        return balanced_levels(Z, self.branching_factor, max_leaf, seed, sample)
 
     def _max_leaf_size(self, n_labels: int) -> int:
         """Labels below a last node, for so many labels with documents."""
@@ -233,13 +239,18 @@ class LabelTree(Model):
         return self.max_leaf_size or (FLAT_LABELS if flat else LEAF_SIZE)
 
     def _train_nodes(
-        self, X: Csr, documents: sp.csc_matrix, forest: list[PartitionTree], C: float | None, context: FitContext
+        self,
+        X: Csr,
+        documents: sp.csc_matrix,
+        forest: list[PartitionTree],
+        C: float | None,
+        context: FitContext,
+        trained: WeightParts,
     ) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
         C = C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
-        trained: dict[tuple[int, int], tuple[Ints, Floats]] = {}  # by node and first child: weights, child after child
         sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
         scratch = threading.local()
 
@@ -260,7 +271,7 @@ class LabelTree(Model):
                 begin = int(self.first_child_[at]) + first
                 children = slice(begin, begin + len(biases))
                 self.bias_[children], sizes[children] = biases, np.diff(stops)
-                trained[at, first] = (features, weights)
+                trained.add(begin, features, weights)
 
         width = self.last_child_ - self.first_child_
         done, total = 0, int((-(-width // CHILD_BLOCK)).sum())
@@ -270,9 +281,7 @@ class LabelTree(Model):
             report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             run_blocks(partial(train, parts), len(parts), 1, report)
             done += len(parts)
-            W = feature_major_weights([trained[part] for part in sorted(trained)], X.shape[1], sizes)
-            (self.values_, self.scales_), self.starts_ = quantize_columns(W.data, W.indptr), W.indptr
-            self.nodes_ = compact_ids(W.indices, len(sizes))
+            self.values_, self.scales_, self.nodes_, self.starts_ = trained.feature_major(X.shape[1], sizes)
 
     @property
     def weights_(self) -> Csr:

@@ -1,0 +1,93 @@
+"""The weights of a tree while it is trained: parts in memory up to a limit, and in a temporary file beyond."""
+
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.kernels.feature_major import count_weights, largest_weights, place_weights
+from labelspace.kernels.quantize import INT8_MAX, Int8s
+from labelspace.training.linear_weights import id_type
+from labelspace.types import Floats, Ints, Longs
+
+IN_MEMORY = 2**28  # bytes
+
+
+class FeatureMajor(NamedTuple):
+    """Weights in 8 bits: feature f has scales[f] * values[starts[f] : starts[f + 1]] for those nodes."""
+
+    values: Int8s
+    scales: Floats
+    nodes: npt.NDArray[Any]
+    starts: Ints
+
+
+class WeightParts:
+    """The weights of nodes, some adjacent ones at a time, added from any thread in any order.
+
+    >>> parts = WeightParts()
+    >>> parts.add(1, np.array([0], np.int32), np.array([-0.5], np.float32))
+    >>> parts.add(0, np.array([0, 1], np.int32), np.array([1.0, 2.0], np.float32))
+    >>> made = parts.feature_major(2, np.array([2, 1]))
+    >>> made.values.tolist(), made.nodes.tolist(), made.starts.tolist()
+    ([127, -64, 127], [0, 1, 0], [0, 2, 3])
+    """
+
+    def __init__(self, in_memory: int = IN_MEMORY) -> None:
+        self._left = in_memory
+        self._kept: dict[int, tuple[Ints, Floats]] = {}  # by first node
+        self._filed: dict[int, tuple[int, int]] = {}  # where in the file, and how many weights
+        self._file: IO[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, first_node: int, features: Ints, weights: Floats) -> None:
+        """The features and weights of some nodes from ``first_node`` on, node after node."""
+        with self._lock:
+            self._left -= features.nbytes + weights.nbytes
+            if self._left >= 0:
+                self._kept[first_node] = features, weights
+                return
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(prefix="labelspace-")
+            self._filed[first_node] = self._file.seek(0, 2), len(features)
+            self._file.write(features.tobytes())
+            self._file.write(weights.tobytes())
+
+    def __iter__(self) -> Iterator[tuple[int, Ints, Floats]]:
+        """The first node, features and weights of each part, in the order of the nodes."""
+        for first_node in sorted([*self._kept, *self._filed]):
+            if first_node in self._kept:
+                yield first_node, *self._kept[first_node]
+            elif self._file is not None:
+                at, size = self._filed[first_node]
+                self._file.seek(at)
+                read = self._file.read(8 * size)
+                yield first_node, np.frombuffer(read, np.int32, size), np.frombuffer(read, np.float32, size, 4 * size)
+
+    def feature_major(self, n_features: int, sizes: Longs) -> FeatureMajor:
+        """All weights by features; ``sizes`` (n_nodes,) is the number of weights of each node. Zeros are left out."""
+        largest = np.zeros(n_features, np.float32)
+        for _, features, weights in self:
+            largest_weights(features, weights, largest)
+        scales = (np.maximum(largest, 1e-30) / INT8_MAX).astype(np.float32)
+        counts = np.zeros(n_features, np.int64)
+        for _, features, weights in self:
+            count_weights(features, weights, scales, counts)
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        values, nodes = np.empty(starts[-1], np.int8), np.empty(starts[-1], id_type(len(sizes)))
+        ends, stops = starts[:-1].copy(), np.concatenate([[0], np.cumsum(sizes)])
+        for first_node, features, weights in self:
+            n_nodes = int(np.searchsorted(stops, stops[first_node] + len(features), side="right")) - 1 - first_node
+            own = sizes[first_node : first_node + n_nodes]
+            place_weights(features, weights, own, first_node, scales, ends, values, nodes)
+        return FeatureMajor(values, scales, nodes, starts.astype(np.int32) if starts[-1] < 2**31 else starts)
