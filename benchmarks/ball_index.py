@@ -1,13 +1,16 @@
 """Nearest points in the Poincaré ball: one query and a batch, beside NumPy and faiss on the extended vectors.
 
-    LABELSPACE_THREADS=1 python benchmarks/ball_index.py [--points 45000,500000] [--dimension 50] [--k 10]
+    LABELSPACE_THREADS=1 python benchmarks/ball_index.py [--points 10000,100000,670000] [--dimension 50] [--k 10]
                                                          [--probes 1,2,4] [--geometry poincare] [--json]
+    LABELSPACE_THREADS=1 python benchmarks/ball_index.py --trained labels [--points 10000,100000,670000] ...
 
 The directions of the points are clustered around Gaussian centers, one per 100 points (noise of half a center's
-length); their norms are 1 - 10^u, u uniform in ``--depth`` (-3,-0.5). Queries are drawn in the same way. NumPy and
+length); their norms are 1 - 10^u, u uniform in ``--depth`` (-3,-0.5). Queries are drawn in the same way. Or they are
+the points of labels or documents of a ``poincare`` model, trained for two epochs on planted data with as many documents
+and labels (those without a document have no point); queries are documents that it was not trained on. NumPy and
 faiss (IndexFlatIP) compute the inner product of (|x|^2, -2x, 1) and -(a, y a, |y|^2 a) in float32. ``recall`` is
-against float64, which ``PointIndex`` without clusters equals. LABELSPACE_THREADS sets the threads of all but NumPy,
-whose BLAS has its own setting.
+against float64, which ``PointIndex`` with ``recall_target=None`` equals. LABELSPACE_THREADS sets the threads of all but
+NumPy, whose BLAS has its own setting.
 """
 
 from __future__ import annotations
@@ -21,9 +24,13 @@ from functools import partial
 import faiss
 import numpy as np
 
+from labelspace.data import synthetic
 from labelspace.index import PointIndex
 from labelspace.index.choice import recall
+from labelspace.index.poincare import MAX_EXACT_SIZE
 from labelspace.kernels.threads import n_threads
+from labelspace.models.poincare import Poincare
+from labelspace.models.poincare.network import embed_documents
 from labelspace.types import Floats, TopK
 
 N_TIMED = 100  # queries timed one by one
@@ -39,6 +46,19 @@ def planted(n: int, d: int, depth: tuple[float, float], rng: np.random.Generator
     rows = centers[rng.integers(0, len(centers), n + BATCH)] + 0.5 * rng.standard_normal((n + BATCH, d))
     rows *= (1 - 10 ** rng.uniform(*depth, (n + BATCH, 1))) / np.linalg.norm(rows, axis=1, keepdims=True)
     return rows[:n].astype(np.float32), rows[n:].astype(np.float32)
+
+
+def trained(n: int, d: int, of: str) -> tuple[Floats, Floats]:
+    """The points of labels or documents of a trained model, and BATCH documents as queries."""
+    data = synthetic.planted(n + BATCH, max(n // 7, 100), n, labels_per_document=4, zipf=0.5)
+    # Votes have no part in this: their weights are given, and not chosen.
+    model = Poincare(embedding_dim=d, epochs=2, n_neighbors=40, sharpness=4.0, label_weight=1.0)
+    seen, unseen = data.rows(range(n)), data.rows(range(n, n + BATCH))
+    model.fit(seen.X, seen.Y)
+    index = (model.label_indexes_ if of == "labels" else model.document_indexes_)[0]
+    return index.points, embed_documents(
+        model.scaled(unseen.X), model.theta_[0], model.theta_scales_[0], model.manifold
+    )
 
 
 def extended_points(points: Floats, geometry: str) -> Floats:
@@ -75,13 +95,16 @@ def searches(points: Floats, geometry: str, probes: list[int]) -> Iterator[tuple
     """Name, search, share of the points searched, and build seconds."""
     ids = np.arange(len(points))
     PointIndex(points[:9], ids[:9], geometry, clusters=2).search(points[:1])  # compiles
-    builds: list[Callable[[], PointIndex]] = [partial(PointIndex, points, ids, geometry)]
+    builds: list[Callable[[], PointIndex]] = [partial(PointIndex, points, ids, geometry, recall_target=None)]
+    if points.size > MAX_EXACT_SIZE:
+        builds.append(partial(PointIndex, points, ids, geometry))
     builds += [partial(PointIndex, points, ids, geometry, "auto", probe) for probe in (*probes, None)]
     for build in builds:
         start = time.perf_counter()
         index = build()
         built = time.perf_counter() - start
-        name = f"{index.probes} of {index.n_clusters} clusters" if index.n_clusters else "exact"
+        name = f"shortlist {index.shortlist}" if index.shortlist else "exact"
+        name = f"{index.probes} of {index.n_clusters} clusters" if index.n_clusters else name
         yield name, index.search, index.report.get("share_read", ""), built
     table = extended_points(points, geometry)
     yield "NumPy", partial(by_numpy, table), "", 0.0
@@ -109,24 +132,30 @@ def measure(search: Search, queries: Floats, k: int) -> tuple[TopK, dict[str, fl
 def main() -> None:
     """A table, or one line of JSON per search."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", default="45000,500000")
+    parser.add_argument("--points", default="10000,100000,670000")
     parser.add_argument("--dimension", type=int, default=50)
     parser.add_argument("--depth", default="-3,-0.5")
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--probes", default="1,2,4")
     parser.add_argument("--geometry", default="poincare")
+    parser.add_argument(
+        "--trained", choices=("labels", "documents"), help="points of a trained model, not planted ones"
+    )
     parser.add_argument("--json", action="store_true", help="print one line of JSON per search, not a table")
     args = parser.parse_args()
     low, high = (float(power) for power in args.depth.split(","))
     if not args.json:
         print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     for n in (int(count) for count in args.points.split(",")):
-        points, queries = planted(n, args.dimension, (low, high), np.random.default_rng(0))
+        if args.trained:
+            points, queries = trained(n, args.dimension, args.trained)
+        else:
+            points, queries = planted(n, args.dimension, (low, high), np.random.default_rng(0))
         truth: TopK | None = None
         for name, search, share, built in searches(points, args.geometry, [int(p) for p in args.probes.split(",")]):
             top, times = measure(search, queries, args.k)
             truth = truth or top
-            row = {"points": n, "search": name, **times, "recall": round(recall(top, truth), 4)}
+            row = {"points": len(points), "search": name, **times, "recall": round(recall(top, truth), 4)}
             row |= {"share_read": share, "build_s": round(built, 2)}
             print(json.dumps(row) if args.json else f"| {' | '.join(str(row[c]) for c in COLUMNS)} |", flush=True)
 

@@ -34,7 +34,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 data_app = typer.Typer(
-    name="data", help="Show statistics of data sets, check, clean and convert them.", no_args_is_help=True
+    name="data", help="Show statistics of data sets, check, clean, convert and make them.", no_args_is_help=True
 )
 app.add_typer(data_app)
 vocab_app = typer.Typer(
@@ -84,4 +84,5 @@ app.command()(warmup.warmup)
 data_app.command()(data.stats)
 data_app.command()(data.check)
 data_app.command()(data.convert)
+data_app.command()(data.synthetic)
 vocab_app.command("import")(vocab.import_file)

@@ -1,4 +1,4 @@
-"""The commands data stats, data check and data convert."""
+"""The commands data stats, data check, data convert and data synthetic."""
 
 import shlex
 from pathlib import Path
@@ -145,3 +145,26 @@ def convert(
         print_line(f"{path}{replaced}: {len(written):,} documents, {len(written.labels):,} labels")
     for file in dict.fromkeys(file for path in converted for file in label_files(path)):
         print_line(f"{file}: {'label names' if file.suffix == '.jsonl' else 'hierarchy'}")
+
+
+def synthetic(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The data set, such as Amazon-670K.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for train.txt and test.txt.")],
+    fraction: Annotated[
+        float, typer.Option("--fraction", metavar="F", help="Of the documents and labels, such as 0.05.")
+    ] = 1.0,
+    seed: Seed = 0,
+) -> None:
+    """Write synthetic data of the size of a public data set, to measure time and memory with.
+
+    Wiki10-31K, AmazonCat-13K, Delicious-200K, WikiLSHTC-325K, Wikipedia-500K,
+    Amazon-670K, Amazon-3M: documents, labels, features and their means are
+    theirs, and labels can be learned from the features. Accuracy on such data
+    says nothing about that on the real ones.
+    """
+    from labelspace.data.synthetic import write_shaped
+
+    with progress() as tell:
+        written = write_shaped(name, folder, fraction, seed, tell)
+    for path, (n, n_features, n_labels) in written.items():
+        print_line(f"{path}: {n:,} documents, {n_features:,} features, {n_labels:,} labels")

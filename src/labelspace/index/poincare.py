@@ -1,7 +1,12 @@
 """Nearest points under the Poincaré distance, or the Euclidean one.
 
-d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). All points are searched, and the result is that of brute
-force in float64, up to the boundary; or, as in Gerald and Baskiotis (2019, section 2.6), those of a few clusters only:
+d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). Where points are few, all distances are computed, and the result
+is that of brute force in float64, up to the boundary.
+
+Where they are many, all distances are estimated from 4 bits per number, rounded as in ``Quantized``, and those of a
+shortlist are computed. It is as long as it takes to find the neighbors of a sample of the points.
+
+Or, as in Gerald and Baskiotis (2019, section 2.6), the points of a few clusters are searched:
 
 1. ``clusters`` points drawn at random are the centers, by default one per 3000 points.
 2. A point belongs to the cluster of its nearest center; the points of a cluster are stored together.
@@ -17,6 +22,7 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
+from labelspace.index.quantized import Quantized
 from labelspace.kernels.hyperbolic_search import (
     BLOCK_SIZE,
     Points,
@@ -28,8 +34,10 @@ from labelspace.kernels.hyperbolic_search import (
     squared_row_norms,
     to_blocks,
 )  # fmt: skip
+from labelspace.kernels.hyperbolic_shortlist import CODE_BITS, PointCodes, nearest_in_rows, shortlist_points
+from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.parameter_constraints import either, integer, one_of, optional
+from labelspace.parameter_constraints import either, integer, one_of, optional, real
 from labelspace.state_constraints import must, offsets, part, plain
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
@@ -39,15 +47,21 @@ QUERY_BLOCK = 32  # queries per task, which share a block of points in the cache
 MIN_GAP = 2.0**-52  # between |y|^2 and 1: below, the norm is 1 in float64
 MAX_NORM = 1e18  # whose square fits float32
 N_SAMPLED = 200  # points that recall is measured on
-RECALL_AT = 10
+RECALL_AT = 10  # of clusters
+MAX_EXACT_SIZE = 5_000_000  # numbers (points x dimensions) up to which all distances are computed in about 1 ms
+SHORTLISTS = (2, 4, 8, 16)  # candidates per neighbor that is asked for
+SHORTLIST_RECALL_AT = 100  # more than are asked for, as a rule; the first of them are found more often
+MIN_NEIGHBORS = 32  # fewer that are asked for count as so many
+MAX_SHORTLIST_SHARE = 1 / 16  # of all points: beyond, to compute all distances is as fast
 
 
 class PointIndex(Index):
     """Points by id; scores are negative distances, and equal distances (in float64) go to the smaller id.
 
-    Results do not depend on the batch or the number of threads. ``clusters`` is None to search all points, a number or
-    "auto"; ``report`` then has the recall of the ten nearest neighbors of a sample of the points, and the share of all
-    points that a query is compared with.
+    Results do not depend on the batch or the number of threads. ``recall_target`` is the share of the 100 nearest
+    neighbors of a sample of points that must be found where points are many, or None for an exact search whatever their
+    number. ``clusters`` is None, a number or "auto"; ``report`` then has the recall of ten neighbors, and the share of
+    all points that a query is compared with. An index that is exact when it is made stays so, however many are added.
 
     >>> index = PointIndex([[0.0, 0.0], [0.5, 0.0], [0.999, 0.0]], ids=[10, 20, 30])
     >>> topk = index.search([[0.7, 0.0]], k=2)
@@ -64,6 +78,8 @@ class PointIndex(Index):
     points_: Points = learned(part(Points, n="n", dimension="dimension"))
     centers_: Points = learned(part(Points, n="n_centers", dimension="dimension"))  # empty where all are searched
     starts_: Longs = learned(offsets("n_clusters", into="n"))  # row offsets of the clusters
+    shortlist: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no codes
+    codes_: PointCodes | None = learned(part(PointCodes, optional=True, n="n", dimension="dimension"), default=None)
 
     def check_state(self) -> None:
         """The points come in whole blocks, cluster by cluster."""
@@ -71,6 +87,11 @@ class PointIndex(Index):
             must(len(points.blocks) == -(-len(points.ids) // BLOCK_SIZE), f"blocks of {BLOCK_SIZE} points")
         must((self.centers_.ids == np.arange(self.n_clusters)).all(), "centers that are numbered")
         must(len(self.starts_) == max(1, self.n_clusters) + 1, "a start per cluster")
+        must((self.codes_ is None) == (self.shortlist is None), "both codes and a shortlist, or neither")
+        if self.codes_ is not None:
+            (n_blocks, n_words, _), width = self.codes_.planes.shape, self.codes_.query_map.shape[1]
+            must(n_blocks == len(self.points_.blocks) and not self.n_clusters, "codes of its points, without clusters")
+            must(0 < width and n_words * BLOCK_SIZE == CODE_BITS * width, f"codes of {CODE_BITS} bits")
 
     def __init__(
         self,
@@ -80,6 +101,7 @@ class PointIndex(Index):
         clusters: int | str | None = None,
         probes: int | None = None,
         seed: int = 0,
+        recall_target: float | None = 0.99,
     ) -> None:
         if geometry not in GEOMETRIES:
             raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one")
@@ -88,16 +110,20 @@ class PointIndex(Index):
         for name, value in (("clusters", clusters), ("probes", probes)):
             if isinstance(value, int) and value < 1:
                 raise ParameterError(f"{name} must be at least 1, but is {value}; set 1 or more")
+        optional(real(above=0, at_most=1)).check("recall_target", recall_target)
         rows = checked_vectors(points, "points")
         new = checked_ids(ids, rows)
         super().__init__("ball", "float32", rows.shape[1])
         self.geometry, self.clusters, self.seed, self.max_probes = geometry, clusters, seed, probes
         self._weights(rows, "points")  # checks the norms; the error names the caller's row
         self.centers_ = self._points(rows[:0], new[:0])
+        self.codes_ = self.shortlist = None
         self._build(rows, new)
         self.report["geometry"] = geometry
         if self.n_clusters:
             self._report_recall()
+        elif recall_target is not None and rows.size > MAX_EXACT_SIZE:
+            self._choose_shortlist(recall_target)
 
     @property
     def ids(self) -> Ints:
@@ -132,6 +158,19 @@ class PointIndex(Index):
             order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
         self.points_ = self._points(rows[order], ids[order])
         self.starts_ = np.concatenate([[0], np.cumsum(sizes)])
+        if self.codes_ is not None:
+            self.codes_, self.shortlist = (self._encode(), self.shortlist) if len(ids) else (None, None)
+
+    def _encode(self) -> PointCodes:
+        """The points in few bits, with the maps and levels of ``Quantized``."""
+        rows, a = self.points, self.points_.weights
+        scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
+        coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=self.seed)
+        slopes, offsets = 2 * a * scale * coded.scales_, a * self.points_.squares
+        return PointCodes(
+            coded.planes_, slopes.astype(np.float32), a.astype(np.float32), offsets.astype(np.float32),
+            coded.center_ * np.float32(scale), coded.query_map_,
+        )  # fmt: skip
 
     def _points(self, rows: Floats, ids: Ints) -> Points:
         return Points(to_blocks(rows), squared_row_norms(rows), self._weights(rows, "points"), ids)
@@ -169,9 +208,28 @@ class PointIndex(Index):
 
     def _search(self, queries: Floats, k: int) -> TopK:
         weights = self._weights(queries, "queries")
-        clusters = self._nearest_clusters(queries) if self.n_clusters else None  # step 3
-        labels, scores = self._nearest(queries, self.points_, k, clusters)
+        size = (self.shortlist or 0) * max(k, MIN_NEIGHBORS)
+        if self.codes_ is not None and size <= MAX_SHORTLIST_SHARE * len(self):
+            labels, scores = self._nearest_by_codes(queries, self.codes_, k, size)
+        else:
+            clusters = self._nearest_clusters(queries) if self.n_clusters else None  # step 3
+            labels, scores = self._nearest(queries, self.points_, k, clusters)
         return TopK(labels, -self._distances(-scores, weights[:, None]).astype(np.float32))
+
+    def _nearest_by_codes(self, queries: Floats, codes: PointCodes, k: int, size: int) -> tuple[Ints, Doubles]:
+        """``_nearest`` among the ``size`` points of smallest estimated key."""
+        labels, scores = empty_results(len(queries), k)
+        zeros = np.zeros(codes.query_map.shape[1], np.float32)
+
+        def search_block(start: int, stop: int) -> None:
+            block, mapped = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
+            dense_forward(block, codes.query_map, zeros, mapped)
+            rows, estimates = np.empty((stop - start, size), np.int32), np.empty((stop - start, size), np.float32)
+            shortlist_points(block, mapped, codes, rows, estimates)
+            nearest_in_rows(block, self.points_, rows, labels[start:stop], scores[start:stop])
+
+        run_blocks(search_block, len(queries), QUERY_BLOCK)
+        return labels, scores
 
     def _nearest_clusters(self, queries: Floats) -> Ints:
         """The clusters that each query searches, the nearest first. Shape (m, probes)."""
@@ -195,15 +253,34 @@ class PointIndex(Index):
         keep = ~np.isin(self.ids, ids)
         self._build(self.points[keep], self.ids[keep])
 
+    def _sample(self, k: int) -> tuple[Floats, TopK]:
+        """Some of the points, and their k nearest neighbors and themselves, with -1 for themselves."""
+        sample = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:N_SAMPLED])
+        rows, ids = self._vectors(sample), self.ids[sample]
+        labels, scores = self._nearest(rows, self.points_, k + 1)
+        return rows, TopK(np.where(labels == ids[:, None], -1, labels), scores.astype(np.float32))
+
     def _report_recall(self) -> None:
         """Recall of the nearest neighbors of a sample of points, and the share of all points it is compared with."""
-        sample = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:N_SAMPLED])
-        rows, ids = self.points[sample], self.ids[sample]
-        labels, scores = self._nearest(rows, self.points_, RECALL_AT + 1)
-        truth = TopK(np.where(labels == ids[:, None], -1, labels), scores.astype(np.float32))
+        rows, truth = self._sample(RECALL_AT)
         topk = self.search(rows, RECALL_AT + 1)
         share_read = np.diff(self.starts_)[self._nearest_clusters(rows)].sum(axis=1).mean() / len(self)
         self.report |= {
             "clusters": self.n_clusters, "probes": self.probes, "recall": round(recall(topk, truth), 4),
             "recall_at": RECALL_AT, "share_read": round(float(share_read), 4),
         }  # fmt: skip
+
+    def _choose_shortlist(self, recall_target: float) -> None:
+        """Take the shortest shortlist that reaches the target; where none does, the search is exact."""
+        codes = self._encode()
+        rows, truth = self._sample(SHORTLIST_RECALL_AT)
+        for shortlist in SHORTLISTS:
+            labels, keys = self._nearest_by_codes(rows, codes, truth.k, shortlist * truth.k)
+            found = recall(TopK(labels, keys.astype(np.float32)), truth)
+            if found >= recall_target:
+                self.codes_, self.shortlist = codes, shortlist
+                self.report |= {"shortlist": shortlist, "recall": round(found, 4)}
+                break
+        else:
+            self.report |= {"recall": 1.0, "why": "no shortlist reached the recall target"}
+        self.report |= {"recall_at": SHORTLIST_RECALL_AT, "recall_target": recall_target}

@@ -1,16 +1,18 @@
-"""Neighbors: exact k-nearest-neighbor tagging on sparse features.
+"""Neighbors: k-nearest-neighbor tagging on sparse features.
 
-1. Scale every training document to length one (cosine), round it to 8 bits with a scale per feature, and store the
-   matrix by columns: an inverted index. Features that many documents share are stored apart, as dense rows.
+1. Scale every training document to length one (cosine), leave out its weakest features, round it to 8 bits with a scale
+   per feature, and store the matrix by columns: an inverted index. Features that many documents share are stored apart,
+   as dense rows, and are never left out.
 2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
    all others, and take the pair that ranks their labels best.
-3. For a document, find the m training documents of largest inner product.
+3. For a document, without its weakest features, find the m training documents of largest inner product.
 4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
 Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
-thirty distant documents, but by how much depends on the data (step 2). But for rounding to 8 bits the search is exact,
-nothing is hashed or pruned: the features that most documents share are read only for documents that can still be among
-the best (``kernels.quantized_knn``).
+thirty distant documents, but by how much depends on the data (step 2). The weakest features of a document, with 5% of
+its squared length, are left out (``pruning``): these are mostly frequent ones, whose postings are most of the cost. But
+for this and rounding to 8 bits the search is exact, nothing is hashed: the features that most documents share are read
+only for documents that can still be among the best (``kernels.quantized_knn``).
 """
 
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ import numpy.typing as npt
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
+from labelspace.features.prune import keep_entries, strong_entries
 from labelspace.kernels.knn import vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, shared_products, to_gaps
@@ -42,6 +45,7 @@ from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress,
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
 FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
 MIN_FREQUENT = 4  # documents
+MAX_BLOCKS = 1024
 ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # tried
@@ -68,6 +72,9 @@ class Neighbors(Model):
     choose_when = "training must be instant, labels are very many, or near duplicates are common"
     n_neighbors: int | None = param(None, integer(1), "Nearest training documents that vote; none chooses on a sample.")
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
+    pruning: float = param(
+        0.1, real(at_least=0, below=1), "Share of a document's squared length that its weakest features may lose."
+    )
     random_state: int = parameters.random_state()
 
     # The numbers of unit rows in 8 bits, and in three parts: see kernels.quantized_knn.
@@ -85,6 +92,7 @@ class Neighbors(Model):
     label_starts_: Ints = learned(offsets("n_documents", into="n_pairs"))
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
+    pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)
 
     _last_voters: tuple[tuple[Any, ...], tuple[Ints, Floats]] | None = None
 
@@ -96,7 +104,8 @@ class Neighbors(Model):
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X)
-        self._build_index(X)  # step 1
+        self.pruning_ = float(self.pruning)
+        self._build_index(self._prune_documents(X))  # step 1
         self.labels_of_, self.label_starts_ = compact_ids(Y.indices.copy(), Y.shape[1]), Y.indptr.copy()
         numbers = N_NEIGHBORS if self.n_neighbors is None else (self.n_neighbors,)
         powers = POWERS if self.power is None else (self.power,)
@@ -104,6 +113,20 @@ class Neighbors(Model):
         if len(choices) > 1:
             choices = self._best_first(choices, X, Y, context.progress)  # step 2
         self.n_neighbors_, self.power_ = choices[0]
+
+    def _prune_documents(self, X: Csr) -> Csr:
+        """Training documents without their weakest features, but for those that are stored densely all the same."""
+        if not self.pruning_:
+            return X
+        kept = strong_entries(X, self.pruning_)
+        is_common = np.bincount(X.indices[kept], minlength=X.shape[1]) > COMMON_SHARE * X.shape[0]
+        return keep_entries(X, kept | is_common[X.indices])
+
+    def _prune(self, Q: Csr) -> Csr:
+        """``_prune_documents`` of other unit rows, by the same rule."""
+        if not self.pruning_:
+            return Q
+        return keep_entries(Q, strong_entries(Q, self.pruning_) | (self.common_column_[Q.indices] >= 0))
 
     def _build_index(self, X: Csr) -> None:
         n = X.shape[0]
@@ -153,7 +176,7 @@ class Neighbors(Model):
         """Why these labels have their scores: the documents that voted, and what these share with this one."""
         Q = normalize_rows(X)
         near, similarity = (rows[0] for rows in self._voters(Q))
-        voters, n = near[near >= 0], len(self.common_norms_)
+        voters, n, Q = near[near >= 0], len(self.common_norms_), self._prune(Q)
         products = np.empty((len(voters), Q.nnz), np.float32)
         shared_products(Q.data, Q.indices, self._index, voters, zeros("neighbors", n, np.int32), products)
         votes, counts = (
@@ -210,13 +233,13 @@ class Neighbors(Model):
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
         """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
         n_documents = len(self.common_norms_)
-        m = min(m, n_documents)
+        m, Q = min(m, n_documents), self._prune(Q)
         near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
 
         def find(start: int, stop: int) -> None:
             nearest_quantized_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, self._index, zeros("neighbors", n_documents, np.int32),
-                near[start:stop], similarity[start:stop],
+                Q.data, Q.indices, Q.indptr, start, stop, self._index, MAX_BLOCKS if self.pruning_ else n_documents,
+                zeros("neighbors", n_documents, np.int32), near[start:stop], similarity[start:stop],
             )  # fmt: skip
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
