@@ -1,0 +1,90 @@
+"""Which labels the documents of a shaped data set have: a long tail, and labels that occur together.
+
+1. The training documents of a label: a power law from 1 on, cut at the largest label, with the mean of the shape.
+2. Each label has a place on a circle, and covers an arc in proportion to its frequency: its occurrences lie there
+   at nearly equal distances, but for some that lie anywhere.
+3. The documents take the occurrences in the order of the circle, one at least and the mean of the shape on average:
+   so labels of near places occur together, and frequent ones with many others.
+
+Test documents are drawn from the same places and frequencies.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.synthetic.shapes import Shape
+from labelspace.types import Csr, Floats, Ints, Longs
+
+OVERLAP = 3  # the arc of a label spans so many times its documents; the others there have labels of other arcs
+STRAY = 0.1  # share of occurrences that lie anywhere
+_LARGEST_MEANS, _LARGEST_SHARE = 25, 0.25  # of the largest label at least, else a small fraction would have no tail
+_STEPS = 50  # of the bisection of the exponent
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Frequencies and places of the labels, (n_labels,) each."""
+
+    counts: Longs
+    places: Floats
+
+    @classmethod
+    def draw(cls, shape: Shape, rng: np.random.Generator) -> "Placement":
+        """Steps 1 and 2."""
+        counts = rng.permutation(label_counts(shape))
+        return cls(counts, rng.random(len(counts), dtype=np.float32))
+
+    def documents(self, n: int, n_train: int, rng: np.random.Generator) -> tuple[Csr, Floats]:
+        """Step 3: labels (n, n_labels) and places (n,) of n documents, in random order."""
+        n_labels = len(self.counts)
+        counts = (self.counts * (n / n_train) + rng.random(n_labels)).astype(np.int64)  # of train: themselves
+        labels = np.repeat(np.arange(n_labels, dtype=np.int32), counts)
+        places = self._occurrences(counts, labels, n_train, rng)
+        order = np.argsort(places, kind="stable")
+        labels, places = labels[order], places[order]
+        extra = rng.integers(0, n, len(labels) - n, dtype=np.int32)
+        ends = np.cumsum(1 + np.bincount(extra, minlength=n))
+        starts = np.concatenate([[0], ends]).astype(np.int64)
+        Y = sp.csr_matrix((np.ones(len(labels), np.float32), labels, starts), shape=(n, n_labels))
+        Y.sum_duplicates()
+        Y.data[:] = 1.0
+        shuffled = rng.permutation(n)
+        return Y[shuffled], places[(starts[:-1] + starts[1:]) // 2][shuffled]
+
+    def _occurrences(self, counts: Longs, labels: Ints, n_train: int, rng: np.random.Generator) -> Floats:
+        """The place of each occurrence of each label."""
+        arcs = np.minimum(OVERLAP * self.counts / n_train, 1.0)
+        step = (arcs / np.maximum(counts, 1)).astype(np.float32)
+        first = (self.places - arcs / 2).astype(np.float32)
+        number = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = rng.random(len(labels), dtype=np.float32)
+        places += number.astype(np.float32)
+        places *= step[labels]
+        places += first[labels]
+        stray = np.flatnonzero(rng.random(len(labels), dtype=np.float32) < STRAY)
+        places[stray] = rng.random(len(stray), dtype=np.float32)
+        return np.mod(places, np.float32(1.0))
+
+
+def label_counts(shape: Shape) -> Longs:
+    """Step 1: training documents of each label, ascending."""
+    n, n_labels = shape.train_documents, shape.labels
+    mean = n * shape.labels_per_document / n_labels
+    largest = max(shape.largest_share * n, min(_LARGEST_MEANS * mean, _LARGEST_SHARE * n))
+    sizes = np.arange(1, int(largest) + 1)
+
+    def labels_of_size(exponent: float) -> Longs:
+        up_to = np.cumsum(sizes**-exponent)
+        numbers: Longs = np.diff(np.rint(n_labels * up_to / up_to[-1]), prepend=0.0).astype(np.int64)
+        return numbers
+
+    low, high = 0.0, 8.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if labels_of_size(middle) @ sizes > mean * n_labels:
+            low = middle
+        else:
+            high = middle
+    return np.repeat(sizes, labels_of_size(high))
