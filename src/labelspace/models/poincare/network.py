@@ -81,7 +81,8 @@ class Net:
 
     def validation_score(self, X: Csr, Y: Csr) -> float:
         """R-precision of the nearest labels."""
-        labels = index.PointIndex(self.label_points, np.arange(len(self.label_points)), self.manifold.geometry)
+        ids, geometry = np.arange(len(self.label_points)), self.manifold.geometry
+        labels = index.PointIndex(self.label_points, ids, geometry, recall_target=None)
         return r_precision(labels.search(self.embed(X), VALIDATION_K), Y)
 
 

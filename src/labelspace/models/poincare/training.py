@@ -122,7 +122,7 @@ def vote_score(net: Net, data: TrainingData, params: Poincare) -> float:
     assert data.held_out is not None
     X, truth = data.held_out
     weights, rows = vote_weight_grid(params)[0], np.arange(data.X.shape[0], dtype=np.int32)
-    documents = index.PointIndex(net.embed(data.X), rows, net.manifold.geometry)
+    documents = index.PointIndex(net.embed(data.X), rows, net.manifold.geometry, recall_target=None)
     nearest = documents.search(net.embed(X), min(weights.n_neighbors, len(rows)))
     neighbors = [(nearest, TopK.empty(len(nearest), 0))]
     k = min(VALIDATION_K, data.Y.shape[1])
