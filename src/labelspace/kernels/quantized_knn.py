@@ -21,7 +21,7 @@ from labelspace.types import Floats, Ints, Longs
 
 MAX_GAP = 255
 BLOCK = 32  # rows whose largest sum is looked at first
-GROUPS = 8  # per entry wanted: where there are more, the largest of several is taken first
+GROUPS = 8  # of blocks, for each row wanted
 ROUNDING = 1e-4  # tolerance for rounded sums against a bound
 HEAD_ROUNDING = 64  # of a sum as float32
 SUM_RANGE = 2.0**29  # no sum is larger, nor what the common features add to it
@@ -140,18 +140,17 @@ def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, ou
 def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
     """About the k-th largest of some numbers, not more, but at least 1; 1 where there are fewer than k.
 
-    Where they are many, it is the k-th largest among the largest of each group: seldom much less, and ten times as
-    fast. ``heads`` and ``ids`` are scratch.
+    Where they are many, it is the k-th among the largest of GROUPS * k groups: seldom much less, but quick to find.
+    ``heads`` and ``ids`` are scratch.
     """
-    group = max(len(largest) // (GROUPS * k), 1)
-    n = (len(largest) + group - 1) // group
+    n = min(len(largest), GROUPS * k)
     if n < k:
         return 1
     for i in range(n):
-        head = largest[i * group]
-        for j in range(i * group + 1, min(i * group + group, len(largest))):
-            head = max(head, largest[j])
-        heads[i], ids[i] = head, i
+        heads[i], ids[i] = largest[i], i
+    for start in range(n, len(largest), n):  # numbers side by side are in different groups: similar rows may be so
+        for i in range(min(n, len(largest) - start)):
+            heads[i] = max(heads[i], np.float32(largest[start + i]))
     select_best(heads, ids, n, k)
     smallest = heads[0]
     for i in range(1, k):
@@ -159,28 +158,17 @@ def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
     return max(int(smallest) - HEAD_ROUNDING, 1)
 
 
-@part()
-def least_bound(bounds: Ints, unit: float, value: float, max_blocks: int, heads: Floats, ids: Ints) -> int:
-    """The least bound of rows that are scored: 1, or more where over ``max_blocks`` blocks can reach ``value``."""
-    n = 0
-    for b in range(len(bounds)):
-        n += unit * bounds[b] >= value
-    return kth_largest(bounds, max_blocks, heads, ids) if n > max_blocks else 1
-
-
 @kernel()
 def nearest_quantized_rows(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index: Postings, max_blocks: int, sums: Ints,
-    neighbors: Ints, similarities: Floats,
+    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index: Postings, sums: Ints, neighbors: Ints,
+    similarities: Floats,
 ) -> None:  # fmt: skip
     """The indexed rows with the largest inner products with the rows start..stop of a CSR matrix; only positive ones.
 
     Common features are not read for every row: they add at most the product of the norms over the common features. At
     least k rows that lead on the other features alone are scored first, if there are as many; then only rows that can
-    still reach the k-th best of them are scored. Where these are in more than ``max_blocks`` blocks of BLOCK rows, only
-    rows with the largest bounds, of about as many blocks, are: without such a limit, the search is exact. ``sums``
-    (n_rows or more) is scratch, all zeros before and after. ``neighbors`` and ``similarities`` (stop - start, k) are
-    filled best first, and padded with -1 and -inf.
+    still reach the k-th best of them are scored. ``sums`` (n_rows or more) is scratch, all zeros before and after.
+    ``neighbors`` and ``similarities`` (stop - start, k) are filled best first, and padded with -1 and -inf.
     """
     k, n, common = neighbors.shape[1], len(index.common_norms), index.common
     n_blocks, query = (n + BLOCK - 1) // BLOCK, np.empty(common.shape[1], np.int16)
@@ -206,14 +194,11 @@ def nearest_quantized_rows(
         if norm > 0.0:
             norm_units = np.float32(norm / unit)
             bounds_of_blocks(sums, index.common_norms, norm_units, BLOCK, bounds)
-            least = least_bound(bounds, unit, values[0] - ROUNDING if size == k else 0.0, max_blocks, heads, ids)
             for b in range(n_blocks):
-                if bounds[b] >= least and (size < k or unit * bounds[b] >= values[0] - ROUNDING):
+                if bounds[b] > 0 and (size < k or unit * bounds[b] >= values[0] - ROUNDING):
                     for row in range(b * BLOCK, min(b * BLOCK + BLOCK, n)):
                         bound = sums[row] + np.int32(norm_units * index.common_norms[row])
-                        if sums[row] >= leading or bound < least:
-                            continue
-                        if size < k or unit * bound >= values[0] - ROUNDING:
+                        if sums[row] < leading and (size < k or unit * bound >= values[0] - ROUNDING):
                             value = np.float32(unit * sums[row] + common_unit * int_product(query, common[row]))
                             if value > 0.0 and (size < k or value >= values[0]):
                                 size = push(values, near, size, value, row)

@@ -2,17 +2,17 @@
 
 1. Scale every training document to length one (cosine), leave out its weakest features, round it to 8 bits with a scale
    per feature, and store the matrix by columns: an inverted index. Features that many documents share are stored apart,
-   as dense rows, and are never left out.
+   as dense rows, and never left out.
 2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
    all others, and take the pair that ranks their labels best.
 3. For a document, without its weakest features, find the m training documents of largest inner product.
 4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
 Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
-thirty distant documents, but by how much depends on the data (step 2). The weakest features of a document, with 5% of
-its squared length, are left out (``pruning``): these are mostly frequent ones, whose postings are most of the cost. But
-for this and rounding to 8 bits the search is exact, nothing is hashed: the features that most documents share are read
-only for documents that can still be among the best (``kernels.quantized_knn``).
+thirty distant documents, but by how much depends on the data (step 2). The weakest features of long documents are left
+out (``pruning``): most are frequent ones, whose postings are most of the cost. But for this, and rounding to 8 bits,
+the search is exact, nothing is hashed: the features that most documents share are read only for documents that can
+still be among the best (``kernels.quantized_knn``).
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress,
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
 FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
 MIN_FREQUENT = 4  # documents
-MAX_BLOCKS = 1024
+MIN_FEATURES = 32  # of a document that are never left out: short ones cost little, and every word of them counts
 ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
 N_NEIGHBORS = (10, 20, 50, 100)  # tried
@@ -73,7 +73,7 @@ class Neighbors(Model):
     n_neighbors: int | None = param(None, integer(1), "Nearest training documents that vote; none chooses on a sample.")
     power: float | None = param(None, real(at_least=0), "Exponent of similarity in a vote; none chooses on a sample.")
     pruning: float = param(
-        0.1, real(at_least=0, below=1), "Share of a document's squared length that its weakest features may lose."
+        0.1, real(at_least=0, below=1), "Share of a long document's squared length left out; 0: none."
     )
     random_state: int = parameters.random_state()
 
@@ -92,7 +92,7 @@ class Neighbors(Model):
     label_starts_: Ints = learned(offsets("n_documents", into="n_pairs"))
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
-    pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)
+    pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)  # of models before it was known
 
     _last_voters: tuple[tuple[Any, ...], tuple[Ints, Floats]] | None = None
 
@@ -115,18 +115,15 @@ class Neighbors(Model):
         self.n_neighbors_, self.power_ = choices[0]
 
     def _prune_documents(self, X: Csr) -> Csr:
-        """Training documents without their weakest features, but for those that are stored densely all the same."""
-        if not self.pruning_:
-            return X
-        kept = strong_entries(X, self.pruning_)
+        """Unit rows to index without their weakest features, but with all that are stored densely in any case."""
+        kept = strong_entries(X, self.pruning_, MIN_FEATURES)
         is_common = np.bincount(X.indices[kept], minlength=X.shape[1]) > COMMON_SHARE * X.shape[0]
         return keep_entries(X, kept | is_common[X.indices])
 
     def _prune(self, Q: Csr) -> Csr:
-        """``_prune_documents`` of other unit rows, by the same rule."""
-        if not self.pruning_:
-            return Q
-        return keep_entries(Q, strong_entries(Q, self.pruning_) | (self.common_column_[Q.indices] >= 0))
+        """Unit rows to search for, without what the index would leave out of them."""
+        kept = strong_entries(Q, self.pruning_, MIN_FEATURES)
+        return keep_entries(Q, kept | (self.common_column_[Q.indices] >= 0))
 
     def _build_index(self, X: Csr) -> None:
         n = X.shape[0]
@@ -179,10 +176,8 @@ class Neighbors(Model):
         voters, n, Q = near[near >= 0], len(self.common_norms_), self._prune(Q)
         products = np.empty((len(voters), Q.nnz), np.float32)
         shared_products(Q.data, Q.indices, self._index, voters, zeros("neighbors", n, np.int32), products)
-        votes, counts = (
-            Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_),
-            self._label_counts,
-        )
+        votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
+        counts = self._label_counts
         return [
             votes.evidence(self._carry(votes.documents, label), counts[label] / n, Q.indices, self.view.name)
             for label in labels.tolist()
@@ -238,8 +233,8 @@ class Neighbors(Model):
 
         def find(start: int, stop: int) -> None:
             nearest_quantized_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, self._index, MAX_BLOCKS if self.pruning_ else n_documents,
-                zeros("neighbors", n_documents, np.int32), near[start:stop], similarity[start:stop],
+                Q.data, Q.indices, Q.indptr, start, stop, self._index, zeros("neighbors", n_documents, np.int32),
+                near[start:stop], similarity[start:stop],
             )  # fmt: skip
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
