@@ -19,3 +19,15 @@ def test_kept_rows_have_norm_1_and_what_is_left_out_is_small():
 def test_rows_that_lose_nothing_stay_as_they_are():
     X = sp.csr_matrix(np.eye(3, dtype=np.float32))
     assert keep_entries(X, strong_entries(X, 0.9, 1)) is X
+
+
+def test_a_row_does_not_depend_on_the_rows_beside_it():
+    rng = np.random.default_rng(5)
+    X = normalize_rows(sp.random(60, 200, 0.3, "csr", np.float32, rng=rng))
+    X.data[X.indptr[3] : X.indptr[4]] *= np.float32(1.0000001)  # not quite of norm 1, as rounding leaves it
+    kept = strong_entries(X, 0.1, 40)
+    kept[X.indptr[3] : X.indptr[4]] = True
+    together = keep_entries(X, kept)
+    for row in range(60):
+        alone = keep_entries(X[row], kept[X.indptr[row] : X.indptr[row + 1]])
+        assert alone.data.tolist() == together[row].data.tolist()
