@@ -9,9 +9,9 @@ import tracemalloc
 import pytest
 
 from labelspace.data.records import Record
-from labelspace.data.source import Source, iter_records, open_source, read_dataset, write_dataset
+from labelspace.data.source import Source, files_of, iter_records, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError
-from labelspace.types import LabelSpace
+from labelspace.types import Fields, LabelSpace
 
 LINE = '{{"text": "{}", "labels": ["{}"]}}\n'
 
@@ -171,3 +171,23 @@ def test_stopping_early_closes_the_file(tmp_path):
     open_before = os.listdir("/dev/fd")
     stream.close()
     assert len(os.listdir("/dev/fd")) == len(open_before) - 1
+
+
+def test_files_are_read_as_the_training_file_of_a_model_was(tmp_path):
+    files = folder(tmp_path, train__csv="title;body;tags\none;two;a\n", test__csv="title;body;tags\nthree;four;a, b\n")
+    fields = Fields(("body",), ("tags",), None, ",")
+    test = open_source(files).read_as(None, fields).test(LabelSpace(["a", "b"]))
+    assert (list(test.texts), test.Y.toarray().tolist()) == (["four"], [[1.0, 1.0]])
+
+
+def test_the_files_of_a_split(tmp_path):
+    data = folder(tmp_path, train__csv="", labels__jsonl="", other__csv="")
+    assert [file.name for file in files_of(data / "train.csv")] == ["train.csv", "labels.jsonl"]
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("one")
+    assert [file.name for file in files_of(tmp_path / "texts")] == ["a.txt"]
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    for name in ("trn_X_Xf.txt", "trn_X_Y.txt"):
+        (pairs / name).write_text("")
+    assert [file.name for file in files_of(pairs / "trn_X_Xf.txt")] == ["trn_X_Xf.txt", "trn_X_Y.txt"]

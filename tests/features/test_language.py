@@ -76,7 +76,7 @@ def test_mixed_texts_say_the_share():
     found = detect_language(mixed)
     assert found.name == "italian"
     assert found.share == pytest.approx(0.6, abs=0.05)
-    assert found.told(AUTO) == f"italian (detected, in {found.share:.0%} of the texts)".replace("%", " %")
+    assert found.described(AUTO) == f"italian (detected, in {found.share:.0%} of the texts)".replace("%", " %")
 
 
 def test_many_texts_are_sampled_evenly():

@@ -75,7 +75,7 @@ def test_a_word_occurs_as_often_as_the_text_has_it():
 def test_each_place_has_the_characters_that_its_span_encodes(kind, text):
     analyzer = Analyzer(kind, 1, 3, min_word_length=1)
     spans = analyzer.find([text])
-    starts, stops = analyzer.places(text, spans)
+    starts, stops = analyzer.character_spans(text, spans)
     for i, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True)):
         encoded = spans.text[spans.starts[i] : spans.stops[i]].tobytes().decode("utf-8", "surrogatepass")
         raw = normalize(text[start:stop])

@@ -12,7 +12,7 @@ import typer
 from labelspace.cli.arguments import Consistent, Exclude, Include, Json, ModelPath, TopKOption, Under
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
-from labelspace.cli.predict_file import as_plain, check_out, note_precision, predict_stream
+from labelspace.cli.predict_file import FileRequest, as_plain, check_out, note_precision, predict_stream
 from labelspace.cli.read_options import reads_files
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
@@ -94,7 +94,7 @@ def predict(
     }
     note_selection(tagger.selection(options), quiet=as_json)
     if file is not None:
-        predict_stream(tagger, file, k, options, display, reading, out, quiet=as_json)
+        predict_stream(FileRequest(tagger, file, k, options, display, reading), out, quiet=as_json)
         return
     texts = texts or []
     answers = tagger.answer_batch(texts, k, **options)

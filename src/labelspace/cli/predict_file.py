@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from math import isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labelspace.cli.console import print_json, print_line
 from labelspace.cli.exit_codes import print_error
@@ -39,16 +39,18 @@ def check_out(out: Path, file: str | None) -> None:
         raise DataError(f"--out must be a file, but {out} is a folder; give a name such as {out}/answers.csv")
 
 
-def predict_stream(
-    tagger: Tagger,
-    file: str,
-    k: int,
-    options: TagOptions,
-    display: LabelDisplay,
-    reading: ReadOptions,
-    out: Path | None = None,
-    quiet: bool = False,
-) -> None:
+class FileRequest(NamedTuple):
+    """What is asked of a file of documents."""
+
+    tagger: Tagger
+    file: str
+    k: int
+    options: TagOptions
+    display: LabelDisplay
+    reading: ReadOptions
+
+
+def predict_stream(request: FileRequest, out: Path | None = None, quiet: bool = False) -> None:
     """Print one JSON line per document, in order, or write ``out``; a batch is in memory at a time.
 
     Say how many documents had no content.
@@ -57,10 +59,12 @@ def predict_stream(
     from labelspace.report.terminal import json_text
     from labelspace.unread import PLURAL
 
+    tagger, options = request.tagger, request.options
     problems, done = Counter[str](), Tally(quiet or out is None)
-    answers = nullcontext(_print) if out is None else writing_answers(out, display, len(tagger.labels_), json_text)
+    n_labels = len(tagger.labels_)
+    answers = nullcontext(_print) if out is None else writing_answers(out, request.display, n_labels, json_text)
     with answers as add:
-        for prediction in predictions(tagger, file, k, options, display, reading, problems):
+        for prediction in predictions(request, problems):
             add(prediction)
             done.count(len(prediction.labels))
     if out is not None and quiet:
@@ -73,20 +77,13 @@ def predict_stream(
         note(f"{count:,} of {done.n:,} documents {PLURAL[problem]}; their labels are those of any such document")
 
 
-def predictions(
-    tagger: Tagger,
-    file: str,
-    k: int,
-    options: TagOptions,
-    display: LabelDisplay,
-    reading: ReadOptions,
-    problems: Counter[str],
-) -> Iterator[Prediction]:
+def predictions(request: FileRequest, problems: Counter[str]) -> Iterator[Prediction]:
     """The predictions for the documents of a file; counts documents that say nothing to the model by ``problems``."""
     from labelspace.data.answer_files import Prediction
     from labelspace.data.source import iter_records
     from labelspace.unread import Unread
 
+    tagger, file, k, options, display, reading = request
     unread, index = Unread(tagger, k, options), tagger.labels_.index
     records = iter_records(file, tagger.ready_made, tagger.columns_, reading.following(tagger.fields_))
     for record, answer in tagger.answer_stream(records, k, file, **options):

@@ -17,12 +17,12 @@ from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
 from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
-from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
+from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, label_files, read_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
 from labelspace.errors import DataError
-from labelspace.types import Columns, Dataset, LabelSpace
+from labelspace.types import Columns, Dataset, Fields, LabelSpace
 
 __all__ = [
     "Source",
@@ -137,8 +137,16 @@ class Source:
     dev_path: Path | None = None
     test_path: Path | None = None
     labels_only: bool = False  # train_path is a file of labels; there are no training documents
-    columns: Columns | None = None  # where the files are tables
     options: ReadOptions = field(default_factory=ReadOptions)
+
+    @property
+    def columns(self) -> Columns | None:
+        """Inputs and outputs, where the files are tables."""
+        return self.options.columns
+
+    def read_as(self, columns: Columns | None, fields: Fields | None) -> "Source":
+        """The same files, read as the training file of a model was."""
+        return replace(self, options=replace(self.options, columns=columns, fields=fields))
 
     @property
     def has_dev(self) -> bool:
@@ -157,7 +165,7 @@ class Source:
                 f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
                 "by label names: labelspace train --method lexical"
             )
-        documents = read_dataset(self.train_path, None, self.columns, self.options)
+        documents = read_dataset(self.train_path, options=self.options)
         self.options = self.options.following(documents.fields)
         return documents
 
@@ -167,11 +175,11 @@ class Source:
 
     def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The validation documents, or None; ``labels`` are those of the training documents."""
-        return None if self.dev_path is None else read_dataset(self.dev_path, labels, self.columns, self.options)
+        return None if self.dev_path is None else read_dataset(self.dev_path, labels, options=self.options)
 
     def test(self, labels: LabelSpace | None = None) -> Dataset | None:
         """The test documents, or None; ``labels`` are those of the training documents."""
-        return None if self.test_path is None else read_dataset(self.test_path, labels, self.columns, self.options)
+        return None if self.test_path is None else read_dataset(self.test_path, labels, options=self.options)
 
 
 def open_source(path: str | Path, columns: Columns | None = None, options: ReadOptions | None = None) -> Source:
@@ -187,22 +195,22 @@ def open_source(path: str | Path, columns: Columns | None = None, options: ReadO
     (1, False)
     """
     path, options = Path(path), options or ReadOptions()
-    columns = options.columns if columns is None else columns
+    options = options if columns is None else replace(options, columns=columns)
     if not path.exists() and not is_data_file(path):
         raise DataError(f"DATA must be a file or a folder, but {path} does not exist; check the path")
     if not is_folder(path):
-        labels_only = are_labels(path) and columns is None
+        labels_only = are_labels(path) and options.columns is None
         if not labels_only:
             detect_format(path, replace(options, say=_not_now))  # refuses an unknown one before anything is done
-        return Source(path, path, labels_only=labels_only, columns=columns, options=options)
+        return Source(path, path, labels_only=labels_only, options=options)
     train, dev, test = (split_file(path, split) for split in SPLITS)
-    if train is None and columns is None and is_data_file(path / LABELS):
+    if train is None and options.columns is None and is_data_file(path / LABELS):
         return Source(path, path / LABELS, dev, test, labels_only=True, options=options)
     if train is None and _holds_texts(path):
-        return Source(path, path, dev, test, columns=columns, options=options)
+        return Source(path, path, dev, test, options=options)
     if train is None:
         raise DataError(f"a data folder must have train.* ({KNOWN}), but {path} has none; add it, or give a file")
-    return Source(path, train, dev, test, columns=columns, options=options)
+    return Source(path, train, dev, test, options=options)
 
 
 def _not_now(line: str) -> None:
@@ -232,6 +240,16 @@ def test_file(folder: Path) -> Path | None:
     """The test file of a folder; of a folder of texts without splits, the folder."""
     file = split_file(folder, "test")
     return folder if file is None and split_file(folder, "train") is None and _holds_texts(folder) else file
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that are read with a split: itself and its label files, or all of its folder where it needs several."""
+    if path.is_dir():
+        return files_in(path)
+    possible = formats_of(path)
+    if possible and possible[0].file_names is not None:  # several files are one split
+        return files_in(path.parent)
+    return [path, *label_files(path)]
 
 
 def _is_split(file: Path, stems: tuple[str, ...]) -> bool:

@@ -15,15 +15,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from hashlib import blake2b, file_digest
+from hashlib import blake2b
 from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from labelspace import metrics, store
-from labelspace.data.labels import label_files
-from labelspace.data.source import Source
+from labelspace.data.files import reading
+from labelspace.data.source import Source, files_of
 from labelspace.errors import LabelspaceError, ParameterError
 from labelspace.experiment.comparison.documents import hold_out_test, tested_on
 from labelspace.experiment.evaluate import evaluate, megabytes
@@ -131,12 +131,15 @@ class Reproduction:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that is read: the files of all splits with their label files, and the columns."""
-        digest = blake2b(repr(self.source.columns).encode(), digest_size=16)
+        """A hash of everything that is read: the files of all splits with their label files, and how they are read."""
+        options = replace(self.source.options, fields=None)  # those follow from the rest
+        digest = blake2b(repr(options).encode(), digest_size=16)
         for path in (self.source.train_path, self.source.dev_path, self.source.test_path):
-            for file in [] if path is None else [path, *label_files(path)]:
-                with file.open("rb") as opened:
-                    digest.update(file.name.encode() + file_digest(opened, "blake2b").digest())
+            for file in [] if path is None else files_of(path):
+                digest.update(file.name.encode())
+                with reading(file) as opened:
+                    while block := opened.read(2**20):
+                        digest.update(block)
         return digest.hexdigest()
 
     def runs(self, row: PlannedRow) -> list[Run]:

@@ -76,7 +76,7 @@ class Hashing(Features):
         self.check_fitted()
         analyzer, longest = Analyzer(), int(self.ngrams)
         spans = analyzer.spans([text])
-        starts, stops = analyzer.places(text, spans)
+        starts, stops = analyzer.character_spans(text, spans)
         columns, _ = hashed_columns(spans.hashes, spans.ends, longest, int(self.bits))
         n = spans.starts.size
         lengths = np.minimum(longest, n - np.arange(n))  # n-grams that start at each word

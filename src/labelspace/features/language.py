@@ -42,10 +42,10 @@ class Language:
     confidence: float = 0.0  # the lead over the second language, from 0 to 1
     share: float = 0.0
 
-    def told(self, given: str) -> str:
+    def described(self, given: str) -> str:
         """The language in words, with how it is known: by the ``given`` parameter, or detected.
 
-        >>> Language("finnish", share=0.6).told("auto"), Language("finnish").told("fi")
+        >>> Language("finnish", share=0.6).described("auto"), Language("finnish").described("fi")
         ('finnish (detected, in 60 % of the texts)', 'finnish (given)')
         """
         if language_name(given) != AUTO:

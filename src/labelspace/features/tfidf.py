@@ -122,7 +122,7 @@ class Tfidf(Features):
         """
         self.check_fitted()
         spans, words = self._analyzer.spans([text]), self._tokenize([text]).words
-        starts, stops = self._analyzer.places(text, spans)
+        starts, stops = self._analyzer.character_spans(text, spans)
         if self._max_words == 1:
             known = words >= 0
             return Occurrences(words[known], starts[known], stops[known])

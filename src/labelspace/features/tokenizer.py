@@ -60,10 +60,10 @@ class Analyzer:
         """The text with single spaces; around it too, where n-grams stay within words."""
         return _WHITESPACE.sub(" ", text) if self.kind == "char" else " ".join(["", *text.split(), ""])
 
-    def places(self, text: str, spans: Spans) -> tuple[Longs, Longs]:
+    def character_spans(self, text: str, spans: Spans) -> tuple[Longs, Longs]:
         """Where the spans of a text start and stop, in its own characters.
 
-        >>> Analyzer().places("Cafe\u0301 né", Analyzer().find(["Cafe\u0301 né"]))
+        >>> Analyzer().character_spans("Cafe\u0301 né", Analyzer().find(["Cafe\u0301 né"]))
         (array([0, 6]), array([5, 8]))
         """
         first, after = _characters_of_text(self.kind, text)

@@ -100,7 +100,7 @@ def synthetic_features(
     word_key: np.uint64,
     y_indptr: Ints,
     y_indices: Ints,
-    places: Floats,
+    positions: Floats,
     lengths: Ints,
     topics: Longs,
     shares: Doubles,
@@ -124,7 +124,7 @@ def synthetic_features(
         start = indptr[row]
         out = indices[start : start + lengths[row]]
         draw = key + np.uint64(first + row) * np.uint64(DRAWS_PER_DOCUMENT)
-        end = start + _draw_features(word_key, draw, labels, places[row], shares, topics, by_rank, counts, out)
+        end = start + _draw_features(word_key, draw, labels, positions[row], shares, topics, by_rank, counts, out)
         _weigh(indices[start:end], counts, weights, values[start:end])
         indptr[row + 1] = end
     return indptr, indices[: indptr[n]], values[: indptr[n]]

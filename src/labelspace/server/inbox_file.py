@@ -3,6 +3,7 @@
 import logging
 from itertools import islice
 
+from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import iter_records
 from labelspace.server.database import InboxDocument
 from labelspace.server.state import ServerState
@@ -14,7 +15,8 @@ AT_ONCE = 256  # documents
 async def add_inbox_file(state: ServerState, model: str, path: str) -> None:
     """Add the documents that are not there yet; what is asked first is scored first (see ``routes/review.py``)."""
     stored = known = 0
-    records = iter_records(path, columns=state.loaded(model).tagger.columns_)
+    tagger = state.loaded(model).tagger
+    records = iter_records(path, columns=tagger.columns_, options=ReadOptions(fields=tagger.fields_))
     while batch := await state.beside(lambda: list(islice(records, AT_ONCE))):
         rows = [
             InboxDocument(document=record.id, text=record.text or "") for record in batch if (record.text or "").strip()

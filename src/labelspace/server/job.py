@@ -7,7 +7,6 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +90,7 @@ def reporting(database: Database, job_id: str) -> Progress:
 def measure(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
     """The figures of the model on the test documents, kept for its version."""
     version, tagger = read_unreplaced(folder, lambda: (version_of(read_manifest(folder)), Tagger.load(folder)))
-    test = replace(source, columns=tagger.columns_).test(tagger.labels_)
+    test = source.read_as(tagger.columns_, tagger.fields_).test(tagger.labels_)
     if test is None:
         raise DataError(f"figures need test documents, but {source.path} has no test.*; add it")
     progress("evaluating", 0, 1)

@@ -40,7 +40,7 @@ KS = (1, 3, 5)
 def learn(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
     """Train the model of a folder again; what came of it as plain values."""
     current = Tagger.load(folder)
-    source = replace(source, columns=current.columns_)
+    source = source.read_as(current.columns_, current.fields_)
     feedback = database.feedback(model)
     rest, held_out, held_from = split(source.train(), source, {each.text for each in feedback})
     train, use = with_feedback(rest, feedback)

@@ -71,11 +71,11 @@ def normalized(scores: Doubles) -> Doubles:
 def stored_topk(scores: Csr, k: int) -> TopK:
     """The k best of the stored values of each row of a sparse matrix, whatever their sign; others are not ranked.
 
-    The scores of the answer are places in the order of all values.
+    The scores of the answer are ranks in the order of all values.
 
     >>> stored_topk(sp.csr_matrix([[0.0, -0.5, -0.25]]), k=2).labels.tolist()
     [[2, 1]]
     """
     csr = sp.csr_matrix(scores)
-    places = np.unique(csr.data, return_inverse=True)[1] + 1
-    return TopK.from_sparse(sp.csr_matrix((places, csr.indices, csr.indptr), shape=csr.shape), k)
+    ranks = np.unique(csr.data, return_inverse=True)[1] + 1
+    return TopK.from_sparse(sp.csr_matrix((ranks, csr.indices, csr.indptr), shape=csr.shape), k)

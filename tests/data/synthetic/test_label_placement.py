@@ -37,10 +37,10 @@ def test_test_documents_have_the_labels_of_training_documents_at_the_same_place(
     rng = np.random.default_rng(2)
     placement = Placement.draw(SMALL, rng)
     train, at = placement.documents(SMALL.train_documents, SMALL.train_documents, rng)
-    test, places = placement.documents(SMALL.test_documents, SMALL.train_documents, rng)
+    test, positions = placement.documents(SMALL.test_documents, SMALL.train_documents, rng)
     order = np.argsort(at)
-    nearest = order[np.clip(np.searchsorted(at[order], places), 0, len(at) - 1)]
-    shared = test.multiply(train[nearest]).sum() / len(places)
-    by_chance = test.multiply(train[rng.permutation(len(at))[: len(places)]]).sum() / len(places)
+    nearest = order[np.clip(np.searchsorted(at[order], positions), 0, len(at) - 1)]
+    shared = test.multiply(train[nearest]).sum() / len(positions)
+    by_chance = test.multiply(train[rng.permutation(len(at))[: len(positions)]]).sum() / len(positions)
     assert shared > 0.5
     assert by_chance < 0.05

@@ -121,4 +121,6 @@ def test_a_page_without_accuracies_has_no_plots(row):
 def test_equal_methods_and_zeros_can_be_drawn():
     zero = {**GOOD, "P@1": 0.0, "P@5": 0.0, "train_cpu_seconds": 0.0, "model_mb": 0.0, "ci": {}}
     zero["by_frequency"] = {group: dict.fromkeys(("recall", "precision", "macro_f1"), 0.0) for group in GROUPS}
-    outline(page_of(zero, {**zero, "method": "other"}))
+    page = page_of(zero, {**zero, "method": "other"})
+    assert outline(page)["svg"] > 0
+    assert "nan" not in page

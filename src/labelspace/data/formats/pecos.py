@@ -42,8 +42,8 @@ def split_files(folder: Path) -> dict[str, Path]:
 
 def _feature_files(folder: Path, short: str) -> list[Path]:
     """Where the features of a split may be."""
-    places = (folder, folder / FEATURES_FOLDER)
-    return [place / f"X.{short}.{ending}" for place in places for ending in ("npz", "npy")]
+    folders = (folder, folder / FEATURES_FOLDER)
+    return [place / f"X.{short}.{ending}" for place in folders for ending in ("npz", "npy")]
 
 
 def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:

@@ -4,9 +4,9 @@
 2. Each label has a place on a circle, and covers an arc in proportion to its frequency: its occurrences lie there
    at nearly equal distances, but for some that lie anywhere.
 3. The documents take the occurrences in the order of the circle, one at least and the mean of the shape on average:
-   so labels of near places occur together, and frequent ones with many others.
+   so labels of near positions occur together, and frequent ones with many others.
 
-Test documents are drawn from the same places and frequencies.
+Test documents are drawn from the same positions and frequencies.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ _STEPS = 50  # of the bisection of the exponent
 
 @dataclass(frozen=True)
 class Placement:
-    """Frequencies and places of the labels, (n_labels,) each."""
+    """Frequencies and positions of the labels, (n_labels,) each."""
 
     counts: Longs
-    places: Floats
+    positions: Floats
 
     @classmethod
     def draw(cls, shape: Shape, rng: np.random.Generator) -> "Placement":
@@ -37,13 +37,13 @@ class Placement:
         return cls(counts, rng.random(len(counts), dtype=np.float32))
 
     def documents(self, n: int, n_train: int, rng: np.random.Generator) -> tuple[Csr, Floats]:
-        """Step 3: labels (n, n_labels) and places (n,) of n documents, in random order."""
+        """Step 3: labels (n, n_labels) and positions (n,) of n documents, in random order."""
         n_labels = len(self.counts)
         counts = (self.counts * (n / n_train) + rng.random(n_labels)).astype(np.int64)  # of train: themselves
         labels = np.repeat(np.arange(n_labels, dtype=np.int32), counts)
-        places = self._occurrences(counts, labels, n_train, rng)
-        order = np.argsort(places, kind="stable")
-        labels, places = labels[order], places[order]
+        positions = self._occurrences(counts, labels, n_train, rng)
+        order = np.argsort(positions, kind="stable")
+        labels, positions = labels[order], positions[order]
         extra = rng.integers(0, n, len(labels) - n, dtype=np.int32)
         ends = np.cumsum(1 + np.bincount(extra, minlength=n))
         starts = np.concatenate([[0], ends]).astype(np.int64)
@@ -51,21 +51,21 @@ class Placement:
         Y.sum_duplicates()
         Y.data[:] = 1.0
         shuffled = rng.permutation(n)
-        return Y[shuffled], places[(starts[:-1] + starts[1:]) // 2][shuffled]
+        return Y[shuffled], positions[(starts[:-1] + starts[1:]) // 2][shuffled]
 
     def _occurrences(self, counts: Longs, labels: Ints, n_train: int, rng: np.random.Generator) -> Floats:
         """The place of each occurrence of each label."""
         arcs = np.minimum(OVERLAP * self.counts / n_train, 1.0)
         step = (arcs / np.maximum(counts, 1)).astype(np.float32)
-        first = (self.places - arcs / 2).astype(np.float32)
+        first = (self.positions - arcs / 2).astype(np.float32)
         number = np.arange(len(labels)) - np.repeat(np.cumsum(counts) - counts, counts)
-        places = rng.random(len(labels), dtype=np.float32)
-        places += number.astype(np.float32)
-        places *= step[labels]
-        places += first[labels]
+        positions = rng.random(len(labels), dtype=np.float32)
+        positions += number.astype(np.float32)
+        positions *= step[labels]
+        positions += first[labels]
         stray = np.flatnonzero(rng.random(len(labels), dtype=np.float32) < STRAY)
-        places[stray] = rng.random(len(stray), dtype=np.float32)
-        return np.mod(places, np.float32(1.0))
+        positions[stray] = rng.random(len(stray), dtype=np.float32)
+        return np.mod(positions, np.float32(1.0))
 
 
 def label_counts(shape: Shape) -> Longs:

@@ -76,14 +76,14 @@ def _blocks(shape: Shape, seed: int, block: int, split: Split) -> Iterator[tuple
     word_key, by_rank = words.integers(2**64, dtype=np.uint64), words.permutation(shape.features).astype(np.int32)
     rng = _generator(seed, _STREAMS[split])
     n = shape.train_documents if split == "train" else shape.test_documents
-    Y, places = placement.documents(n, shape.train_documents, rng)
+    Y, positions = placement.documents(n, shape.train_documents, rng)
     lengths, key = _lengths(shape, n, rng), rng.integers(2**64, dtype=np.uint64)
     topics = np.array([max(shape.labels // size, 2) for size in LABELS_PER_TOPIC])
     shares, weights = _shares(shape), _weights(by_rank)
     for start in range(0, n, block):
         rows = slice(start, min(start + block, n))
         y = Y[rows]
-        given = (y.indptr, y.indices, places[rows], lengths[rows], topics, shares, by_rank, weights)
+        given = (y.indptr, y.indices, positions[rows], lengths[rows], topics, shares, by_rank, weights)
         indptr, indices, values = synthetic_features(start, key, word_key, *given)
         yield sp.csr_matrix((values, indices, indptr), shape=(y.shape[0], shape.features)), y
 

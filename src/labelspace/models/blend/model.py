@@ -407,7 +407,7 @@ class Blend(Model):
         read = {part for view in self.member_views_ for part in joined.parts(view)}
         if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
             return chosen
-        return {**chosen, "language": Language(self.language_, share=self.language_share_).told(self.language)}
+        return {**chosen, "language": Language(self.language_, share=self.language_share_).described(self.language)}
 
     def to_probabilities(self, top: TopK) -> TopK:
         """The scores without the weights of labels; where there are none, they are probabilities already."""

@@ -160,7 +160,7 @@ class Lexical(Model):
     def report(self) -> dict[str, Any]:
         """The language, which names and texts are compared by."""
         self.check_fitted()
-        return {"language": Language(self.language_, share=self.language_share_).told(self.language)}
+        return {"language": Language(self.language_, share=self.language_share_).described(self.language)}
 
     def _count(self, phrases: Phrases, texts: Sequence[str], Y: Csr, expected: Weights, n: int) -> tuple[Longs, Longs]:
         """Matched and right by bucket, and matched, right and expected by label (n of them) and level."""

@@ -24,7 +24,7 @@ class PhraseEvidence:
 
     def __init__(self, phrases: Phrases, text: str, words: Ints) -> None:
         self.phrases, self.words = phrases, words
-        self.starts, self.stops = ANALYZER.places(text, ANALYZER.spans([text]))
+        self.starts, self.stops = ANALYZER.character_spans(text, ANALYZER.spans([text]))
 
     def evidence(self, label: int, log_odds: float, baseline: float) -> Evidence:
         """The matches of the label's phrases, each with its share (step 2)."""

@@ -46,8 +46,8 @@ class WordStems:
             return *hash_stems(spans.text, spans.starts, spans.stops, self.stemming == ENGLISH), spans.ends
         _, first, word = np.unique(spans.hashes, return_index=True, return_inverse=True)
         text = spans.text.tobytes()
-        places = zip(spans.starts[first].tolist(), spans.stops[first].tolist(), strict=True)
-        words = [text[start:stop] for start, stop in places]
+        bounds = zip(spans.starts[first].tolist(), spans.stops[first].tolist(), strict=True)
+        words = [text[start:stop] for start, stop in bounds]
         forms = words if self.accents == KEEP_ACCENTS else list(map(strip_accents, words))
         stem_hashes, form_hashes = _hashes(forms, self.stemming == ENGLISH)
         if not light:

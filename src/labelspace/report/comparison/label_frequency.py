@@ -11,7 +11,7 @@ from labelspace.report.comparison.view import ComparisonView
 
 GROUPS = {"head": "> 100", "torso": "26–100", "tail": "≤ 25"}
 FIGURES = {"recall": "Recall", "precision": "Precision", "macro_f1": "Macro F1"}
-PLACES = (12.0, 50.0, 88.0)  # of the groups, in percent
+POSITIONS = (12.0, 50.0, 88.0)  # of the groups, in percent
 
 
 def by_frequency(view: ComparisonView) -> str:
@@ -41,7 +41,7 @@ def _plot(view: ComparisonView, rows: list[Mapping[str, Any]], key: str) -> str:
     reach = FAR * max(map(sum, values))
     axis = Axis.around([value for three in values if sum(three) >= reach for value in three])
     sizes = rows[0]["by_frequency"]
-    ticks = [(at, f"{words}") for at, words in zip(PLACES, GROUPS.values(), strict=True)]
+    ticks = [(at, f"{words}") for at, words in zip(POSITIONS, GROUPS.values(), strict=True)]
     frame = Frame(
         _x_title(sizes), f"{FIGURES[key]}, %", ticks, [(axis.percent(v), said) for v, said in axis.ticks],
         f"{FIGURES[key]} of head, torso and tail labels by method",
@@ -51,7 +51,7 @@ def _plot(view: ComparisonView, rows: list[Mapping[str, Any]], key: str) -> str:
         heights = [y_pixel(axis.percent(value)) for value in three]
         name = beside(row["method"], None if axis.holds(three[-1]) else three[-1])
         marks = _marks(row, key, heights, axis)
-        methods.append((view.rows.index(row), name, view.color(row), marks, (PLACES[-1], heights[-1])))
+        methods.append((view.rows.index(row), name, view.color(row), marks, (POSITIONS[-1], heights[-1])))
     frame.add_methods(methods)
     return frame.html()
 
@@ -65,9 +65,9 @@ def _x_title(sizes: Mapping[str, Any]) -> str:
 
 def _marks(row: Mapping[str, Any], key: str, heights: list[float], axis: Axis) -> str:
     marks = ""
-    for i in range(len(PLACES) - 1):
-        marks += line(PLACES[i], heights[i], PLACES[i + 1], heights[i + 1], "curve")
-    for group, x, y in zip(GROUPS, PLACES, heights, strict=True):
+    for i in range(len(POSITIONS) - 1):
+        marks += line(POSITIONS[i], heights[i], POSITIONS[i + 1], heights[i + 1], "curve")
+    for group, x, y in zip(GROUPS, POSITIONS, heights, strict=True):
         found = row["by_frequency"][group]
         around = found.get(f"{key}_std")
         if around:
