@@ -8,6 +8,7 @@
     │   ├── DataError                       a data file or value: missing, malformed, mismatched
     │   └── ModelError                      a saved model: missing, damaged, of another program or a newer version
     ├── DatabaseError                       the database of a server: no answer, full, not writable, a newer version
+    ├── ClusterError                        a cluster: no answer, no room, other versions, files it does not see
     ├── NotFittedError                      predict or save before fit
     └── MissingExtraError (an ImportError)  an optional package is not installed
 """
@@ -41,6 +42,10 @@ class ModelError(InputError):
 
 class DatabaseError(LabelspaceError):
     """A database does not answer, is full or not writable, or is of another program or a newer version."""
+
+
+class ClusterError(LabelspaceError):
+    """A cluster does not answer or has no room, or its machines have other versions or do not see a file."""
 
 
 class NotFittedError(LabelspaceError):

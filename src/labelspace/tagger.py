@@ -40,6 +40,7 @@ from labelspace.models.capabilities import (
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.registry import DEFAULT, create, load_model
 from labelspace.training.budget import Budget
+from labelspace.training.executor import Executor
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
@@ -131,12 +132,13 @@ class Tagger:
         cache: FeatureCache | None = None,
         budget: Budget | None = None,
         keep_texts: bool = False,
+        executor: Executor | None = None,
     ) -> Self:
         """Learn from a Dataset; ``cache`` has features that were fitted on the same documents before.
 
         ``checkpoint`` is a folder where a training that is interrupted leaves what it needs to resume. A method that
         can leave something out to keep to a ``budget`` does so. ``keep_texts`` keeps the training texts with the model,
-        for explanations that show the documents that voted.
+        for explanations that show the documents that voted. ``executor`` runs tasks of the training on a cluster.
         """
         if keep_texts and not self.model.names_documents:
             raise ParameterError(
@@ -161,6 +163,7 @@ class Tagger:
         self.model.fit(
             inputs, train.Y, labels=train.labels, validation=self._validation(validation), progress=progress,
             label_features=self._label_features(train.labels), checkpoint=checkpoint, budget=budget,
+            executor=executor,
         )  # fmt: skip
         if features is not None:
             features.keep(self.model.widths_)

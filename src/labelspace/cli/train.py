@@ -19,6 +19,7 @@ from labelspace.cli.arguments import (
     TimeBudget,
     source_name,
 )
+from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import print_json, print_line, progress
 from labelspace.cli.notes import (
     model_at,
@@ -30,6 +31,14 @@ from labelspace.cli.notes import (
     noting_resumption,
 )
 from labelspace.cli.read_options import reads_files
+from labelspace.cli.training_cache import (
+    CacheOption,
+    MaxMemory,
+    cache_summary,
+    opened_cache,
+    print_cache,
+    showing_reading,
+)
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
@@ -73,6 +82,10 @@ def train(
             "--keep-texts", help="Keep the training texts with the model, for `explain` to show similar ones."
         ),
     ] = False,
+    cache: CacheOption = None,
+    max_memory: MaxMemory = None,
+    cluster: ClusterOption = None,
+    task_memory: TaskMemory = None,
     force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
     *,
@@ -85,12 +98,15 @@ def train(
     from labelspace import experiment, store
     from labelspace.cli.options import chosen_preset, make_limits, make_recipe
     from labelspace.data.source import open_source
+    from labelspace.models.capabilities import TrainsInTasks, require
 
     limits = make_limits(budget, max_model_mb, max_latency_ms)
     settings = [*(settings or []), *([] if optimize is None else [f"optimize={optimize}"])]
     recipe = make_recipe(method, settings, features, seed, chosen_preset(preset, fast, best))
     recipe.check()
-    experiment.check_plannable(recipe, limits, checkpoint)
+    experiment.check_plannable(recipe, limits, checkpoint, on_cluster=cluster is not None)
+    if cluster is not None:
+        require(recipe.tagger().model, TrainsInTasks)  # before a cluster is started
     out = out or Path("runs") / f"{source_name(data)}-{recipe.method}"
     store.check_writable(out, force)  # before training, not after it
     replaced = model_at(out)
@@ -106,11 +122,20 @@ def train(
         if not as_json:
             note_plan(plan, is_first=len(plans) == 1)
 
-    with noting_resumption(checkpoint), progress(quiet=as_json) as report, experiment.timed() as taken:
-        inspect = None if as_json else note_documents
-        tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell, keep_texts)
-    tagger.save(out, force)
-    summary = training_summary(tagger, recipe, taken, out)
+    with opened_cache(cache, max_memory, recipe, quiet=as_json) as source.cache:
+        with (
+            cluster_executor(cluster, task_memory, quiet=as_json) as executor,
+            noting_resumption(checkpoint),
+            progress(quiet=as_json) as report,
+            showing_reading(source.cache, report),
+            experiment.timed() as taken,
+        ):
+            inspect = None if as_json else note_documents
+            tagger = experiment.train(source, recipe, report, checkpoint, inspect, limits, tell, keep_texts, executor)
+        if executor is not None:
+            taken.cpu += executor.cpu_seconds
+        tagger.save(out, force)
+        summary = training_summary(tagger, recipe, taken, out) | cache_summary(source.cache)
     if plans:
         summary["plan"] = planned(plans)
     if as_json:
@@ -168,4 +193,6 @@ def print_summary(summary: dict[str, Any]) -> None:
             shown = f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
             shown = {True: "yes", False: "no"}[value] if isinstance(value, bool) else shown
             print(f"  {key.replace('_', ' ')}: {shown}")
+    if "cache" in summary:
+        print_cache(summary["cache"])
     print_line(f"saved: {summary['model']} ({summary['model_mb']:.1f} MB)")

@@ -11,10 +11,11 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.experiment.cost_limits import Limits
 from labelspace.experiment.plan import Plan, Planner
 from labelspace.experiment.timing import cpu_clock
-from labelspace.models.capabilities import Checkpoints, require
+from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, require
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
 from labelspace.training.budget import Budget
+from labelspace.training.executor import Executor
 from labelspace.types import Dataset, Progress
 
 Settings = Mapping[str, Any]
@@ -57,35 +58,47 @@ def train(
     limits: Limits | None = None,
     tell: Callable[[Plan], None] = lambda plan: None,
     keep_texts: bool = False,
+    executor: Executor | None = None,
 ) -> Tagger:
     """Fit a tagger on the training documents of a source, or on its labels where it has nothing else.
 
     The source's validation documents are read where the method uses some. ``checkpoint`` is a folder where a training
     that is interrupted leaves what it needs to resume. ``inspect`` is called with the training documents. With
     ``limits`` the blend is planned to keep to them; ``tell`` is called with the plan, before the training and after it
-    where more was left out. ``keep_texts`` keeps the training texts with the model, for explanations.
+    where more was left out. ``keep_texts`` keeps the training texts with the model, for explanations. ``executor`` runs
+    tasks of the training on a cluster.
     """
     recipe.check()  # before the data are read: a typo should not cost minutes
     tagger = recipe.tagger()
     if checkpoint is not None:
         require(tagger.model, Checkpoints)
+    if executor is not None:
+        require(tagger.model, TrainsInTasks)
+    if source.cache is not None:
+        require(tagger.model, TrainsFromCache)
+        if executor is not None:
+            raise ParameterError(
+                "a cache is for the memory of one machine, but the training is on a cluster; leave out one"
+            )
     if limits:
-        check_plannable(recipe, limits, checkpoint)
+        check_plannable(recipe, limits, checkpoint, on_cluster=executor is not None)
         return train_within(limits, source, recipe, progress, inspect, tell, keep_texts)
     if source.labels_only:
         return tagger.fit_labels(source.labels())
     documents = labeled(source, inspect)
     return tagger.fit_dataset(
-        documents, lambda: source.dev(documents.labels), progress, checkpoint, keep_texts=keep_texts
+        documents, lambda: source.dev(documents.labels), progress, checkpoint, keep_texts=keep_texts, executor=executor
     )
 
 
-def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None) -> None:
+def check_plannable(recipe: Recipe, limits: Limits, checkpoint: Path | None = None, on_cluster: bool = False) -> None:
     """Refuse limits beside settings that they would choose, and for other methods than the one they are for."""
     limits.check()
     if not limits:
         return
     remedy = "leave it out, or the limits"
+    if on_cluster:
+        raise ParameterError(f"limits are kept to by what this machine measures, but there is a cluster; {remedy}")
     if recipe.method != DEFAULT:
         raise ParameterError(f"limits choose the members of {DEFAULT}, but the method is {recipe.method}; {remedy}")
     given = [key for key in PLANNED if key in recipe.params]

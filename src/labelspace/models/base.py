@@ -16,12 +16,13 @@ from labelspace.estimator import Estimator, learned
 from labelspace.features.views import GIVEN, WORDS, View, Views, n_rows, take_rows
 from labelspace.labels.masks import LastMask
 from labelspace.models import checks
-from labelspace.models.capabilities import Calibrated, Checkpoints, require
+from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
 from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.parameter_constraints import integer, mapping
 from labelspace.state_constraints import StateError, plain
 from labelspace.training.budget import Budget
+from labelspace.training.executor import Executor
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
@@ -129,17 +130,20 @@ class Model(Estimator):
         label_features: Inputs | None = None,
         checkpoint: str | Path | None = None,
         budget: Budget | None = None,
+        executor: Executor | None = None,
     ) -> Self:
         """Learn from documents X (n, n_features) and labels Y (n, n_labels); what was learned before is forgotten.
 
         ``validation`` holds documents for early stopping and calibration, or is a function that reads them when a
         method asks; ``label_features`` (n_labels, n_features) are the labels' texts as features. Methods without a use
         for them ignore them. ``checkpoint`` is a folder: a training that was cut off resumes from it. A method that can
-        leave something out to keep to a ``budget`` does so.
+        leave something out to keep to a ``budget`` does so, and one that can train in tasks gives them to ``executor``.
         """
         self.check_params()
         if checkpoint is not None:
             require(self, Checkpoints)
+        if executor is not None:
+            require(self, TrainsInTasks)
         views, Y = checks.check_inputs(X), checks.check_labels(Y)
         checks.check_training(views.n, Y, labels)
         if label_features is not None:
@@ -153,7 +157,7 @@ class Model(Estimator):
         if not callable(validation):
             load_validation()  # what is wrong is said before the training
         folder = None if checkpoint is None else Path(checkpoint)
-        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation, budget)
+        context = FitContext(labels, progress or no_progress, folder, label_features, load_validation, budget, executor)
         return self.fit_checked(views, Y, context)
 
     def fit_checked(self, views: Views, Y: Csr, context: FitContext) -> Self:

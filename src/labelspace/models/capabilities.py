@@ -100,6 +100,20 @@ class Checkpoints(Protocol):
 
 
 @runtime_checkable
+class TrainsInTasks(Protocol):
+    """Trains in tasks that a cluster can run."""
+
+    trains_in_tasks: bool
+
+
+@runtime_checkable
+class TrainsFromCache(Protocol):
+    """Trains on documents whose arrays are in files, and copies none that are as large into memory."""
+
+    trains_from_cache: bool
+
+
+@runtime_checkable
 class UsesLabelText(Protocol):
     """Learns from the labels' own texts too; ``label_text`` is their weight."""
 
@@ -119,7 +133,9 @@ NEEDS = {
     HasLabelPoints: ("a map needs a point in the Poincaré ball for each label", "has none"),
     HasLabelCodes: ("codes need a method that writes labels as codes", "has none"),
     ZeroShot: ("training without documents needs a method that reads label names", "does not"),
+    TrainsInTasks: ("a training on a cluster needs a method that trains in tasks", "does not"),
     Checkpoints: ("a checkpoint needs a method that can resume its training", "cannot"),
+    TrainsFromCache: ("a cache needs a method that trains without the documents in memory", "does not"),
 }
 C = TypeVar("C")
 

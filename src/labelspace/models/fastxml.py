@@ -25,7 +25,8 @@ below their published precision. A node whose sides cannot be separated is a lea
 drawn at random, are kept.
 """
 
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -72,6 +73,7 @@ class FastXML(Model):
     name = "fastxml"
     title = "FastXML, PfastreXML (Prabhu, Jain and Varma 2014, 2016): trees of documents"
     choose_when = "documents have many labels that occur together, and features are few"
+    trains_in_tasks = True
     presets = {"paper": {}, "pfastrexml": {"propensity": True}}
     n_estimators: int = param(50, integer(1), "Number of trees, averaged.")
     max_leaf_size: int = param(10, integer(1), "Maximum documents of a leaf.")
@@ -153,18 +155,14 @@ class FastXML(Model):
         ideal = np.cumsum(discounts)[np.maximum(np.diff(Y.indptr), 1) - 1]
         row_weights = np.ones(Y.shape[0]) if self.propensity else 1 / ideal
         gains = weights[Y.indices].astype(np.float32)
-        trees: dict[int, Tree] = {}
-
-        def grow(start: int, stop: int) -> None:
-            for number in range(start, stop):
-                trees[number] = grow_tree(
-                    X.data, X.indices, X.indptr, X.shape[1], gains, Y.indices, Y.indptr, row_weights, discounts,
-                    float(self.C), float(self.tol), self.max_iter, self.max_leaf_size, MAX_DOCUMENTS,
-                    self.random_state * self.n_estimators + number,
-                )  # fmt: skip
-
-        run_blocks(grow, self.n_estimators, 1, lambda done, total: context.progress("trees", done, total))
-        self._join([trees[number] for number in range(self.n_estimators)], X.shape)
+        settings = float(self.C), float(self.tol), self.max_iter, self.max_leaf_size, MAX_DOCUMENTS
+        targets = gains, Y.indices, Y.indptr, row_weights, discounts
+        first_seed = self.random_state * self.n_estimators
+        trees = context.train_learners(
+            _grow, (X, targets, settings, first_seed), self.n_estimators,
+            lambda done: context.progress("trees", done, self.n_estimators),
+        )  # fmt: skip
+        self._join(trees, X.shape)
 
     def _join(self, trees: list[Tree], shape: tuple[int, int]) -> None:
         """One array of each kind for all trees."""
@@ -217,3 +215,15 @@ class FastXML(Model):
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         return out
+
+
+def _grow(
+    X: Csr, targets: tuple[Any, ...], settings: tuple[Any, ...], first_seed: int, number: int,
+    tick: Callable[[int], None],
+) -> Tree:  # fmt: skip
+    """Grow one tree."""
+    tree: Tree = grow_tree(  # type: ignore[call-arg]
+        X.data, X.indices, X.indptr, X.shape[1], *targets, *settings, first_seed + number
+    )
+    tick(1)
+    return tree

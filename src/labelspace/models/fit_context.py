@@ -4,15 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from labelspace.errors import DataError
 from labelspace.features.views import take_rows
+from labelspace.kernels.threads import run_parallel
 from labelspace.training.budget import Budget
 from labelspace.training.early_stopping import early_stopping_rows
+from labelspace.training.executor import Executor
 from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
 Held = tuple[Any, Csr]  # documents as the method reads them, and their labels, that are not trained on
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,28 @@ class FitContext:
     label_features: Csr | None = None  # (n_labels, n_features): the labels' own texts as documents
     load_validation: Callable[[], Held | None] | None = None
     budget: Budget | None = None  # that a method keeps to which can leave something out
+    executor: Executor | None = None  # of a cluster, for a method that can train in tasks
 
     @cached_property
     def validation(self) -> Held | None:
         """The validation documents that were given, read when first asked for; None where no document has a label."""
         held = None if self.load_validation is None else self.load_validation()
         return held if held is not None and held[1].nnz else None
+
+    def train_learners(
+        self, train: Callable[..., T], shared: tuple[Any, ...], n: int, progress: Callable[[int], None]
+    ) -> list[T]:
+        """``train(*shared, number, tick)`` of n learners: on the threads of this process, or on other machines.
+
+        ``train`` is a function of a module. It calls ``tick(steps)`` as it advances, and here ``progress`` is told.
+        """
+        if self.executor is None:
+            return run_parallel(lambda number, tick: train(*shared, number, tick), n, progress)
+        trained: dict[int, T] = {}
+        for number, learner in self.executor.map_unordered(train_learner, (train, shared), range(n)):
+            trained[number] = learner
+            self.progress("learners", len(trained), n)
+        return [trained[number] for number in range(n)]
 
     def require_labels(self, method: str) -> LabelSpace:
         """The labels, for a method that cannot do without their names."""
@@ -48,3 +69,9 @@ class FitContext:
             return X, Y, self.validation
         train, held = early_stopping_rows(Y, random_state)
         return take_rows(X, train), Y[train], (take_rows(X, held), Y[held])
+
+
+def train_learner(shared: tuple[Callable[..., T], tuple[Any, ...]], number: int) -> T:
+    """Train one learner: a task of a cluster."""
+    train, arguments = shared
+    return train(*arguments, number, lambda steps: None)

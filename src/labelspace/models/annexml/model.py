@@ -37,7 +37,7 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.partition_search import nearest_in_partitions
 from labelspace.kernels.quantize import Int8s
-from labelspace.kernels.threads import run_blocks, run_parallel
+from labelspace.kernels.threads import run_blocks
 from labelspace.labels.label_neighbors import label_neighbors
 from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
@@ -69,6 +69,7 @@ class AnnexML(Model):
     name = "annexml"
     title = "AnnexML: nearest neighbors in embeddings learned from label sets (Tagami, 2017)"
     choose_when = "documents have many labels, or you compare with the paper"
+    trains_in_tasks = True
 
     n_estimators: int = param(15, integer(1, at_most=100), "Number of learners, whose votes are added.")
     embedding_dim: int = param(50, integer(1, at_most=MAX_DIM), "Dimension of the embeddings.")
@@ -123,11 +124,10 @@ class AnnexML(Model):
         n_partitions, n = self.count_partitions(len(labelled)), len(labelled)
         graph = label_neighbors(Y, self.n_label_neighbors) if n_partitions > 1 else None  # step 1
         total = self.n_estimators * n * (self.epochs + self.partition_epochs * (n_partitions > 1))
-        learners = run_parallel(
-            lambda number, tick: train_learner(X, Y, graph, self, number, tick),
-            self.n_estimators,
+        learners = context.train_learners(
+            train_learner, (X, Y, graph, self), self.n_estimators,
             lambda done: context.progress("documents", done, total),
-        )
+        )  # fmt: skip
         self.Y_ = Y
         self._store(learners, X.shape[1])
 

@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.capabilities import Checkpoints
 from labelspace.models.registry import method
+from labelspace.store.atomic import replacing_folder
 from labelspace.training.checkpoints import Checkpoint, data_fingerprint, of_another_training, unreadable
 from labelspace.types import Csr, LabelSpace, TopK
 
@@ -38,17 +39,17 @@ class FinishedSteps:
         self.folder, self._fingerprint = folder, fingerprint
 
     @contextmanager
-    def in_use(self) -> Iterator[None]:
+    def in_use(self) -> Iterator[Self]:
         """Refuse the folder of another training; remove what is in it when this one is done."""
         if self.folder is None:
-            yield
+            yield self
             return
         training = self._checkpoint(self.folder, PREFIX)
         with training.in_use():
             if training.read({}, {}) is None:
                 self._remove_all(self.folder)
                 training.write({}, {})
-            yield
+            yield self
             training.remove()  # first: without it, what is left has no meaning
             self._remove_all(self.folder)
 
@@ -96,10 +97,25 @@ class FinishedSteps:
     def keep_member(self, key: str, member: Model) -> None:
         """Keep a member that was trained on all documents."""
         if self.folder is not None:
-            path = self.folder / f"{PREFIX}-{key}"
-            about = {"method": member.name, "fingerprint": self._checkpoint(path, key).fingerprint}
-            store.save(path, about, {"model": member}, None)
+            store.save(self.folder / f"{PREFIX}-{key}", self.about(key, member.name), {"model": member}, None)
             self._remove_training(key)
+
+    def about(self, key: str, method: str) -> dict[str, Any]:
+        """What the folder of a member says of it."""
+        return {"method": method, "fingerprint": self._checkpoint(Path(), key).fingerprint}
+
+    def keep_member_files(self, key: str, files: Mapping[str, bytes]) -> None:
+        """Keep a member by the files that another machine saved it to."""
+        if self.folder is not None:
+            with replacing_folder(self.folder / f"{PREFIX}-{key}", lambda _: None) as made:
+                for name, content in files.items():
+                    (made / name).write_bytes(content)
+
+    def is_finished(self, key: str) -> bool:
+        """Whether a step was done before."""
+        if self.folder is None:
+            return False
+        return any((self.folder / f"{PREFIX}-{key}{ending}").exists() for ending in ("", ".safetensors"))
 
     def training_folder(self, key: str, member: Model) -> Path | None:
         """Where a member that can resume keeps its own checkpoints."""

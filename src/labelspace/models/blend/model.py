@@ -35,6 +35,7 @@ from labelspace.models import checks, parameters
 from labelspace.models.base import PREDICTED_LABELS, Model
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
+from labelspace.models.blend.cluster_steps import Fold, StepData, steps_folder, train_on_cluster
 from labelspace.models.blend.explanations import BlendEvidence
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
 from labelspace.models.blend.further import best_of_both, further_depth, lowest_scores, rank_further
@@ -64,6 +65,7 @@ from labelspace.models.blend.stacking_model import Candidates, fit_passes, secon
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import (
     HeldOut,
+    MemberSettings,
     MemberTraining,
     plan,
     predict_member,
@@ -79,7 +81,7 @@ from labelspace.parameter_constraints import Constraint, integer, list_of, one_o
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import must, part, parts, plain
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
-from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Longs, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Progress, TopK, no_progress
 from labelspace.version import __version__
 
 METRIC = Constraint(
@@ -103,6 +105,7 @@ class Blend(Model):
     title = "several methods, weighed by boosted trees on held-out documents"
     choose_when = "labels should be as good as they get: the default"
     resumes_training = True
+    trains_in_tasks = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {FAST: {"effort": FAST}, BEST: {"effort": BEST}}
     effort: str = param(
         NORMAL, one_of(*EFFORTS), "What training and prediction may cost: fewer members and folds, or more of them."
@@ -186,18 +189,21 @@ class Blend(Model):
         views, Y, held_out = self._split(views, Y, context.validation)
         self.pairs_ = count_pairs(Y)
         folds = [] if held_out is not None else self._folds(Y)
-        finished = FinishedSteps(context.checkpoint, fingerprint)
-        steps = Steps(plan(members, [Y.shape[0] - len(held) for held in folds], Y.shape[0]), context.progress)
+        steps = Steps(plan(members, [Y.shape[0] - len(fold.held) for fold in folds], Y.shape[0]), context.progress)
         tuned = tuned_params(members, views, Y, self.random_state)
-        training = MemberTraining(
-            members, self.random_state, context.labels, steps, finished, tuned, context.budget, self.language_
-        )
-        with finished.in_use():
+        settings = MemberSettings(members, self.random_state, context.labels, tuned, self.language_)
+        with (
+            steps_folder(context.checkpoint, context.executor) as folder,
+            FinishedSteps(folder, fingerprint).in_use() as finished,
+        ):
+            if context.executor is not None:
+                data = StepData(settings, views, Y, folds, self._n_predicted(Y.shape[1]))
+                train_on_cluster(context.executor, data, finished, context.progress)
+            training = MemberTraining(settings, steps, finished, context.budget)
             predicted: list[HeldOut] = []
-            for number, held in enumerate(folds, 1):
+            for number, fold in enumerate(folds, 1):
                 if not predicted or not training.must_skip_fold(number, len(folds)):
-                    stacked = stacked_rows(held, len(folds), self.random_state)
-                    predicted.append(self._out_of_fold(training, number, held, stacked, views, Y))
+                    predicted.append(self._out_of_fold(training, number, fold, views, Y))
             predicted = self._keep(training.final_members(views, Y), predicted)  # step 6
             if held_out is not None:
                 documents, truth = held_out
@@ -253,20 +259,18 @@ class Blend(Model):
         self.precision_ = learn_precision(passes.unseen, truth, self.random_state)
         self.consistent_precision_ = learn_consistent_precision(passes.unseen, truth, hierarchy, self.random_state)
 
-    def _folds(self, Y: Csr) -> list[Longs]:
+    def _folds(self, Y: Csr) -> list[Fold]:
         """The rows held out in each fold, but for folds that have every label: without them there are none."""
         n_folds = self.n_folds or choose_folds(Y.shape[0], self.effort)
-        folds = held_out_folds(Y.shape[0], n_folds, self.random_state)
-        return [held for held in folds if Y[held].nnz < Y.nnz]
+        folds = [held for held in held_out_folds(Y.shape[0], n_folds, self.random_state) if Y[held].nnz < Y.nnz]
+        return [Fold(held, stacked_rows(held, len(folds), self.random_state)) for held in folds]
 
-    def _out_of_fold(
-        self, training: MemberTraining, number: int, held: Longs, stacked: Longs, views: Views, Y: Csr
-    ) -> HeldOut:
+    def _out_of_fold(self, training: MemberTraining, number: int, fold: Fold, views: Views, Y: Csr) -> HeldOut:
         """Step 2: what members trained on the documents not held out predict for some of those that are."""
-        train = np.setdiff1d(np.arange(Y.shape[0]), held)
+        train = np.setdiff1d(np.arange(Y.shape[0]), fold.held)
         k = self._n_predicted(Y.shape[1])
-        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(stacked), k)
-        return HeldOut(topk, Y[stacked], count_pairs(Y[train]))
+        topk = training.predict_fold(number, views.rows(train), Y[train], views.rows(fold.stacked), k)
+        return HeldOut(topk, Y[fold.stacked], count_pairs(Y[train]))
 
     def _n_predicted(self, n_labels: int, k: int = 0) -> int:
         """The labels that every member predicts: at least twice as many as become candidates."""

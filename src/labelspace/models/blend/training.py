@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +20,7 @@ from labelspace.models.blend.steps import Step, Steps
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.training.budget import Budget
-from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK
+from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK, no_progress
 
 
 class HeldOut(NamedTuple):
@@ -41,16 +43,39 @@ def plan(members: Sequence[Member], fold_sizes: Sequence[int], n_documents: int)
     ]
 
 
+@dataclass(frozen=True)
+class MemberSettings:
+    """What members are trained with, wherever that is."""
+
+    members: Sequence[Member]
+    random_state: int
+    labels: LabelSpace | None
+    tuned: Mapping[Member, Mapping[str, Any]]
+    language: str = AUTO
+
+    def create(self, member: Member) -> Model:
+        """A member that is not trained yet."""
+        params = member_params(member, self.random_state, self.language)
+        return create(member.method, **{**params, **self.tuned.get(member, {})})
+
+    def train(
+        self, member: Member, views: Views, Y: Csr, progress: Progress = no_progress, checkpoint: Path | None = None
+    ) -> Model:
+        """A member that is trained on its view of the documents."""
+        model = self.create(member)
+        model.check_params()
+        context = FitContext(self.labels, progress, checkpoint)
+        return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
+
+
 class MemberTraining:
     """Trains members one after another, as ``steps`` say, and keeps what is finished."""
 
     def __init__(
-        self, members: Sequence[Member], random_state: int, labels: LabelSpace | None, steps: Steps,
-        finished: FinishedSteps, tuned: Mapping[Member, Mapping[str, Any]], budget: Budget | None = None,
-        language: str = AUTO,
-    ) -> None:  # fmt: skip
-        self.members, self.random_state, self.labels, self.tuned = members, random_state, labels, tuned
-        self.steps, self.finished, self.budget, self.language = steps, finished, budget, language
+        self, settings: MemberSettings, steps: Steps, finished: FinishedSteps, budget: Budget | None = None
+    ) -> None:
+        self.settings, self.members, self.labels = settings, settings.members, settings.labels
+        self.steps, self.finished, self.budget = steps, finished, budget
         self._spent_before = 0.0 if budget is None else budget.spent
 
     def must_skip_fold(self, fold: int, n_folds: int) -> bool:
@@ -69,7 +94,7 @@ class MemberTraining:
         """What each member, trained on ``views``, predicts for the documents held out."""
         predicted = []
         for number, member in enumerate(self.members, 1):
-            key = f"fold-{fold}-member-{number}"
+            key = member_key(number, fold)
             kept = self.finished.read_topk(key, (held.n, k), Y.shape[1])
             if kept is None:
                 with self.steps.running() as progress:
@@ -88,7 +113,7 @@ class MemberTraining:
         for number, member in enumerate(self.members, 1):
             if trained and self._must_skip(member, [self.members[at] for at in trained], begin):
                 continue
-            key, untrained = f"member-{number}", self._create(member)
+            key, untrained = member_key(number), self.settings.create(member)
             widths = {untrained.view.name: view_width(views, member.view)}
             model = self.finished.read_member(key, untrained, widths, Y.shape[1])
             if model is None:
@@ -113,15 +138,14 @@ class MemberTraining:
         self.budget.left_out.append(str(member))
         return True
 
-    def _create(self, member: Member) -> Model:
-        params = member_params(member, self.random_state, self.language)
-        return create(member.method, **{**params, **self.tuned.get(member, {})})
-
     def _train(self, key: str, member: Member, views: Views, Y: Csr, progress: Progress) -> Model:
-        model = self._create(member)
-        model.check_params()
-        context = FitContext(self.labels, progress, self.finished.training_folder(key, model))
-        return model.fit_checked(view_for(model, views, member.view), Y, context).keep_for_prediction()
+        checkpoint = self.finished.training_folder(key, self.settings.create(member))
+        return self.settings.train(member, views, Y, progress, checkpoint)
+
+
+def member_key(number: int, fold: int | None = None) -> str:
+    """What a member, or a member of a fold, is called among the finished steps; both count from 1."""
+    return f"member-{number}" if fold is None else f"fold-{fold}-member-{number}"
 
 
 def predict_member(member: Model, views: Views, view: str, k: int, allowed: Bools | None = None) -> TopK:

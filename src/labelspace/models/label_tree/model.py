@@ -22,7 +22,6 @@ equal; the smooth log(1 + exp(2 - 2 margin)) / 2 ranks them too. Up to ``FLAT_LA
 level by default: it costs little there and no document takes a wrong branch.
 """
 
-import threading
 from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -33,17 +32,18 @@ import scipy.sparse as sp
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
+from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
 from labelspace.kernels.beam_search import advance_beams
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import node_training_set, train_children
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
 from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
+from labelspace.models.label_tree.node_training import NO_DOCUMENTS, NodeTraining, TrainedNodes, train_parts
 from labelspace.models.label_tree.path_evidence import PathEvidence
 from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, SearchedTrees
 from labelspace.models.label_tree.weight_parts import WeightParts
@@ -52,8 +52,6 @@ from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must
 from labelspace.training import tuning
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
-CHILD_BLOCK = 64  # children per task: a wide node is work for several threads
-BIAS = 1.0
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default
 FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100  # a flat level may have either C
 MANY_LABELS = 2**16  # above, trees are grown on less
@@ -62,7 +60,6 @@ NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice be
 MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
 TRIAL_TOL = 1.0  # of the trainings that are only compared
 CLUSTERED = {"tree": ("balanced", "kmeans")}
-NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
 Task: TypeAlias = tuple[int, int, Ints]
 """A node to train: the number of its tree, its own, and hard negatives beside the documents that reach it."""
@@ -81,8 +78,10 @@ class LabelTree(Model):
     """
 
     name = "label_tree"
+    trains_from_cache = True
     title = "Parabel, Bonsai, PLT: linear classifiers along a tree of labels"
     choose_when = "labels are thousands to millions"
+    trains_in_tasks = True
     view = BIGRAMS
     tree: str = param("balanced", one_of("balanced", "kmeans", "hierarchy"), "How labels are clustered.")
     branching_factor: int = param(16, integer(2), "Children per node.").only_with(**CLUSTERED)
@@ -163,7 +162,6 @@ class LabelTree(Model):
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
-        self.bias_ = np.zeros(offsets[-1], np.float32)
         with WeightParts() as parts:
             self._train_nodes(X, documents, forest, C, context, parts)  # steps 4 and 5
 
@@ -249,39 +247,20 @@ class LabelTree(Model):
     ) -> None:
         """The classifiers of all nodes of all trees, as the columns of one matrix."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        C = C or (FLAT_C if flat else TREE_C)
         columns = [documents[:, tree.order] for tree in forest]
-        sizes = np.zeros(len(self.label_), np.int64)  # weights of each node
-        scratch = threading.local()
-
-        def train(parts: list[tuple[Task, int]], start: int, stop: int) -> None:
-            if not hasattr(scratch, "column"):
-                scratch.column, scratch.mark = (np.full(n, -1, np.int32) for n in (X.shape[1], X.shape[0]))
-            for (number, node, negatives), first in parts[start:stop]:
-                below, cuts = columns[number], forest[number].cuts(node)
-                sets = node_training_set(below.indices, below.indptr, cuts, node == 0, negatives, scratch.mark)
-                rows, positives, ends = sets
-                at = int(self.roots_[number]) + node
-                mine = ends[first : first + CHILD_BLOCK + 1]
-                features, weights, stops, biases = train_children(
-                    X.data, X.indices, X.indptr, rows, positives, mine, self.loss == "logistic", BIAS, float(C),
-                    float(self.tol), self.max_iter, float(self.threshold), self.random_state + at + first,
-                    scratch.column,
-                )  # fmt: skip
-                begin = int(self.first_child_[at]) + first
-                children = slice(begin, begin + len(biases))
-                self.bias_[children], sizes[children] = biases, np.diff(stops)
-                trained.add(begin, features, weights)
-
-        width = self.last_child_ - self.first_child_
-        done, total = 0, int((-(-width // CHILD_BLOCK)).sum())
+        training = NodeTraining(
+            X, columns, forest, self.roots_, self.loss, float(C or (FLAT_C if flat else TREE_C)), float(self.tol),
+            self.max_iter, float(self.threshold), self.random_state,
+        )  # fmt: skip
+        nodes = TrainedNodes(len(self.label_), trained)
+        done, total = 0, sum(len(training.parts_of(n, node)) for n, tree in enumerate(forest) for node in tree.inner)
         for tasks in self._stages(X, forest):
-            widths = [(task, width[self.roots_[task[0]] + task[1]]) for task in tasks]
-            parts = [(task, first) for task, n_children in widths for first in range(0, n_children, CHILD_BLOCK)]
+            parts = [part for task in tasks for part in training.parts_of(*task)]
             report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
-            run_blocks(partial(train, parts), len(parts), 1, report)
+            train_parts(training, parts, nodes.add, context.executor, report)
             done += len(parts)
-            self.values_, self.scales_, self.nodes_, self.starts_ = trained.feature_major(X.shape[1], sizes)
+            self.bias_ = nodes.biases
+            self.values_, self.scales_, self.nodes_, self.starts_ = trained.feature_major(X.shape[1], nodes.sizes)
 
     @property
     def weights_(self) -> Csr:
@@ -333,7 +312,7 @@ class LabelTree(Model):
                 inner = [node for node in tree.inner if tree.level[node] == level]
                 tasks += [(number, node, hard[node]) for node in sorted(inner, key=tree.largest_first)]
             yield tasks
-            scaled = X.data * self.scales_[X.indices]
+            scaled = scaled_values(X, self.scales_)
             for beam, score in zip(beams, scores, strict=True):
 
                 def move(start: int, stop: int, beam: Ints = beam, score: Floats = score, x: Floats = scaled) -> None:

@@ -49,7 +49,6 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
-from labelspace.kernels.threads import run_parallel
 from labelspace.labels.rank_correlation import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -84,6 +83,7 @@ class Poincare(Model):
     names_documents = True
     title = "Poincaré: labels and documents in one hyperbolic space (Gerald and Baskiotis, 2019)"
     choose_when = "documents have many labels, labels form a hierarchy, or you want to see them on a map"
+    trains_in_tasks = True
 
     embedding_dim: int = param(50, integer(1), "Dimension of the space.")
     n_estimators: int = param(1, integer(1, at_most=100), "Number of learners, whose votes are averaged.")
@@ -239,11 +239,10 @@ class Poincare(Model):
         data = TrainingData.build(X[train], Y[train], held_out, self)
         total = self.n_estimators * data.epochs * data.n_batches
         with threadpool_limits(1, user_api="blas"):
-            learners = run_parallel(  # steps 2 to 7
-                lambda number, tick: train_learner(data, self, number, tick),
-                self.n_estimators,
+            learners = context.train_learners(  # steps 2 to 7
+                train_learner, (data, self), self.n_estimators,
                 lambda done: context.progress("batches", min(done, total), total),
-            )
+            )  # fmt: skip
         self.Y_ = Y.copy()  # the caller may change theirs
         thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
         self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)

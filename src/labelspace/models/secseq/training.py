@@ -11,7 +11,6 @@ import torch  # so import this module only after ``errors.require``
 from threadpoolctl import threadpool_limits
 
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.threads import run_parallel
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.decoder import SequenceDecoder, build_decoder
@@ -64,7 +63,7 @@ class TreeTrainer:
         model: SequenceModel, context: FitContext,
     ) -> None:  # fmt: skip
         self.inputs, self.Y, self.validation, self.codes, self.model = inputs, Y, validation, codes, model
-        self.progress, self.checkpoint = context.progress, context.checkpoint
+        self.checkpoint = context.checkpoint
         self.batch_size, self.epochs = batch_schedule(inputs.n, model.batch_size, model.epochs, STEPS, EPOCHS)
         splits = [(inputs, Y)] if validation is None else [(inputs, Y), validation]
         tables = [table for X, labels in splits for table in (X.table, sp.csr_matrix(X.starts), labels)]
@@ -85,11 +84,14 @@ class TreeTrainer:
         ]
         self.n_tokens = self.epochs * sum(objective.n_tokens for objective in self.objectives)
 
-    def train(self) -> list[TrainedTree]:
+    def train(self, context: FitContext) -> list[TrainedTree]:
         """Train all trees, in parallel."""
         n, total = len(self.codes), self.n_tokens
         with single_thread(), threadpool_limits(1, user_api="blas"):
-            return run_parallel(self.train_tree, n, lambda done: self.progress("tokens", min(done, total), total))
+            return context.train_learners(
+                TreeTrainer.train_tree, (self,), n,
+                lambda done: context.progress("tokens", min(done, total), total),
+            )  # fmt: skip
 
     def train_tree(self, tree: int, tick: Tick) -> TrainedTree:
         """Train one tree; draws depend on the seed and its number alone."""

@@ -34,7 +34,6 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.threads import run_parallel
 from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
@@ -64,6 +63,7 @@ class Sleec(Model):
     name = "sleec"
     title = "SLEEC: sparse local embeddings (Bhatia et al., 2015)"
     choose_when = "documents have many labels that occur together, and training must be quick"
+    trains_in_tasks = True
     presets = {
         "paper": {  # the authors' settings for Bibtex
             "n_label_neighbors": 250,
@@ -114,11 +114,10 @@ class Sleec(Model):
         n_estimators = self.n_estimators or (1 if n_clusters == 1 else CLUSTERED_LEARNERS)
         total = n_estimators * n_clusters * (self.max_iter + 1)
         with threadpool_limits(1, user_api="blas"):  # its sums depend on the number of threads
-            self.learners_ = run_parallel(
-                lambda number, tick: train_learner(X, Y, self, n_clusters, number, tick),
-                n_estimators,
+            self.learners_ = context.train_learners(
+                train_learner, (X, Y, self, n_clusters), n_estimators,
                 lambda done: context.progress("passes", done, total),
-            )
+            )  # fmt: skip
         self.Y_ = Y.copy()  # the caller may change theirs
 
     def _scaled(self, X: Csr) -> Csr:

@@ -1,0 +1,53 @@
+"""A cluster of three machines in this one."""
+
+import socket
+import warnings
+
+import pytest
+
+
+class Machines:
+    """The machines of a cluster, of one CPU each; those that a test removes are replaced for the next."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster
+
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        head = {"include_dashboard": False, "ray_client_server_port": port, **self.size}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)  # of log files that Ray leaves open
+            self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.client_address = f"ray://127.0.0.1:{port}"
+        self.others = [self.cluster.add_node(**self.size) for _ in range(2)]
+
+    size = {"num_cpus": 1, "object_store_memory": 100_000_000}
+
+    @property
+    def address(self):
+        return self.cluster.address
+
+    def remove_one(self):
+        """Kill all processes of a machine."""
+        self.cluster.remove_node(self.others.pop(), allow_graceful=False)
+
+    def restore(self):
+        while len(self.others) < 2:
+            self.others.append(self.cluster.add_node(**self.size))
+        self.cluster.wait_for_nodes()  # and until the loss of others is noticed
+
+
+@pytest.fixture(scope="session")
+def machines():
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
+    started = Machines()
+    yield started
+    started.cluster.shutdown()
+
+
+@pytest.fixture
+def three_nodes(machines):
+    """A cluster of three machines, each of one CPU; ``address`` and ``client_address`` are where it is."""
+    machines.restore()
+    return machines
