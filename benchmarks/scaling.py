@@ -1,81 +1,200 @@
-"""Training cost of label_tree against the number of labels, on planted data of several sizes.
+"""How the cost of every method grows with the number of labels, beside PECOS on the same matrices.
 
-    python benchmarks/scaling.py [--labels 10000,100000,1000000] [--documents-per-label 1] [--set KEY=VALUE ...]
+    python benchmarks/scaling.py [--labels 10000,100000,1000000] [--methods all] [--python PECOS_VENV/bin/python]
+        [--minutes 10] [--gigabytes 16] [--threads 2] [--json FILE] [--table] [--plot FILE.svg] [--no-runs]
 
-Each size runs in a child process, for its peak memory, and prints a line of JSON. ``us_per_unit`` is the training CPU
-time over documents x non-zeros x log2(labels): constant where the cost grows as in the papers.
+The data are synthetic, of the shape of Amazon-670K (``labelspace.data.synthetic.shaped``) with other numbers of labels:
+0.73 training documents and 3.9 occurrences per label, 76 features and 5.4 labels per document, and features as the
+square root of labels. There are 2,000 test documents. Each method has its defaults. A method that reads texts alone
+gets a word for each feature. ``lexical`` reads label names, which such data do not have, and is left out. PECOS is
+``pecos-default`` of the harness ``../shared/peers/bench.py``; it is run where ``--python`` names the Python of an
+environment that has it.
+
+Each run is a process of its own. One that takes more than ``--minutes``, from its start to its end, or ``--gigabytes``
+of memory is ended, and larger sizes of that method are not tried. With ``--json`` each result is kept when it is there,
+and a later start does the other runs alone: those that are missing or failed, or were over a limit that is higher now.
+``--no-runs`` does none, for the table and the plot of what is there.
+
+- CPU s: training, of all threads, with loading compiled kernels. Before it, a small training compiles them; a run in
+  which more than 5 % of the time went to compiling others is repeated.
+- Peak memory: resident, until training ends, with the data. Python, libraries and kernels are about 0.2 GB of it, or
+  0.4 with torch. That of PECOS includes reading the matrices; ours begins when they are read.
+- Model: what is saved. One row: prediction of a single document by the loaded model (p50).
+- Growth: e where a cost grows as labels to the power of e from one size to the next.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
-import resource
-import subprocess
 import sys
-import time
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
+from peers import HARNESS, Figures
+from scaling_limits import Limits, run_within
+from scaling_plot import drawing
+from scaling_table import COSTS, PEER, UNSUITED, Runs, failures, short, table, why_missing
 
-from labelspace.cli.options import make_recipe
-from labelspace.data.synthetic import planted
-from labelspace.experiment.timing import latency, timed
-from labelspace.models.registry import create
+from labelspace.data.files import writing_text
+from labelspace.data.synthetic import SHAPES, shaped
+from labelspace.models.registry import METHODS
 
-HELD_OUT = 2000
+BASE = "Amazon-670K"
+TEST_DOCUMENTS = 2000
+MIN_LABELS = 1000
+MAX_COMPILING = 0.05  # of the CPU seconds of training
+HERE = Path(__file__).parent
 
 
-def measure(labels: int, documents: int, settings: list[str]) -> dict[str, float]:
-    """Train and predict once at one size, in this process, after compiling kernels on a small set."""
-    model = make_recipe("label_tree", settings, "tfidf", 0).tagger().model
-    small = planted(n=3000, d=2000, l=3000, seed=1)
-    assert small.X is not None
-    create("label_tree", **model.get_params()).fit(small.X, small.Y).predict_topk(small.X[:3], 5)
-    data = planted(n=documents + HELD_OUT, d=max(10_000, labels // 4), l=labels, seed=0)
-    train, test = data.rows(range(documents)), data.rows(range(documents, documents + HELD_OUT))
-    assert train.X is not None
-    inputs = test.inputs
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    with timed() as training:
-        model.fit(train.X, train.Y)
-    with timed() as batch:
-        first = model.predict_topk(inputs, 5).labels[:, 0]
-    nonzeros = train.X.nnz / documents
-    return {
-        "labels": labels,
-        "documents": documents,
-        "nonzeros_per_document": round(nonzeros, 1),
-        "train_s": round(training.wall, 1),
-        "train_cpu_s": round(training.cpu, 1),
-        "cpu_ms_per_document": round(1e3 * training.cpu / documents, 3),
-        "us_per_unit": round(1e6 * training.cpu / (train.X.nnz * math.log2(labels)), 3),
-        "predict_ms_per_document": round(1e3 * batch.wall / HELD_OUT, 3),
-        "latency_ms_p50": latency(lambda one: model.predict_topk(one, 5), inputs)["latency_ms_p50"],
-        "data_rss_MB": round(before),
-        "peak_rss_MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
-        "weights": int(model.weights_.nnz),  # type: ignore[attr-defined]
-        "P@1": round(100 * float(test.Y[np.arange(HELD_OUT), first].mean()), 2),
-    }
+def write_matrices(folder: Path, labels: int) -> None:
+    """Write the documents of one size, as ``cost_sides.py`` reads them."""
+    base = SHAPES[BASE]
+    scale = labels / base.labels
+    # A shape of its own: a fraction of one ends at 1, and would have test documents in proportion.
+    SHAPES["scaled"] = replace(
+        base,
+        labels=labels,
+        train_documents=round(base.train_documents * scale),
+        test_documents=TEST_DOCUMENTS,
+        features=round(base.features * scale**0.5),
+    )
+    train, test = shaped("scaled")
+    matrices = {"train": train.X, "labels": train.Y, "test": test.X, "test_labels": test.Y}
+    for name, matrix in matrices.items():
+        sp.save_npz(folder / f"{name}.npz", matrix, compressed=False)
+
+
+def run(method: str, folder: Path, args: argparse.Namespace) -> Figures:
+    """The cost of a method on the matrices in a folder, and its P@1."""
+    answers = folder / ("peer.npy" if method == PEER else "ours.npy")
+    command = [sys.executable, str(HERE / "scaling_child.py"), method, str(folder)]
+    if method == PEER:
+        command = [args.python, str(HERE / "cost_sides.py"), "peer", str(folder)]
+        command += ["--peer", "pecos-default", "--harness", str(args.harness)]
+    setting = {"threads": args.threads, **asdict(args.limits)}
+    figures = run_within(args.limits, command, args.threads)
+    if figures.get("compile_s", 0.0) > MAX_COMPILING * figures.get("train_cpu_s", 0.0):
+        figures = run_within(args.limits, command, args.threads)  # by now they are cached
+    if "train_cpu_s" not in figures:
+        return {**setting, **figures}
+    first, Y = np.load(answers)[:, 0], sp.load_npz(folder / "test_labels.npz")
+    known = np.flatnonzero(first >= 0)
+    return {**setting, **figures, "P@1": round(100 * float(Y[known, first[known]].sum()) / len(first), 2)}
+
+
+class Results:
+    """Runs by method and number of labels, kept in a file where one is named."""
+
+    def __init__(self, file: Path | None, threads: int) -> None:
+        self.file, self.runs = file, dict[tuple[str, int], Figures]()
+        if file is not None and file.exists():
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            self.runs = {(run["method"], run["labels"]): run for run in kept}
+        other = {run["threads"] for run in self.runs.values()} - {threads}
+        if other:
+            rule = f"all runs of a table must have as many threads, but --threads is {threads}"
+            print(f"{rule} and {file} has runs with {other.pop()}; set that, or name another file", file=sys.stderr)
+            sys.exit(2)
+
+    def add(self, method: str, labels: int, figures: Figures) -> None:
+        """Keep a run."""
+        self.runs[method, labels] = {"method": method, "labels": labels, **figures}
+        if self.file is not None:
+            with writing_text(self.file) as text:
+                text.write(json.dumps(list(self.runs.values()), indent=1) + "\n")
+
+    def is_due(self, method: str, labels: int, limits: Limits) -> bool:
+        """Whether to run it: not where it was measured, or over a limit that is no higher now."""
+        run = self.runs.get((method, labels), {"failed": "not run"})
+        if "stopped" not in run:
+            return "failed" in run
+        return bool(getattr(limits, run["stopped"]) > run[run["stopped"]])
+
+
+def run_all(results: Results, args: argparse.Namespace) -> None:
+    """Run what is due, from the smallest size on."""
+    given_up: set[str] = set(UNSUITED)
+    for labels in args.labels:
+        due = [name for name in args.methods if name not in given_up and results.is_due(name, labels, args.limits)]
+        if due:
+            run_size(due, labels, results, args)
+        given_up |= {name for name in args.methods if why_missing(results.runs.get((name, labels), {}))}
+
+
+def run_size(methods: Sequence[str], labels: int, results: Results, args: argparse.Namespace) -> None:
+    """Run methods at one size; the matrices are there for so long."""
+    with tempfile.TemporaryDirectory(prefix="scaling-") as folder:
+        print(f"making documents with {labels:,} labels", file=sys.stderr, flush=True)
+        write_matrices(Path(folder), labels)
+        for method in methods:
+            figures = run(method, Path(folder), args)
+            results.add(method, labels, figures)
+            print(f"{method}, {labels:,} labels: {told(figures)}", file=sys.stderr, flush=True)
+
+
+def told(figures: Figures) -> str:
+    """A run in one line."""
+    if missing := why_missing(figures):
+        return str(figures.get("failed", missing))
+    return ", ".join([*(f"{name} {short(figures[key])}" for key, name in COSTS.items()), f"P@1 {figures['P@1']}"])
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The options, with lists as lists."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--labels", default="10000,100000,1000000")
+    parser.add_argument("--methods", default="all", help="all, or some with commas between them")
+    parser.add_argument("--python", help="the Python of an environment with PECOS; without it PECOS is not run")
+    parser.add_argument("--harness", type=Path, default=HARNESS)
+    parser.add_argument("--minutes", type=float, default=10.0, help="limit of a run")
+    parser.add_argument("--gigabytes", type=float, default=16.0, help="limit of a run")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--json", type=Path, help="keep results here, and do not repeat those that are there")
+    parser.add_argument("--table", action="store_true", help="print a Markdown table at the end")
+    parser.add_argument("--plot", type=Path, help="write a picture (SVG) at the end")
+    parser.add_argument("--no-runs", action="store_true", help="table and plot of what --json has")
+    args = parser.parse_args()
+    check_arguments(args, parser)
+    names = list(METHODS) if args.methods == "all" else args.methods.split(",")
+    args.methods = [*([PEER] if args.python or args.no_runs else []), *names]
+    args.labels = sorted(set(map(int, args.labels.split(","))))
+    args.limits = Limits(args.minutes, args.gigabytes)
+    return args
+
+
+def check_arguments(args: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+    """End with an error where options make no sense."""
+    for name in args.methods.split(","):
+        if name not in ("all", *METHODS):
+            parser.error(f"there is no method {name!r}; the methods are: {', '.join(METHODS)}")
+    for size in args.labels.split(","):
+        if not size.isdecimal() or int(size) < MIN_LABELS:
+            parser.error(f"--labels must be numbers from {MIN_LABELS} on, but has {size!r}; write 10000,100000")
+    if args.no_runs and not (args.json and args.json.exists()):
+        parser.error("--no-runs shows the runs of a file, but --json names none that exists; name one")
+    if not (args.json or args.table or args.plot):
+        parser.error("results must go somewhere, but no option says where; give --json, --table or --plot")
 
 
 def main() -> None:
-    """One child process per size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--labels", default="10000,100000,1000000")
-    parser.add_argument("--documents-per-label", type=float, default=1.0)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--one", type=int, default=0, help="labels to measure in this process (used by this script)")
-    args = parser.parse_args()
-    if args.one:
-        print(json.dumps(measure(args.one, round(args.one * args.documents_per_label), args.set)))
-        return
-    for labels in map(int, args.labels.split(",")):
-        command = [sys.executable, __file__, "--one", str(labels)]
-        command += ["--documents-per-label", str(args.documents_per_label)]
-        command += [part for setting in args.set for part in ("--set", setting)]
-        subprocess.run(command, check=True)
-        time.sleep(1)
+    """Run what is missing, and show all."""
+    args = parse_arguments()
+    results = Results(args.json, args.threads)
+    if not args.no_runs:
+        run_all(results, args)
+    runs: Runs = results.runs
+    if args.table:
+        print("\n".join(table(runs, args.methods, args.labels)))
+    for line in failures(runs):
+        print(line, file=sys.stderr)
+    if args.plot:
+        with writing_text(args.plot) as text:
+            text.write(drawing(runs, args.methods, args.labels))
 
 
 if __name__ == "__main__":
