@@ -32,6 +32,11 @@ class Machines:
         """Kill all processes of a machine."""
         self.cluster.remove_node(self.others.pop(), allow_graceful=False)
 
+    def raylets(self):
+        """The processes that start those of tasks, one per machine."""
+        nodes = self.cluster.list_all_nodes()
+        return [node.all_processes["raylet"][0].process.pid for node in nodes if "raylet" in node.all_processes]
+
     def restore(self):
         while len(self.others) < 2:
             self.others.append(self.cluster.add_node(**self.size))

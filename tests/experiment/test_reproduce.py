@@ -13,6 +13,7 @@ from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.models.registry import METHODS, method
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset
+from tests.fake_executor import FakeExecutor
 
 TABLE = PublishedTable(
     "test-table",
@@ -195,6 +196,33 @@ def test_a_row_that_fails_is_reported_and_tried_again(folder, tmp_path, monkeypa
 def test_a_data_set_without_a_test_file_is_split(folder, tmp_path):
     results = reproduction(folder / "train.jsonl", tmp_path / "out").run()
     assert (results["n_train"], results["n_test"]) == (200, 50)
+
+
+def without_times(results):
+    runs = {key: {**run, "train_seconds": 0, "train_cpu_seconds": 0} for key, run in results["runs"].items()}
+    return {**results, "runs": runs, "rows": [{**row, "train_cpu_seconds": 0} for row in results["rows"]]}
+
+
+@pytest.mark.parametrize("has_splits", [True, False])
+def test_a_cluster_gives_the_results_of_this_process(folder, tmp_path, has_splits):
+    path = folder if has_splits else folder / "train.jsonl"
+    failing = Row("Tree", "label_tree", {}, params={"tree": "hierarchy"})  # the data have no hierarchy
+    table = replace(TABLE, rows=(failing, *TABLE.rows))
+    here = reproduction(path, tmp_path / "here", None, table=table).run()
+    steps, there = [], reproduction(path, tmp_path / "there", None, table=table)
+    fingerprint = there.fingerprint
+    executor = FakeExecutor(lambda: [file.unlink() for file in folder.glob("*.jsonl")])
+    results = there.run(lambda *step: steps.append(step), executor)
+    assert without_times(results) == without_times(here)
+    assert list(results["runs"]) == list(here["runs"])
+    assert "needs a hierarchy of the labels" in results["rows"][0]["error"]
+    assert (results["fingerprint"], executor.calls) == (fingerprint, [(7, False)])
+    assert steps == [("runs", done, 7) for done in range(8)]
+
+
+def test_what_is_done_is_no_task(folder, tmp_path):
+    whole = reproduction(folder, tmp_path / "out").run()
+    assert reproduction(folder, tmp_path / "out").run(executor=FakeExecutor(pytest.fail)) == whole
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import csv
 import json
 import shlex
 import sys
+from functools import partial
 
 import pytest
 
@@ -12,6 +13,7 @@ from labelspace.errors import DataError, MissingExtraError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train, tune
 from labelspace.features import Tfidf
 from labelspace.types import Dataset
+from tests.fake_executor import FakeExecutor
 
 pytest.importorskip("optuna", reason="needs optuna, which the extra tune installs")
 
@@ -170,6 +172,7 @@ def test_the_command_trains_the_best_model(folder):
     [
         ({"metric": "accuracy"}, "--metric must be P@k, nDCG@k"),
         ({"n_trials": 0}, "number of trials must be at least 1, but is 0"),
+        ({"parallel": 0}, "trials at a time must be at least 1, but are 0"),
         ({"search": {"D": None}}, "no parameter 'D'"),
         ({"method": "popular"}, "a parameter to search, but popular has none"),
         ({"out": "folder"}, "has other files"),
@@ -192,3 +195,48 @@ def test_without_optuna_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(MissingExtraError, match=r"labelspace tune needs the package 'optuna'.*labelspace\[tune\]"):
         experiment.tune(open_source(folder), "one_vs_rest")
+
+
+def without_times(results):
+    trials = [{key: value for key, value in trial.items() if key != "cpu_seconds"} for trial in results["trials"]]
+    return {**results, "cpu_seconds": 0, "trials": trials}
+
+
+def test_a_cluster_gives_the_trials_of_this_process_in_batches(folder, tmp_path):
+    search, lines = {"tree": ["balanced", "hierarchy"], "C": "0.1:1"}, []  # the data have no hierarchy
+    run = partial(tune, method=Recipe("label_tree", {"tune": False}), n_trials=7, search=search)
+    here = run(open_source(folder), parallel=3)
+    executor, steps = FakeExecutor(lambda: (folder / "train.jsonl").unlink(missing_ok=True)), []
+    there = run(
+        open_source(folder), parallel=3, executor=executor, tell=lines.append, progress=lambda *step: steps.append(step)
+    )
+    assert without_times(there) == without_times(here)
+    assert here["n_failed"] > 0
+    assert executor.calls == [(3, False), (3, False), (1, False)]
+    assert steps == [("trials", done, 7) for done in range(8)]
+    numbers = [int(line.split()[1].rstrip(",")) for line in lines if line.startswith("trial ")]
+    assert numbers == sorted(numbers)
+
+
+def test_values_that_occur_twice_in_a_batch_are_trained_once(folder):
+    executor = FakeExecutor()
+    results = tune(open_source(folder), "one_vs_rest", 8, search={"normalize": "true,false"}, executor=executor)
+    assert results["parallel"] == 8, "the default on a cluster"
+    assert executor.calls == [(2, False)]
+    assert sorted(trial["cpu_seconds"] > 0 for trial in results["trials"]) == [False] * 6 + [True] * 2
+
+
+def test_a_batch_that_was_interrupted_goes_on_with_the_trials_that_are_left(folder, tmp_path, monkeypatch):
+    class Interrupted(FakeExecutor):
+        def map_unordered(self, *args, **kwargs):
+            for number, done in enumerate(sorted(super().map_unordered(*args, **kwargs))):
+                if number == 2:
+                    raise KeyboardInterrupt
+                yield done
+
+    whole, executor = tune(open_source(folder), "one_vs_rest", 6, parallel=4), FakeExecutor()
+    with pytest.raises(KeyboardInterrupt):
+        tune(open_source(folder), "one_vs_rest", 6, tmp_path / "out", parallel=4, executor=Interrupted())
+    again = tune(open_source(folder), "one_vs_rest", 6, tmp_path / "out", parallel=4, executor=executor)
+    assert without_times(again) == without_times(whole)
+    assert executor.calls == [(2, False), (2, False)]

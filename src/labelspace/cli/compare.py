@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labelspace.cli.arguments import DataPath, Features, Json, Ks, Seed, Set, source_name
+from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_figures, note_label_files
 from labelspace.cli.read_options import reads_files
@@ -46,13 +47,16 @@ def compare(
     features: Features = None,
     settings: Set = None,
     seed: Seed = 0,
+    cluster: ClusterOption = None,
+    task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
     reading: ReadOptions,
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
 
-    Each method runs in a process of its own; times are taken after a warm-up.
+    Each method runs in a process of its own, with --cluster on a machine to
+    itself; times are taken after a warm-up.
     A star marks the best method of a metric and those that are not
     significantly worse on the test documents. Exit code 2 if a method failed.
     """
@@ -73,10 +77,10 @@ def compare(
         note_label_files(source.train_path, reading.columns)
         if (out / "results.json").exists():
             note(f"replaces the comparison at {out}")
-    with progress(quiet=as_json) as report:
+    with cluster_executor(cluster, task_memory, as_json) as executor, progress(quiet=as_json) as report:
         results = experiment.compare(
-            source, recipes, out, ks, seed, report, seeds=several, only_runnable=takes_all
-        )  # fmt: skip
+            source, recipes, out, ks, seed, report, seeds=several, only_runnable=takes_all, executor=executor
+        )
     with writing_text(out / "report.html") as file:
         file.write(comparison_page(results))
     if as_json:

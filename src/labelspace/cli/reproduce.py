@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labelspace.cli.arguments import Json, source_name
+from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
 from labelspace.cli.read_options import reads_files
@@ -45,6 +46,8 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", metavar="METHOD.KEY=VALUE", help="Set a parameter of the rows of a method. Repeatable."),
     ] = None,
+    cluster: ClusterOption = None,
+    task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
     reading: "ReadOptions",
@@ -76,8 +79,8 @@ def reproduce(
         if name is None:
             note(on_name(folder, dataset, published.datasets))
         note_done(todo, done)
-    with progress(quiet=as_json) as report:
-        results = todo.run(report)
+    with cluster_executor(cluster, task_memory, as_json) as executor, progress(quiet=as_json) as report:
+        results = todo.run(report, executor)
     show_results(results, out, as_json)
     if all("error" in result for row, result in zip(planned, results["rows"], strict=True) if row.runs):
         raise typer.Exit(2)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from labelspace.cli.arguments import DataPath, Features, Json, Seed, Set, source_name
+from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.exit_codes import is_interrupt
 from labelspace.cli.notes import note, note_documents, note_label_files
@@ -44,6 +45,17 @@ def tune(
     ] = None,
     features: Features = None,
     seed: Seed = 0,
+    parallel: Annotated[
+        int | None,
+        typer.Option(
+            "--parallel",
+            min=1,
+            help="Trials that are drawn at a time, before any of them is known. Default: 1, with --cluster 8.",
+            show_default=False,
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
+    task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
     reading: "ReadOptions",
@@ -67,11 +79,15 @@ def tune(
     source = open_source(data, options=reading)
     if not as_json:
         note_label_files(source.train_path, reading.columns)
-    with noting_how_to_resume(out), progress(quiet=as_json) as report:
+    with (
+        cluster_executor(cluster, task_memory, as_json) as executor,
+        noting_how_to_resume(out),
+        progress(quiet=as_json) as report,
+    ):
         results = experiment.tune(
             source, recipe, trials, out, search=searched, metric=metric, seed=seed, cpu_seconds=limits.cpu_seconds,
             progress=report, tell=(lambda line: None) if as_json else note, train_options=as_words(reading),
-            inspect=None if as_json else note_documents,
+            inspect=None if as_json else note_documents, parallel=parallel, executor=executor,
         )  # fmt: skip
     with writing_text(out / "report.html") as file:
         file.write(tuning_page(results))

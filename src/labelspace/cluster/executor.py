@@ -30,6 +30,7 @@ class RayExecutor:
     def __init__(self, cluster: Cluster, memory: float | None = None) -> None:
         self.cluster, self.memory, self.n_cpus = cluster, memory, cluster.n_cpus
         self.cpu_seconds = 0.0  # of the tasks that are done
+        self._shared: tuple[Any, str, Any] | None = None  # the last value, its name and its reference
 
     def map_unordered(
         self,
@@ -45,7 +46,7 @@ class RayExecutor:
         remote = ray.remote(run_task).options(
             num_cpus=threads, memory=self.memory, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD"
         )
-        key, packed = uuid.uuid4().hex, ray.put(pack(shared))
+        key, packed = self._put(shared)
         left, running = list(enumerate(items))[::-1], dict[Any, int]()
         try:
             while left or running:
@@ -59,6 +60,13 @@ class RayExecutor:
         finally:
             for reference in running:  # another one failed, or nobody asks for more
                 ray.cancel(reference, force=True)
+
+    def _put(self, shared: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever the tasks need
+        """A name and a reference of what is shared; the same as before for the same object."""
+        if self._shared is None or self._shared[0] is not shared:
+            self._shared = None  # before the next: both may not fit
+            self._shared = shared, uuid.uuid4().hex, import_module("ray").put(pack(shared))
+        return self._shared[1:]
 
     def check_room(self, threads: int) -> None:
         """Refuse tasks that no machine will ever have room for: Ray would wait for one that has."""

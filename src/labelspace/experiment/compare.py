@@ -2,12 +2,14 @@
 
 1. Check methods, parameters and folders, then the training documents, before anything is trained.
 2. Run each method in a process of its own, one after the other: fit once per seed, save, then read the test documents
-   and measure (``comparison.run``). A method that fails, or whose process dies, is reported, and the others go on.
+   and measure (``comparison.run``). A method that fails, or whose process dies, is reported, and the others go on. On a
+   cluster, methods run at the same time on different machines (``comparison.tasks``).
 3. Test the differences on the same test documents, each the mean over the seeds; write the results.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,15 @@ from labelspace import store
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import Source
 from labelspace.errors import ParameterError
-from labelspace.experiment.comparison import process
+from labelspace.experiment.comparison import process, tasks
 from labelspace.experiment.comparison.documents import tested_on, training_documents
-from labelspace.experiment.comparison.job import Job, JobResult, model_folders, seeds_of
+from labelspace.experiment.comparison.job import Job, JobResult, RunJob, model_folders, seeds_of
 from labelspace.experiment.comparison.results import tested, write_results
 from labelspace.experiment.comparison.run import RUNS, run
 from labelspace.experiment.comparison.runnable import installed, readable
 from labelspace.experiment.evaluate import check_ks
 from labelspace.experiment.train import Recipe
+from labelspace.training.executor import Executor
 from labelspace.types import OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 
@@ -38,6 +41,7 @@ def compare(
     seeds: Sequence[int] | None = None,
     only_runnable: bool = False,
     isolated: bool = True,
+    executor: Executor | None = None,
 ) -> dict[str, Any]:
     """Run several methods under one protocol; write ``results.json``, ``results.csv`` and the models to a folder.
 
@@ -49,7 +53,7 @@ def compare(
     seed, or once where it draws nothing at random; figures are means, with standard deviations as ``NAME_std``. With
     ``only_runnable``, methods that need a package that is not installed, or texts where there are none, are left out,
     and ``left_out`` says why. Not ``isolated``, all methods run in this process, and peak memory is not measured: for
-    methods that this program has registered itself.
+    methods that this program has registered itself. ``executor`` runs them on a cluster, each on a machine to itself.
     """
     out, left_out = Path(out), dict[str, str]()
     if only_runnable:
@@ -60,7 +64,8 @@ def compare(
     sizes, recipes, unread = _examined(source, recipes, ks, seed, only_runnable)
     jobs = _jobs(recipes, seeds, quiet, out, ks, seed)
     run_job = process.run_isolated if isolated else run
-    found = _run_all(jobs, run_job, progress or no_progress)
+    run_jobs = _run_all if executor is None else partial(tasks.run_all, executor)
+    found = run_jobs(jobs, run_job, progress or no_progress)
     results = {
         "data": source.path.name,
         "n_train": sizes.n_train,
@@ -114,7 +119,7 @@ def _jobs(
     return [Job(recipe, seeds_of(recipe, seeds), source, out, ks, seed) for recipe in recipes]
 
 
-def _run_all(jobs: Sequence[Job], run_job: Callable[[Job, Progress], JobResult], progress: Progress) -> list[JobResult]:
+def _run_all(jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[JobResult]:
     done, total, found = 0, sum(len(job.seeds) for job in jobs), []
     for job in jobs:
         found.append(run_job(job, JobProgress(job, done, total, progress)))

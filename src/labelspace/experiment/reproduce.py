@@ -18,28 +18,24 @@ from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from statistics import mean, stdev
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
-from labelspace import metrics, store
+from labelspace import store
+from labelspace.data.dataset_file import files_of
 from labelspace.data.files import reading
-from labelspace.data.source import Source, files_of
+from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError, ParameterError
-from labelspace.experiment.comparison.documents import hold_out_test, tested_on
-from labelspace.experiment.evaluate import evaluate, megabytes
-from labelspace.experiment.published import GAP, Column, PublishedTable, Row, propensity_preset
-from labelspace.experiment.timing import Seconds, timed
-from labelspace.experiment.train import Recipe, labeled
-from labelspace.features.views import FeatureCache
+from labelspace.experiment.comparison.documents import tested_on
+from labelspace.experiment.published import Column, PublishedTable, Row, propensity_preset
+from labelspace.experiment.reproduction.runs import DIGITS, Documents, Runner, run_all
+from labelspace.experiment.train import Recipe
 from labelspace.models.registry import METHODS, method
-from labelspace.tagger import Tagger
-from labelspace.types import Dataset, Progress, no_progress
+from labelspace.training.executor import Executor
+from labelspace.types import Progress, no_progress
 from labelspace.version import __version__
 
 RESULTS = "results.json"
-DIGITS = 4  # after the point, as in ``evaluate``
 NOT_HERE = "not here yet"
-SIZE = "model_mb"  # the metric that needs a saved model
 
 
 @dataclass(frozen=True)
@@ -166,27 +162,24 @@ class Reproduction:
     def _propensities(self) -> tuple[str, str]:
         return self.table.propensity_from, propensity_preset(self.dataset)
 
-    def run(self, progress: Progress | None = None) -> dict[str, Any]:
-        """Run what is not in ``results.json`` yet; a row that fails on the data is reported, and the others go on."""
+    def run(self, progress: Progress | None = None, executor: Executor | None = None) -> dict[str, Any]:
+        """Run what is not in ``results.json`` yet, here or on a cluster.
+
+        A row that fails on the data is reported, and the others go on.
+        """
         done, errors = self.read_runs(), dict[str, str]()
         wanted = {run.key: run.recipe for row in self.rows if row.runs for run in self.runs(row)}
         missing = {key: recipe for key, recipe in wanted.items() if key not in done}
-        progress = progress or no_progress
+        order = [*done, *missing]
         with self._alone():
-            documents, cache = Documents(self.source), FeatureCache()
-            for number, (key, recipe) in enumerate(missing.items()):
-                progress("runs", number, len(missing))
-                train_set = documents.train  # a file that cannot be read is the failure of all rows
-                try:
-                    with timed() as taken:
-                        tagger = recipe.tagger().fit_dataset(train_set, documents.dev, progress, cache=cache)
-                except (LabelspaceError, MemoryError, ArithmeticError) as error:
-                    errors[key] = str(error) or type(error).__name__
+            runner = Runner(Documents(self.source), self.table.columns, self._propensities)
+            for key, finished in run_all(runner, missing, executor, progress or no_progress):
+                if finished.run is None:
+                    errors[key] = finished.error
                 else:
-                    done[key] = self._measured(tagger, documents, {"seed": recipe.seed, **seconds(taken)})
+                    done[key] = finished.run
                 self._write(self.results(done, errors))
-                progress("runs", number + 1, len(missing))
-            results = self.results(done, errors)
+            results = self.results({key: done[key] for key in order if key in done}, errors)
             self._write(results)
         return results
 
@@ -217,34 +210,6 @@ class Reproduction:
             remedy = "choose another --out"
             raise ParameterError(f"{path} must have results of {self.table.name}, but has others; {remedy}")
         return dict(runs)
-
-    def _measured(self, tagger: Tagger, documents: "Documents", about: Mapping[str, Any]) -> dict[str, Any]:
-        columns = self.table.columns
-        splits = {split for c in columns for split in (("train", "test") if c.split == GAP else (c.split,))}
-        ks = sorted({1, *(int(rank) for c in columns if (rank := c.metric.partition("@")[2]).isdigit())})
-        propensity_from, preset = cast(metrics.PropensityFrom, self._propensities[0]), self._propensities[1]
-        figures = {
-            split: evaluate(
-                tagger,
-                documents.split(split),
-                ks,
-                propensity_from=propensity_from,
-                propensity_preset=preset,
-                unlabelled="count",
-                thresholds=False,
-            )
-            for split in sorted(splits)
-        }
-        if any(column.metric == SIZE for column in columns):
-            figures["test"][SIZE] = saved_megabytes(tagger)
-        return {
-            "method": tagger.model.name,
-            **about,
-            "figures": {column.key: measured(figures, column) for column in columns},
-            "n_train": len(documents.train),
-            "n_test": len(documents.test),
-            "n_labels": len(documents.train.labels),
-        }
 
     def results(self, done: Mapping[str, Any], errors: Mapping[str, str]) -> dict[str, Any]:
         """The table: ours, published and the difference for each row and column."""
@@ -303,54 +268,6 @@ class Reproduction:
         }
 
 
-class Documents:
-    """The documents of a source, each split read once and when it is needed: test documents after the first fit."""
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    @cached_property
-    def _held_out(self) -> tuple[Dataset, Dataset | None]:
-        documents = labeled(self.source)
-        return (documents, None) if self.source.has_test else hold_out_test(documents, seed=0)
-
-    @property
-    def train(self) -> Dataset:
-        """The training documents."""
-        return self._held_out[0]
-
-    @cached_property
-    def test(self) -> Dataset:
-        """The test documents."""
-        held = self._held_out[1]
-        test = self.source.test(self.train.labels) if held is None else held
-        assert test is not None
-        return test
-
-    def dev(self) -> Dataset | None:
-        """The validation documents."""
-        return self.source.dev(self.train.labels)
-
-    def split(self, name: str) -> Dataset:
-        """The training or the test documents."""
-        return self.train if name == "train" else self.test
-
-
-def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float | None:
-    """The value of a column in the figures of each split; None where it was not measured.
-
-    >>> measured({"train": {"P@1": 90.0}, "test": {"P@1": 70.0}}, Column("P@1", GAP))
-    20.0
-    """
-    if column.split == GAP:
-        train, test = (measured(figures, replace(column, split=split)) for split in ("train", "test"))
-        return None if train is None or test is None else round(train - test, DIGITS)
-    value: Any = figures[column.split]
-    for part in column.metric.split("/"):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int | float) else None
-
-
 def is_run(run: object) -> bool:
     """Whether a value of ``results.json`` is a run."""
     if not isinstance(run, dict) or not isinstance(run.get("figures"), dict):
@@ -358,15 +275,3 @@ def is_run(run: object) -> bool:
     counted = [run.get(key) for key in ("train_cpu_seconds", "n_train", "n_test", "n_labels")]
     measured = [value for value in run["figures"].values() if value is not None]
     return all(isinstance(value, int | float) for value in counted + measured)
-
-
-def seconds(taken: Seconds) -> dict[str, float]:
-    """Wall and CPU seconds of a training, as in the results of ``compare``."""
-    return {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
-
-
-def saved_megabytes(tagger: Tagger) -> float:
-    """What the model weighs when it is saved."""
-    with TemporaryDirectory() as folder:
-        tagger.save(Path(folder) / "model")
-        return megabytes(Path(folder) / "model")

@@ -5,29 +5,16 @@ import numpy as np
 from labelspace.data.synthetic import planted
 from labelspace.models.label_tree import LabelTree
 from labelspace.models.label_tree.node_training import NodePart, split_evenly
-
-
-class Backwards:
-    """Runs tasks one after the other, the last first."""
-
-    n_cpus = 2
-
-    def __init__(self):
-        self.sizes = []
-
-    def map_unordered(self, task, shared, items, whole_node=False):
-        self.sizes.append(len(items))
-        for at in reversed(range(len(items))):
-            yield at, task(shared, items[at])
+from tests.fake_executor import FakeExecutor
 
 
 def test_the_order_of_tasks_changes_nothing():
     data = planted(n=400, d=200, l=150, seed=3)
     for params in ({}, {"hard_negatives": 3}, {"n_estimators": 2, "loss": "logistic"}):
-        executor, settings = Backwards(), {"max_leaf_size": 5, "branching_factor": 4, **params}
+        executor, settings = FakeExecutor(), {"max_leaf_size": 5, "branching_factor": 4, **params}
         here = LabelTree(**settings).fit(data.X, data.Y)
         there = LabelTree(**settings).fit(data.X, data.Y, executor=executor)
-        assert max(executor.sizes) > 4
+        assert max(n_tasks for n_tasks, _ in executor.calls) > 4
         for name in ("values_", "scales_", "nodes_", "starts_", "bias_", "first_child_", "label_"):
             np.testing.assert_array_equal(getattr(there, name), getattr(here, name))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.experiment.train import Recipe
 from labelspace.models.registry import method
+from labelspace.types import Progress
 
 PerDocument = Mapping[str, metrics.DocumentValues]
 
@@ -49,6 +50,9 @@ class JobResult:
     def failed(job: Job, error: str) -> JobResult:
         """The row of a method that failed."""
         return JobResult({**described(job.recipe), "error": error}, {})
+
+
+RunJob = Callable[[Job, Progress], JobResult]
 
 
 def described(recipe: Recipe) -> dict[str, Any]:

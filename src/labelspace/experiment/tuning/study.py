@@ -1,36 +1,33 @@
 """The trials of a search, kept by Optuna: in memory, or in a folder, where an interrupted search is resumed.
 
-Every trial is drawn by a sampler of its own, seeded by the seed of the search and by the number of trials before it. So
-a search that was interrupted, or got more trials later, is the same as one that ran through.
+A search that was interrupted, or got more trials later, is the same as one that ran through: see ``draws``.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from labelspace import store
 from labelspace.errors import DataError, ParameterError, require
+from labelspace.experiment.tuning.draws import Drawn, Draws
 from labelspace.experiment.tuning.space import SearchSpace
 
 if TYPE_CHECKING:
     import optuna
+    from optuna.trial import FrozenTrial
 
 JOURNAL, NAME = "study.journal", "labelspace"
 SETTINGS, OUTCOME = "settings", "outcome"  # user attributes of the study and of a trial
 UNREADABLE = (  # what Optuna raises where a journal is not one, or is changed
     ValueError, LookupError, TypeError, AttributeError, AssertionError, ArithmeticError, RuntimeError,
 )  # fmt: skip
-FIRST_TRIALS = 10  # drawn at random, the default included; then the sampler learns from them
-FIRST_CHANGES = 4  # parameters that each of these changes at most: with many changes at once, nearly all would be bad
+PARALLEL = "parallel"  # among the settings; searches of older versions have none, and batches of one
 
 
 @dataclass(frozen=True)
@@ -45,15 +42,18 @@ class Outcome:
 
 
 class Study:
-    """The finished trials, and the next one to try.
+    """The finished trials, and the next ones to try.
 
-    ``settings`` say what was searched on what; a folder with others is refused.
+    ``settings`` say what was searched on what; a folder with others is refused. ``parallel`` is the size of a batch.
     """
 
-    def __init__(self, space: SearchSpace, settings: Mapping[str, Any], seed: int, folder: Path | None = None) -> None:
-        self.space, self.settings, self.seed, self.folder = space, dict(settings), seed, folder
+    def __init__(
+        self, space: SearchSpace, settings: Mapping[str, Any], seed: int, folder: Path | None = None, parallel: int = 1
+    ) -> None:
+        self.space, self.seed, self.folder, self.parallel = space, seed, folder, parallel
+        self.settings = {**settings, PARALLEL: parallel}
         self.outcomes: list[Outcome] = []
-        self._running: Any = None
+        self._draws, self._running = Draws(space, seed, parallel > 1), list[Drawn]()
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -81,37 +81,42 @@ class Study:
                 ) from error
             yield
 
-    def next(self) -> dict[str, Any]:
-        """The values of the next trial: at first those of the default."""
-        if not self.outcomes:
-            self._running = None
-            return self.space.default_trial()
-        self._study.sampler = self._sampler()
-        self._running = self._study.ask()
-        return self.space.draw(self._running)
+    def next(self, n_trials: int) -> list[dict[str, Any]]:
+        """The values of the next trials: what is left of a batch, and of a search with so many trials."""
+        done = len(self.outcomes)
+        first = done - done % self.parallel
+        numbers = range(first, min(first + self.parallel, n_trials))
+        self._running = self._draws.batch(numbers, self._finished()[:first])[done - first :]
+        return [drawn.values for drawn in self._running]
 
     def finish(self, outcome: Outcome) -> None:
-        """Keep what came of the last trial that was drawn."""
+        """Keep what came of the first trial that was drawn and is not kept yet."""
         from optuna.trial import TrialState, create_trial
 
-        kept, state = asdict(outcome), TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
-        if self._running is None:
-            ranges = {key: self.space.ranges[key].distribution() for key in outcome.drawn}
-            self._study.add_trial(
-                create_trial(
-                    state=state, value=outcome.value, params=dict(outcome.drawn), distributions=ranges,
-                    user_attrs={OUTCOME: kept},
-                )
-            )  # fmt: skip
-        else:
-            self._running.set_user_attr(OUTCOME, kept)
-            self._study.tell(self._running, outcome.value, state)
+        drawn, state = self._running.pop(0), TrialState.FAIL if outcome.value is None else TrialState.COMPLETE
+        self._study.add_trial(
+            create_trial(
+                state=state, value=outcome.value, params=dict(drawn.params), distributions=dict(drawn.distributions),
+                user_attrs={OUTCOME: asdict(outcome)},
+            )
+        )  # fmt: skip
         self.outcomes.append(outcome)
+
+    def untried(self, batch: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Those of a batch whose values neither an earlier trial nor one before them in the batch has."""
+        new: list[Mapping[str, Any]] = []
+        for drawn in batch:
+            if self.repeated(drawn) is None and self._values(drawn) not in map(self._values, new):
+                new.append(drawn)
+        return new
 
     def repeated(self, drawn: Mapping[str, Any]) -> Outcome | None:
         """What came of an earlier trial with the same values."""
-        values = {**self.space.defaults, **drawn}
-        return next((old for old in self.outcomes if {**self.space.defaults, **old.drawn} == values), None)
+        values = self._values(drawn)
+        return next((old for old in self.outcomes if self._values(old.drawn) == values), None)
+
+    def _values(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        return {**self.space.defaults, **drawn}
 
     def _load(self, path: Path | None) -> optuna.Study:
         module = require("optuna", "tune", "labelspace tune")
@@ -133,16 +138,12 @@ class Study:
         return study
 
     def _read(self) -> list[Outcome]:
-        """The finished trials; one that was interrupted is drawn again."""
-        from optuna.trial import TrialState
+        return [self._checked(trial.user_attrs[OUTCOME], trial.value) for trial in self._finished()]
 
-        outcomes = []
-        for trial in self._study.get_trials(deepcopy=False):
-            if not trial.state.is_finished():
-                self._study.tell(trial.number, state=TrialState.FAIL)
-            elif OUTCOME in trial.user_attrs:
-                outcomes.append(self._checked(trial.user_attrs[OUTCOME], trial.value))
-        return outcomes
+    def _finished(self) -> list[FrozenTrial]:
+        """The finished trials; older versions left one that was interrupted, which is drawn again."""
+        trials = self._study.get_trials(deepcopy=False)
+        return [trial for trial in trials if trial.state.is_finished() and OUTCOME in trial.user_attrs]
 
     def _checked(self, kept: Mapping[str, Any], value: float | None) -> Outcome:
         outcome = Outcome(**kept)
@@ -153,20 +154,6 @@ class Study:
         if not isinstance(outcome.error, str | None) or (outcome.error is None) != (value is not None):
             raise ValueError("a trial has neither a value nor an error")
         return outcome
-
-    def _sampler(self) -> Any:  # noqa: ANN401 - a sampler of Optuna
-        from optuna.samplers import PartialFixedSampler, RandomSampler, TPESampler
-
-        n_good = sum(outcome.value is not None for outcome in self.outcomes)
-        rng = np.random.default_rng([self.seed, len(self.outcomes)])
-        seed = int(rng.integers(2**31))
-        if n_good >= FIRST_TRIALS:
-            return TPESampler(seed=seed)
-        unchanged = rng.permutation(list(self.space.ranges))[FIRST_CHANGES:].tolist()
-        kept = {key: self.space.defaults[key] for key in unchanged if self.space.has_default(key)}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the class is called experimental since 2021
-            return PartialFixedSampler(kept, RandomSampler(seed=seed))
 
 
 def _is_number(value: object) -> bool:
@@ -187,6 +174,7 @@ def check_folder(folder: Path) -> None:
 def check_settings(known: object, asked: Mapping[str, Any], folder: Path | None) -> None:
     """Refuse to go on with a search of other data or of another space."""
     asked = json.loads(json.dumps(asked))  # as it is kept
+    known = {PARALLEL: 1, **known} if isinstance(known, dict) else known
     if not isinstance(known, dict) or known.keys() != asked.keys():
         raise ValueError("its settings are of another program")
     for key, value in asked.items():

@@ -1,7 +1,7 @@
 """One trial: train on the training documents, and measure on the validation documents; the test is never read."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -19,6 +19,7 @@ from labelspace.experiment.tuning.space import SearchSpace
 from labelspace.experiment.tuning.study import Outcome
 from labelspace.features.views import FeatureCache
 from labelspace.tagger import Tagger
+from labelspace.training.executor import Executor
 from labelspace.types import Dataset
 
 METRIC = re.compile(r"(P|nDCG|PSP|PSnDCG|R|RP|coverage)@([1-9]\d{0,8})")
@@ -101,6 +102,25 @@ class TrialRunner:
         for ks in (KS, (self.k,)):  # some metrics are measured at the largest k alone
             figures |= metrics.evaluate(validation.Y, top, known.counts, known.n_documents, ks)
         return {name: value for name, value in figures.items() if "@" in name}
+
+
+def run_trial(runner: TrialRunner, drawn: Mapping[str, Any]) -> Outcome:
+    """Run a trial: a task of a cluster."""
+    return runner.run(drawn)
+
+
+def run_trials(runner: TrialRunner, batch: Sequence[Mapping[str, Any]], executor: Executor | None) -> Iterator[Outcome]:
+    """The outcomes of a batch in its order, here or on a cluster; there each trial has a CPU."""
+    if executor is None:
+        yield from map(runner.run, batch)
+        return
+    early: dict[int, Outcome] = {}  # those whose turn it is not yet
+    following = 0
+    for at, outcome in executor.map_unordered(run_trial, runner, batch):
+        early[at] = outcome
+        while following in early:
+            yield early.pop(following)
+            following += 1
 
 
 def metric_k(metric: str) -> int:

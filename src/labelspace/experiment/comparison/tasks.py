@@ -1,0 +1,145 @@
+"""Jobs as tasks of a cluster: each has a machine to itself, so that nothing else is in its times.
+
+The documents go to the machines, the models and the figures come back: the files need be on this machine alone. There,
+each split is a file that is read when the job asks for it: the test documents after the training, as without a cluster.
+"""
+
+import pickle  # nosec B403
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace import store
+from labelspace.data.source import Source
+from labelspace.experiment.comparison.documents import training_documents
+from labelspace.experiment.comparison.job import Job, JobResult, RunJob
+from labelspace.experiment.comparison.run import RUNS
+from labelspace.store.atomic import replacing_folder
+from labelspace.training.executor import Executor
+from labelspace.types import Dataset, LabelSpace, Progress, no_progress
+
+Bytes = npt.NDArray[np.uint8]  # arrays are not copied on their way
+FOLDERS, LOCK = "labelspace-compare-", "lock"  # temporary folders, and the file that says that one is in use
+NEW_SECONDS = 60.0  # that a folder may have no lock yet
+
+
+class SavedSource(Source):
+    """Splits as files that ``SavedDocuments`` wrote."""
+
+    def train(self) -> Dataset:
+        """The training documents."""
+        return _loaded(self.train_path)
+
+    def dev(self, labels: LabelSpace | None = None) -> Dataset | None:
+        """The validation documents, or None; their labels are known."""
+        return None if self.dev_path is None else _loaded(self.dev_path)
+
+    def test(self, labels: LabelSpace | None = None) -> Dataset | None:
+        """The test documents; their labels are known."""
+        return None if self.test_path is None else _loaded(self.test_path)
+
+
+def _loaded(path: Path) -> Dataset:
+    with path.open("rb") as file:
+        documents: Dataset = pickle.load(file)  # nosec B301 - this process wrote it
+    return documents
+
+
+@dataclass(frozen=True)
+class SavedDocuments:
+    """The documents of a comparison, each split as the bytes of a file; None where there is none."""
+
+    train: Bytes
+    dev: Bytes | None
+    test: Bytes
+
+    @classmethod
+    def read(cls, source: Source, seed: int) -> "SavedDocuments":
+        """Read all splits of a source; the seed is that of the test documents, where there is no test file."""
+        train_set, test_set = training_documents(source, seed)
+        dev_set = source.dev(train_set.labels)
+        test_set = source.test(train_set.labels) if test_set is None else test_set
+        return cls(_bytes(train_set), None if dev_set is None else _bytes(dev_set), _bytes(test_set))
+
+    def write(self, folder: Path) -> SavedSource:
+        """The same documents as files of a folder."""
+        paths = {name: folder / name for name in ("train", "dev", "test") if getattr(self, name) is not None}
+        for name, path in paths.items():
+            getattr(self, name).tofile(path)
+        return SavedSource(folder, paths["train"], paths.get("dev"), paths["test"])
+
+
+def _bytes(documents: Dataset | None) -> Bytes:
+    return np.frombuffer(pickle.dumps(documents, pickle.HIGHEST_PROTOCOL), np.uint8)
+
+
+class DoneJob(NamedTuple):
+    """What comes back of a job: its result, and the files of the model of each seed."""
+
+    result: JobResult
+    models: list[dict[str, Bytes]]
+
+
+def run_all(executor: Executor, jobs: Sequence[Job], run_job: RunJob, progress: Progress) -> list[JobResult]:
+    """The results of all jobs on the same documents, in their order; models are kept where the jobs say."""
+    if not jobs:
+        return []
+    done, total, found = 0, sum(len(job.seeds) for job in jobs), dict[int, JobResult]()
+    shared = SavedDocuments.read(jobs[0].source, jobs[0].split_seed), run_job
+    progress(RUNS, done, total)
+    for at, (result, models) in executor.map_unordered(run_task, shared, jobs, whole_node=True):
+        for folder, files in zip(jobs[at].folders, models, strict=False):  # one that failed has fewer
+            _write_model(folder, files)
+        found[at] = result
+        done += len(jobs[at].seeds)
+        progress(RUNS, done, total)
+    return [found[at] for at in range(len(jobs))]
+
+
+def run_task(shared: tuple[SavedDocuments, RunJob], job: Job) -> DoneJob:
+    """Run a job in a temporary folder: a task of a cluster."""
+    documents, run_job = shared
+    with job_folder() as folder:
+        here = replace(job, source=documents.write(folder), out=folder / "out")
+        result = run_job(here, no_progress)
+        models = [_model_files(path) for path in here.folders if path.is_dir()]
+    return DoneJob(replace(result, row=_moved(result.row, here.out, job.out)), models)
+
+
+@contextmanager
+def job_folder() -> Iterator[Path]:
+    """A temporary folder. Those of tasks that were killed, which remove nothing, are removed first."""
+    for left in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*"):
+        with suppress(OSError):  # another one removes it too, or it is of another user
+            if time.time() - left.stat().st_mtime > NEW_SECONDS:
+                with store.locked(left / LOCK) as is_free:
+                    if is_free:
+                        shutil.rmtree(left)
+    with tempfile.TemporaryDirectory(prefix=FOLDERS) as folder, store.locked(Path(folder) / LOCK):
+        yield Path(folder)
+
+
+def _moved(row: dict[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """A row whose models are in another folder."""
+    for run in (row, *row.get("runs", ())):
+        if "model" in run:
+            run["model"] = str(new / Path(run["model"]).relative_to(old))
+    return row
+
+
+def _model_files(folder: Path) -> dict[str, Bytes]:
+    return {file.name: np.fromfile(file, np.uint8) for file in folder.iterdir()}
+
+
+def _write_model(folder: Path, files: Mapping[str, Bytes]) -> None:
+    with replacing_folder(folder, store.check_writable) as made:
+        for name, content in files.items():
+            content.tofile(made / name)

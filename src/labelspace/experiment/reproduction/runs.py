@@ -1,0 +1,169 @@
+"""The runs of a table: train a recipe, and measure the columns; here or on a cluster."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, cast
+
+from labelspace import metrics
+from labelspace.data.source import Source
+from labelspace.errors import LabelspaceError
+from labelspace.experiment.comparison.documents import hold_out_test
+from labelspace.experiment.evaluate import evaluate, megabytes
+from labelspace.experiment.published import GAP, Column
+from labelspace.experiment.timing import Seconds, timed
+from labelspace.experiment.train import Recipe, labeled
+from labelspace.features.views import FeatureCache
+from labelspace.tagger import Tagger
+from labelspace.training.executor import Executor
+from labelspace.types import Dataset, Progress, no_progress
+
+DIGITS = 4  # after the point, as in ``evaluate``
+SIZE = "model_mb"  # the metric that needs a saved model
+
+
+class Documents:
+    """The documents of a source, each split read once and when it is needed: test documents after the first fit."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All splits, and no source: the files need not be where this goes."""
+        return {name: getattr(self, name) for name in ("_held_out", "test", "_dev")}
+
+    @cached_property
+    def _held_out(self) -> tuple[Dataset, Dataset | None]:
+        documents = labeled(self.source)
+        return (documents, None) if self.source.has_test else hold_out_test(documents, seed=0)
+
+    @property
+    def train(self) -> Dataset:
+        """The training documents."""
+        return self._held_out[0]
+
+    @cached_property
+    def test(self) -> Dataset:
+        """The test documents."""
+        held = self._held_out[1]
+        test = self.source.test(self.train.labels) if held is None else held
+        assert test is not None
+        return test
+
+    @cached_property
+    def _dev(self) -> Dataset | None:
+        return self.source.dev(self.train.labels)
+
+    def dev(self) -> Dataset | None:
+        """The validation documents."""
+        return self._dev
+
+    def split(self, name: str) -> Dataset:
+        """The training or the test documents."""
+        return self.train if name == "train" else self.test
+
+
+class Finished(NamedTuple):
+    """What came of a run: its figures, or the error."""
+
+    run: dict[str, Any] | None
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs recipes on the same documents; features of the same settings are made once for all of them."""
+
+    documents: Documents
+    columns: Sequence[Column]
+    propensities: tuple[str, str]  # the split that they come from, and their preset
+    cache: FeatureCache = field(default_factory=FeatureCache)
+
+    def run(self, recipe: Recipe, progress: Progress = no_progress) -> Finished:
+        """Train a recipe and measure the columns; a failure of the training is what comes of it."""
+        train_set = self.documents.train  # a file that cannot be read is the failure of all rows
+        try:
+            with timed() as taken:
+                tagger = recipe.tagger().fit_dataset(train_set, self.documents.dev, progress, cache=self.cache)
+        except (LabelspaceError, MemoryError, ArithmeticError) as error:
+            return Finished(None, str(error) or type(error).__name__)
+        return Finished(self._measured(tagger, {"seed": recipe.seed, **seconds(taken)}))
+
+    def _measured(self, tagger: Tagger, about: Mapping[str, Any]) -> dict[str, Any]:
+        columns, documents = self.columns, self.documents
+        splits = {split for c in columns for split in (("train", "test") if c.split == GAP else (c.split,))}
+        ks = sorted({1, *(int(rank) for c in columns if (rank := c.metric.partition("@")[2]).isdigit())})
+        propensity_from, preset = cast(metrics.PropensityFrom, self.propensities[0]), self.propensities[1]
+        figures = {
+            split: evaluate(
+                tagger,
+                documents.split(split),
+                ks,
+                propensity_from=propensity_from,
+                propensity_preset=preset,
+                unlabelled="count",
+                thresholds=False,
+            )
+            for split in sorted(splits)
+        }
+        if any(column.metric == SIZE for column in columns):
+            figures["test"][SIZE] = saved_megabytes(tagger)
+        return {
+            "method": tagger.model.name,
+            **about,
+            "figures": {column.key: measured(figures, column) for column in columns},
+            "n_train": len(documents.train),
+            "n_test": len(documents.test),
+            "n_labels": len(documents.train.labels),
+        }
+
+
+def run_recipe(runner: Runner, recipe: Recipe) -> Finished:
+    """Train and measure a recipe: a task of a cluster."""
+    return runner.run(recipe)
+
+
+def run_all(
+    runner: Runner, recipes: Mapping[str, Recipe], executor: Executor | None, progress: Progress
+) -> Iterator[tuple[str, Finished]]:
+    """The key of each run and what came of it, as it gets done; on a cluster each run has a CPU."""
+    keys = list(recipes)
+    if executor is None or not keys:
+        for number, (key, recipe) in enumerate(recipes.items()):
+            progress("runs", number, len(keys))
+            yield key, runner.run(recipe, progress)
+            progress("runs", number + 1, len(keys))
+        return
+    progress("runs", 0, len(keys))
+    for done, (at, finished) in enumerate(executor.map_unordered(run_recipe, runner, list(recipes.values())), 1):
+        yield keys[at], finished
+        progress("runs", done, len(keys))
+
+
+def measured(figures: Mapping[str, Mapping[str, Any]], column: Column) -> float | None:
+    """The value of a column in the figures of each split; None where it was not measured.
+
+    >>> measured({"train": {"P@1": 90.0}, "test": {"P@1": 70.0}}, Column("P@1", GAP))
+    20.0
+    """
+    if column.split == GAP:
+        train, test = (measured(figures, replace(column, split=split)) for split in ("train", "test"))
+        return None if train is None or test is None else round(train - test, DIGITS)
+    value: Any = figures[column.split]
+    for part in column.metric.split("/"):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value if isinstance(value, int | float) else None
+
+
+def seconds(taken: Seconds) -> dict[str, float]:
+    """Wall and CPU seconds of a training, as in the results of ``compare``."""
+    return {"train_seconds": round(taken.wall, 3), "train_cpu_seconds": round(taken.cpu, 3)}
+
+
+def saved_megabytes(tagger: Tagger) -> float:
+    """What the model weighs when it is saved."""
+    with TemporaryDirectory() as folder:
+        tagger.save(Path(folder) / "model")
+        return megabytes(Path(folder) / "model")
