@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labelspace.cli.cluster import ClusterOption
 from labelspace.cli.console import print_line
 from labelspace.cli.notes import note
 from labelspace.server.settings import RequestLimits
@@ -14,7 +18,7 @@ from labelspace.server.settings import RequestLimits
 if TYPE_CHECKING:
     from labelspace.server.settings import Settings
 
-LIMITS = "Limits of a request"
+LIMITS, CLUSTER = "Limits of a request", "On a cluster (--cluster)"
 DEFAULTS = RequestLimits()
 
 
@@ -27,6 +31,15 @@ def serve(
     ),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that answer; they share a model.")] = 1,
+    cluster: ClusterOption = None,
+    replicas: Annotated[
+        int | None,
+        typer.Option("--replicas", min=1, rich_help_panel=CLUSTER, help="Processes that each hold a whole model."),
+    ] = None,
+    shards: Annotated[
+        int | None,
+        typer.Option("--shards", min=1, rich_help_panel=CLUSTER, help="Processes that each hold a part of the labels."),
+    ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
@@ -92,11 +105,43 @@ def serve(
         read_only=read_only, cors_origins=cors_origin or [], allowed_hosts=allowed_host or [], access_log=access_log,
         limits=limits, data=data_path, inbox=inbox_path, api_key_file=key_path,
     )  # fmt: skip
+    check_cluster(cluster, replicas, shards)
     check_files(settings)
     supervisor.check(settings)
-    with reserve(settings) as reserved:
+    with on_cluster(settings, cluster, replicas, shards) as settings, reserve(settings) as reserved:
         say_where(settings, reserved.getsockname()[1])
         supervisor.serve(settings, reserved)
+
+
+def check_cluster(address: str | None, replicas: int | None, shards: int | None) -> None:
+    """Refuse options of a cluster that do not go together."""
+    from labelspace.errors import ParameterError
+
+    if address is None and (replicas or shards):
+        raise ParameterError("--replicas and --shards are processes of a cluster, but there is none; add --cluster")
+    if address is not None and (replicas is None) == (shards is None):
+        given = "neither is given" if replicas is None else "both are given"
+        raise ParameterError(
+            f"a cluster holds either replicas of a model or shards of its labels, but {given}; "
+            "use --replicas N for load, or --shards N for a model that fits no single machine"
+        )
+
+
+@contextmanager
+def on_cluster(settings: Settings, address: str | None, replicas: int | None, shards: int | None) -> Iterator[Settings]:
+    """The settings of a server whose models are on a cluster, while they are there."""
+    if address is None:
+        yield settings
+        return
+    from labelspace.cluster import connect
+    from labelspace.cluster.serving import serving
+
+    with connect(address) as cluster:
+        note(f"cluster: {cluster.described}")
+        with serving(cluster, settings.models, shards or replicas or 1, sharded=shards is not None) as served:
+            n, kind = served.n_actors, "shard" if served.sharded else "replica"
+            note(f"each model is on the cluster in {n} {kind}{'s' * (n > 1)}")
+            yield replace(settings, cluster=asdict(served))
 
 
 def check_files(settings: Settings) -> None:

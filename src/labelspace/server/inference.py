@@ -18,7 +18,7 @@ QUIET_ROUNDS = 3  # of the event loop without a further request, after which a b
 
 
 @dataclass
-class _Task:
+class Task:
     """Work of one request; that of equal ``group`` is done together, by a function of all its items."""
 
     function: Callable[[list[Any]], list[Any]]
@@ -31,7 +31,7 @@ class Inference:
     """Does work in the order in which it comes, a batch in each round of the event loop."""
 
     def __init__(self, on_batch: Callable[[int], None] = lambda n: None) -> None:
-        self._waiting: deque[_Task] = deque()
+        self._waiting: deque[Task] = deque()
         self._on_batch = on_batch
 
     async def map(self, function: Callable[[list[Any]], list[Any]], items: list[Any], group: Hashable) -> list[Any]:
@@ -40,13 +40,16 @@ class Inference:
         future: asyncio.Future[list[Any]] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._work, loop, loop.time() + MAX_WAIT, 0, 0)
-        self._waiting.append(_Task(function, items, group, future))
+        self._waiting.append(Task(function, items, group, future))
         return await future
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401 - of any function
         """``function(*arguments)``."""
         found = await self.map(lambda _: [function(*arguments)], [None], object())
         return found[0]  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _work(self, loop: asyncio.AbstractEventLoop, deadline: float, seen: int, quiet: int) -> None:
         """Do what waits, up to a full batch; the rest after the next round, which answers and reads requests.
@@ -59,7 +62,7 @@ class Inference:
         if quiet < QUIET_ROUNDS and waiting < MAX_BATCH and loop.time() < deadline:
             loop.call_soon(self._work, loop, deadline, waiting, quiet)
             return
-        groups: dict[Hashable, list[_Task]] = {}
+        groups: dict[Hashable, list[Task]] = {}
         n = 0
         while self._waiting and n < MAX_BATCH:
             task = self._waiting.popleft()
@@ -77,7 +80,7 @@ class Inference:
         return sum(len(task.items) for task in self._waiting)
 
 
-def _run(tasks: list[_Task]) -> None:
+def _run(tasks: list[Task]) -> None:
     """Do the work of a group together; where that fails, one by one: a bad request must not fail others."""
     try:
         found = tasks[0].function([item for task in tasks for item in task.items])

@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
@@ -90,13 +90,13 @@ class LoadedModel:
     loaded_at: float = field(default_factory=time.time)
 
     @classmethod
-    def load(cls, folder: Path) -> "LoadedModel":
+    def load(cls, folder: Path, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> "LoadedModel":
         """Read a model, tag and explain a text: kernels are compiled and pages read before anyone waits for them."""
         manifest: dict[str, Any] = {}
 
         def read() -> Tagger:
             manifest.update(store.read_manifest(folder))
-            return Tagger.load(folder)
+            return read_tagger(folder)
 
         tagger = store.read_unreplaced(folder, read)
         if tagger.ready_made:
@@ -208,8 +208,8 @@ class LoadedModel:
 class ServedModel:
     """A model by its name; whatever version is loaded last answers."""
 
-    def __init__(self, name: str, folder: str) -> None:
-        self.name, self.folder = name, Path(folder)
+    def __init__(self, name: str, folder: str, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> None:
+        self.name, self.folder, self._read_tagger = name, Path(folder), read_tagger
         self.current: LoadedModel | None = None
         self.error: str | None = None  # of the last load, where it failed
         self._seen: Hashable = None  # the folder when it was loaded last
@@ -218,7 +218,7 @@ class ServedModel:
         """Load what is in the folder; where that fails, what is served stays."""
         seen = identity(self.folder)
         try:
-            loaded = LoadedModel.load(self.folder)
+            loaded = LoadedModel.load(self.folder, self._read_tagger)
         except Exception as error:
             self.error = str(error)
             raise

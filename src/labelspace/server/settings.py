@@ -53,6 +53,7 @@ class Settings:
     access_log: bool = False
     limits: RequestLimits = field(default_factory=RequestLimits)
     job_threads: int = 1  # a worker has one
+    cluster: dict[str, Any] | None = None  # the fields of a ``cluster.serving.ServingCluster``
 
     def __post_init__(self) -> None:
         if self.api_key_file is None and not self.no_auth and self.host not in LOOPBACK:

@@ -1,9 +1,9 @@
 """What the routes of one worker share."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
@@ -14,8 +14,12 @@ from labelspace.server.inference import Inference
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import ProblemError
 from labelspace.server.readiness import Readiness
+from labelspace.server.remote_inference import RemoteInference
 from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
 from labelspace.server.settings import Settings
+
+if TYPE_CHECKING:
+    from labelspace.cluster.serving import ClusterBackend
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,9 +33,20 @@ class ServerState:
         self.settings, self.database, self.monitoring = settings, database, monitoring
         self.models = {name: ServedModel(name, folder) for name, folder in settings.models.items()}
         self.inference = Inference(on_batch=monitoring.batch.observe)
+        self._cluster = None if settings.cluster is None else self._use_cluster(settings.cluster)
         self.readiness = Readiness(settings.workers)
         self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="beside")
+
+    def _use_cluster(self, fields: Mapping[str, Any]) -> "ClusterBackend":
+        """Have models asked on other machines."""
+        from labelspace.cluster.serving import ClusterBackend, ServingCluster
+
+        backend = ClusterBackend(ServingCluster(**fields))
+        folders = self.settings.models.items()
+        self.models = {name: ServedModel(name, folder, backend.reader(name)) for name, folder in folders}
+        self.inference = RemoteInference(backend.served.n_concurrent, on_batch=self.monitoring.batch.observe)
+        return backend
 
     @property
     def is_ready(self) -> bool:
@@ -103,7 +118,10 @@ class ServerState:
 
     def close(self) -> None:
         """End the threads, and leave the database."""
+        self.inference.close()
         self._threads.shutdown()
+        if self._cluster is not None:
+            self._cluster.close()
         self.database.close()
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import sys
 
 import uvicorn
@@ -16,11 +17,17 @@ BACKLOG = 2048
 STOP_SECONDS = 10  # for requests under way when the server is stopped
 
 
+def after_load() -> None:
+    """Settle memory; and have SIGTERM end the server again, where Ray, which a cluster is asked by, took it over."""
+    settle_memory()
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+
+
 def main() -> int:
     """Answer requests until told to stop; the exit code says whether the server came up."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     settings = Settings.from_json(os.environ[VARIABLE])
-    app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1", on_load=settle_memory)
+    app = create_app(settings, load_first=os.environ.get(REPLACEMENT) == "1", on_load=after_load)
     config = uvicorn.Config(
         app, backlog=BACKLOG, access_log=False, log_level=logging.WARNING, server_header=False, proxy_headers=False,
         timeout_graceful_shutdown=STOP_SECONDS, lifespan="on", ws="none",

@@ -1,0 +1,76 @@
+"""A process of the cluster that holds a shard, or a whole model, and answers the door.
+
+It loads what it is asked for by path, memory-mapped, and keeps the last two: the version that is served, and the next
+one. So a process that was restarted, on whatever machine, needs nothing but the next question.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from labelspace import store
+from labelspace.cluster.serving.shard_folder import SavedPart, load_part
+from labelspace.cluster.shared_data import Packed, pack, unpack
+from labelspace.errors import ClusterError, LabelspaceError, ModelError
+from labelspace.kernels.threads import THREADS_VARIABLE
+from labelspace.tagger import Tagger
+
+KEPT = 2  # versions in memory
+
+
+class PartActor:
+    """Holds what ``load`` makes of a saved part."""
+
+    def __init__(self, load: Callable[[SavedPart], Any]) -> None:
+        os.environ[THREADS_VARIABLE] = "1"  # a question is too short to be shared out, and Ray gave it one CPU
+        threadpool_limits(1)
+        self._load = load
+        self._kept: dict[SavedPart, Any] = {}  # the last one last
+
+    def ask(self, part: SavedPart, method: str, arguments: Packed, mask: Packed | None = None) -> Packed:
+        """What a method of the part returns; ``mask`` is its argument ``allowed``."""
+        held = self._held(part)
+        positional, named = unpack(arguments, copy=True)
+        if mask is not None:
+            named["allowed"] = unpack(mask, copy=True)
+        return pack(getattr(held, method)(*positional, **named))
+
+    def prepare(self, part: SavedPart) -> str:
+        """Load a part before it is asked; returns the name of this machine."""
+        self._held(part)
+        return socket.gethostname()
+
+    def _held(self, part: SavedPart) -> Any:  # noqa: ANN401 - what ``load`` gave
+        found = self._kept.pop(part, None)
+        if found is None:
+            try:
+                found = self._load(part)
+            except (LabelspaceError, OSError) as error:
+                raise ClusterError(
+                    f"all machines must see the same model, but {socket.gethostname()} cannot load it: {error}"
+                ) from error
+        self._kept[part] = found
+        while len(self._kept) > KEPT:
+            del self._kept[next(iter(self._kept))]
+        return found
+
+
+def load_shard(part: SavedPart) -> Any:  # noqa: ANN401 - of the class of the shard
+    """A shard."""
+    return load_part(part)
+
+
+def load_replica(part: SavedPart) -> Tagger:
+    """A whole model, of the version that the door has."""
+
+    def read() -> Tagger:
+        if store.read_manifest(part.folder)["checksum"] != part.checksum:
+            raise ModelError(f"{part.folder} must be of the served version, but is of another; copy it there too")
+        return Tagger.load(part.folder)
+
+    return store.read_unreplaced(part.folder, read)

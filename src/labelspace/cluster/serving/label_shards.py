@@ -1,0 +1,101 @@
+"""Parts of label vectors and of linear classifiers: what shards of ``glas``, ``leml``, ``one_vs_rest`` hold."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+
+from labelspace.cluster.serving.shards import MAX_ID
+from labelspace.errors import ModelError
+from labelspace.estimator import Stateful, learned
+from labelspace.features.sparse_matrix import scaled_values
+from labelspace.index import Exact, Quantized
+from labelspace.kernels.linear_scores import linear_topk
+from labelspace.labels.masks import LastMask
+from labelspace.state_constraints import are_sorted_spans, ids, must, part
+from labelspace.training.linear_weights import LinearWeights
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, TopK
+
+VectorIndex = Exact | Quantized
+"""An index that can be copied in part."""
+
+
+def vector_index_class(name: str) -> type[VectorIndex]:
+    """The class of an index by its name."""
+    for kind in (Exact, Quantized):
+        if kind.name == name:
+            return kind
+    raise ModelError(f"the index of a shard must be exact or quantized, but is {name!r}; split the model again")
+
+
+class IndexShard(Stateful):
+    """Some label vectors of an index."""
+
+    name = "vectors"
+
+    index_: VectorIndex = learned(part(vector_index_class))
+
+    @classmethod
+    def of(cls, index: VectorIndex) -> Self:
+        """A part of an index, which is an index itself."""
+        shard = cls()
+        shard.index_ = index
+        return shard
+
+    @cached_property
+    def _of_mask(self) -> LastMask[VectorIndex]:
+        return LastMask()
+
+    def search(self, queries: Floats, k: int, allowed: Bools | None = None) -> TopK:
+        """The k ids of largest score here; ``allowed`` (n_labels,) says which may be among them."""
+        index = self.index_
+        if allowed is not None:
+            index = self._of_mask.get(allowed, lambda: self.index_.among(allowed))
+        return index.search(queries, k) if len(index) else TopK.empty(len(queries), k)
+
+    def ids(self) -> Ints:
+        """The ids here, in order."""
+        return np.sort(self.index_.ids)
+
+    def vectors(self, wanted: Ints) -> tuple[Ints, Floats]:
+        """Those of some ids that are here, and their vectors."""
+        here = wanted[np.isin(wanted, self.index_.ids)]
+        return here, self.index_.vectors(here)
+
+
+class LinearShard(Stateful):
+    """The linear classifiers of some labels."""
+
+    name = "classifiers"
+
+    labels_: Ints = learned(ids("n_labels", below=MAX_ID))  # in order
+    classifiers_: LinearWeights = learned(part(LinearWeights, n_labels="n_labels"))
+
+    @classmethod
+    def of(cls, classifiers: LinearWeights, labels: Ints) -> Self:
+        """Those of some labels, in order."""
+        shard = cls()
+        shard.labels_, shard.classifiers_ = labels, classifiers.of_labels(labels.astype(np.int64))
+        return shard
+
+    def check_state(self) -> None:
+        """Labels are found by bisection."""
+        must(are_sorted_spans(self.labels_, np.array([0, len(self.labels_)])), "labels in order")
+
+    def search(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        """The k labels of largest margin here; ``allowed`` (n_labels,) says which may be among them."""
+        own, top = self.classifiers_, TopK.empty(X.shape[0], k)
+        kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
+        linear_topk(
+            scaled_values(X, own.scales), X.indices, X.indptr, 0, X.shape[0], own.values, own.labels, own.starts,
+            own.bias, kept, top.labels, top.scores,
+        )  # fmt: skip
+        return TopK(np.where(top.labels >= 0, self.labels_[top.labels], -1), top.scores)
+
+    def weights(self, features: Ints, wanted: Ints) -> tuple[Ints, Doubles]:
+        """Those of some labels that are here, and their weights (n_labels, n_features)."""
+        here = wanted[np.isin(wanted, self.labels_)]
+        at = np.searchsorted(self.labels_, here).astype(np.int32)
+        return here, self.classifiers_.weights_of(features, at)

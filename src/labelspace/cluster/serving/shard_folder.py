@@ -1,0 +1,131 @@
+"""The shards of a model on disk: ``MODEL.shards/VERSION-N/`` with a model folder each, and ``shards.json``.
+
+They are written once for each version of the model, and read by path: a shard is memory-mapped where it is asked.
+``door`` has what the door holds, ``shard-0`` and so on the parts. They are no models: only the server loads them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from labelspace import store
+from labelspace.cluster.serving.splitting import Shard, shard_class, splitting_of
+from labelspace.errors import ModelError
+from labelspace.estimator import Stateful
+from labelspace.models.base import Model
+from labelspace.models.registry import method
+
+MANIFEST, DOOR, PART = "shards.json", "door", "shard"
+FORMAT = 1
+LOOK_SECONDS = 0.2  # between two looks whether another process is done with writing
+
+
+class SavedPart(NamedTuple):
+    """A folder, and the checksum that it must have."""
+
+    folder: str
+    checksum: int
+
+
+class ShardFolder(NamedTuple):
+    """The parts of a split model."""
+
+    door: SavedPart
+    shards: tuple[SavedPart, ...]
+
+    @property
+    def largest_bytes(self) -> int:
+        """What the largest shard weighs."""
+        return max(store.folder_bytes(shard.folder) for shard in self.shards)
+
+    def load_door(self) -> Model:
+        """The model without what shards hold."""
+        loaded: Model = load_part(self.door, method)
+        return loaded
+
+
+def saved_model(folder: str | Path) -> SavedPart:
+    """A model as it is on disk now."""
+    path = os.path.realpath(folder)
+    return SavedPart(path, store.read_unreplaced(path, lambda: int(store.read_manifest(path)["checksum"])))
+
+
+def shards_of(saved: SavedPart, n: int) -> ShardFolder | None:
+    """The n shards of a model, where they have been written."""
+    folder = _folder_of(saved, n)
+    if not (folder / MANIFEST).is_file():
+        return None
+    try:
+        listed = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        if listed != store.sealed(listed) or listed["format"] != FORMAT or listed["parts"].keys() != set(_names(n)):
+            raise ValueError("it was damaged or edited, or is of another version")
+        parts = [SavedPart(str(folder / name), int(listed["parts"][name])) for name in _names(n)]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelError(
+            f"{folder / MANIFEST} must list shards, but cannot be read so ({error}); remove the folder, it is made anew"
+        ) from error
+    return ShardFolder(parts[0], tuple(parts[1:]))
+
+
+def write_shards(saved: SavedPart, model: Model, n: int) -> ShardFolder:
+    """Split a model, and write its n shards, unless they are there; shards of older versions are removed."""
+    folder = _folder_of(saved, n)
+    folder.mkdir(parents=True, exist_ok=True)
+    while (found := shards_of(saved, n)) is None:
+        with store.locked(folder.with_name(f".{folder.name}.lock")) as free:
+            if free:
+                _write(folder, model, n)
+                _remove_older(folder)
+        if not free:  # another process writes them
+            time.sleep(LOOK_SECONDS)
+    return found
+
+
+def load_part(part: SavedPart, kind: Any = shard_class) -> Any:  # noqa: ANN401 - a function from names to classes
+    """A shard, or the door; refused where its folder holds another."""
+    manifest = store.read_manifest(part.folder)
+    if manifest["checksum"] != part.checksum:
+        raise ModelError(f"{part.folder} must be of the served model, but is of another version; copy it again")
+    return store.load_part(part.folder, manifest, PART, kind)
+
+
+def _write(folder: Path, model: Model, n: int) -> None:
+    splitting = splitting_of(model)
+    checksums = {DOOR: _save(folder / DOOR, splitting.door(model, n))}
+    for name, shard in zip(_names(n)[1:], splitting.split(model, n), strict=True):
+        checksums[name] = _save(folder / name, shard)
+    listed = store.sealed({"format": FORMAT, "method": model.name, "parts": checksums})
+    with store.replacing_file(folder / MANIFEST) as path:
+        path.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+
+
+def _save(folder: Path, part: Stateful | Shard) -> int:
+    store.save(folder, {}, {PART: part}, None)
+    return int(store.read_manifest(folder)["checksum"])
+
+
+def _folder_of(saved: SavedPart, n: int) -> Path:
+    return Path(f"{saved.folder}.shards") / f"{saved.checksum:08x}-{n}"
+
+
+def _names(n: int) -> list[str]:
+    return [DOOR, *(f"shard-{number}" for number in range(n))]
+
+
+def _remove_older(folder: Path) -> None:
+    """Of other versions, the last is kept: a server may still answer from it."""
+    version = folder.name.split("-")[0]
+    ours = (path for path in folder.parent.iterdir() if re.fullmatch(r"[0-9a-f]{8}-\d+", path.name))
+    for path in _by_age(path for path in ours if not path.name.startswith(version))[1:]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _by_age(paths: Iterable[Path]) -> list[Path]:
+    return sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)

@@ -1,0 +1,192 @@
+"""``label_tree`` in shards: the door searches the top levels, shards the levels below, one level at a time.
+
+The beam is pruned among all nodes of a level. So shards return the best of their nodes of a level, as many as the beam
+has, and the door keeps the best of all for the next level: the beam is that of the whole model, and so are the labels
+and scores. Leaves do not compete with inner nodes: the best of each tree are merged at the end, by their log scores,
+as the whole model would have ranked them.
+
+The door holds as many top levels as have at most a fair share of the weights, that of a shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.cluster.serving.shards import Shards, balanced_cuts, best, check_shards
+from labelspace.cluster.serving.tree_kernels import merge_leaves
+from labelspace.cluster.serving.tree_shard import Scored, TreeShard
+from labelspace.features.sparse_matrix import scaled_values
+from labelspace.features.views import Views
+from labelspace.kernels.beam_search import advance_beams
+from labelspace.labels.masks import FEW_LABELS, kept_entries
+from labelspace.labels.tree import PRUNED_BIAS, TreeNodes, widen_beam
+from labelspace.models.evidence import Evidence
+from labelspace.models.label_tree import LabelTree
+from labelspace.models.label_tree.search import LEAVES_PER_BEAM, SearchedTrees
+from labelspace.models.tree_paths import path_to
+from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
+
+
+def node_levels(model: LabelTree) -> Ints:
+    """Steps from the root of its tree to each node. Shape (n_nodes,)."""
+    return np.concatenate([tree.level for tree in model.label_trees()])
+
+
+def at_door(model: LabelTree, n: int) -> Bools:
+    """The nodes that the door holds beside n shards: the inner nodes of the top levels. Shape (n_nodes,)."""
+    inner, levels = model.label_ < 0, node_levels(model)
+    weights = np.bincount(model.nodes_, minlength=len(levels))
+    of_levels = np.cumsum(np.bincount(levels[inner], weights[inner]))
+    depth = np.searchsorted(of_levels, len(model.values_) / n, side="right") - 1  # level 0 has no weights
+    return inner & (levels <= depth)
+
+
+def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
+    """The nodes below those of the door in n parts: of each level adjacent ones, with about as many weights each."""
+    check_shards(n, int((model.label_ >= 0).sum()))
+    levels, parts = node_levels(model), [list[Ints]() for _ in range(n)]
+    below, weights = ~at_door(model, n), np.bincount(model.nodes_, minlength=len(levels))
+    for level in np.unique(levels[below]).tolist():
+        nodes = np.flatnonzero(below & (levels == level)).astype(np.int32)
+        cuts = balanced_cuts(weights[nodes] + 1, n)
+        for part, start, stop in zip(parts, cuts, cuts[1:], strict=False):
+            part.append(nodes[start:stop])
+    for part in parts:
+        yield TreeShard.of(model, np.sort(np.concatenate(part)))
+
+
+def top_of_tree(model: LabelTree, n: int) -> LabelTree:
+    """The same without the weights of nodes that n shards hold: what the door holds."""
+    door = copy(model)
+    kept, door.starts_ = kept_entries(model.nodes_, model.starts_, at_door(model, n))
+    door.values_, door.nodes_ = model.values_[kept], model.nodes_[kept]
+    return door
+
+
+class ShardedLabelTree(LabelTree):
+    """Label trees whose lower levels are in shards."""
+
+    shards: Shards
+    depth: int  # the last level at the door
+
+    @classmethod
+    def of(cls, door: LabelTree, shards: Shards) -> Self:
+        """What ``top_of_tree`` gave, with its shards."""
+        model = cls().set_params(**door.get_params())
+        model.__dict__.update(door.__dict__)
+        elsewhere, levels = np.concatenate(shards.ask("inner_nodes")), node_levels(door)
+        model.shards = shards
+        model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[door.label_ < 0].max())
+        return model
+
+    def _predict(self, views: Views, k: int) -> TopK:
+        return self._sharded_trees.search(self._documents(views), self.scales_, k)
+
+    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
+        trees: AllowedShardedTrees = self.of_mask.get(allowed, lambda: self._sharded_trees.among(allowed))
+        return trees.search(self._documents(views), self.scales_, k)
+
+    @property
+    def _sharded_trees(self) -> ShardedTrees:
+        return ShardedTrees(self._trees, self.depth, self.shards)
+
+    def explain(self, views: Views, labels: Ints) -> list[Evidence]:
+        """Why these labels have their scores: with the weights of the nodes on their paths, which shards have."""
+        leaves = np.flatnonzero(np.isin(self.label_, labels)).tolist()
+        paths = np.unique(np.concatenate([self.roots_, *(path_to(self.parents_, leaf) for leaf in leaves)]))
+        with_paths = copy(self)
+        features = np.unique(views[next(iter(self.widths_))].indices)
+        found = self.shards.ask("weights", features, paths.astype(np.int32))
+        nodes = np.concatenate([nodes for nodes, _ in found])
+        weights = np.concatenate([weights for _, weights in found])  # (n_nodes, n_features)
+        counts = np.zeros(len(self.starts_) - 1, np.int64)
+        all_nodes, all_values = [self.nodes_[:0]], [self.values_[:0]]
+        for column, feature in enumerate(features.tolist()):
+            own, span = np.flatnonzero(weights[:, column]), slice(self.starts_[feature], self.starts_[feature + 1])
+            merged = np.concatenate([self.nodes_[span], nodes[own].astype(self.nodes_.dtype)])
+            order = np.argsort(merged)
+            all_nodes.append(merged[order])
+            all_values.append(np.concatenate([self.values_[span], weights[own, column]])[order])
+            counts[feature] = len(merged)
+        with_paths.nodes_, with_paths.values_ = np.concatenate(all_nodes), np.concatenate(all_values)
+        with_paths.starts_ = np.append(0, np.cumsum(counts)).astype(self.starts_.dtype)
+        return LabelTree.explain(with_paths, views, labels)
+
+
+@dataclass(frozen=True)
+class ShardedTrees:
+    """Trees at the door, as ``advance_beams`` takes them, and the shards that have their lower levels."""
+
+    trees: SearchedTrees
+    depth: int  # the last level at the door
+    shards: Shards
+    mask: Any = None  # of the nodes that are allowed, as ``Shards.share`` gave it
+
+    def search(self, X: Csr, scales: Floats, k: int) -> TopK:
+        """The k best labels of each document."""
+        trees, out = self.trees, TopK.empty(X.shape[0], k)
+        scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
+        size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * trees.beam_size, 2 * k)  # as ``beam_search``
+        beams, leaves = self._top_levels(scaled), list[Scored]()
+        while beams.ids.size:
+            found = self.shards.ask("expand", scaled, beams, trees.beam_size, size, mask=self.mask)
+            leaves += [labels for _, labels in found]
+            below = Scored.joined([nodes for nodes, _ in found])
+            beams = Scored(*best(*below, trees.beam_size)).trimmed()
+        merge_leaves(*Scored.joined(leaves), size, out.labels, out.scores)
+        return out
+
+    def _top_levels(self, X: Csr) -> Scored:
+        """All nodes at the door that the beams of each tree have held: their leaves are elsewhere."""
+        trees, now = self.trees, Scored.empty(len(self.trees.roots), X.shape[0], self.trees.beam_size)
+        now.ids[:, :, 0], now.scores[:, :, 0] = trees.roots[:, None], 0.0
+        held = [now.trimmed()]
+        for _ in range(self.depth):
+            for beams, beam_scores in zip(*now, strict=True):  # of a tree
+                advance_beams(
+                    X.data, X.indices, X.indptr, 0, X.shape[0], trees.values, trees.nodes, trees.starts, trees.bias,
+                    trees.first_child, trees.last_child, trees.label, trees.power, beams, beam_scores,
+                )  # fmt: skip
+            now.ids[np.isneginf(now.scores)] = -1  # nodes without an allowed label
+            held.append(now.trimmed())
+        ids, scores = Scored.joined(held)
+        return Scored(np.ascontiguousarray(ids.transpose(1, 0, 2)), np.ascontiguousarray(scores.transpose(1, 0, 2)))
+
+    def among(self, allowed: Bools) -> AllowedShardedTrees:
+        """The trees with allowed labels alone: the same choice of an exact search or a beam as in one model."""
+        trees = self.trees
+        kept = TreeNodes(trees.first_child, trees.last_child, trees.label).above(allowed)
+        leaves = trees.label[kept & (trees.label >= 0)]
+        n_labels, beam_size = len(np.unique(leaves)), trees.beam_size
+        if n_labels <= FEW_LABELS:
+            n_inner = int((kept & (trees.label < 0)).sum())
+            beam_size = max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1)
+        bias = np.where(kept, trees.bias, PRUNED_BIAS)
+        allowed_trees = replace(
+            self, trees=trees._replace(bias=bias, beam_size=beam_size), mask=self.shards.share(kept)
+        )
+        return AllowedShardedTrees(allowed_trees, n_labels)
+
+
+@dataclass(frozen=True)
+class AllowedShardedTrees:
+    """Trees with allowed labels alone."""
+
+    sharded: ShardedTrees
+    n_labels: int  # allowed ones
+
+    def search(self, X: Csr, scales: Floats, k: int) -> TopK:
+        """The k best labels of each document; a beam of nodes with one label each may need to be wider for them."""
+        trees = self.sharded.trees
+
+        def find(rows: Longs, beam_size: int) -> TopK:
+            wider = replace(self.sharded, trees=trees._replace(beam_size=beam_size))
+            return wider.search(X if len(rows) == X.shape[0] else X[rows], scales, k)
+
+        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.beam_size, len(trees.label))

@@ -1,0 +1,63 @@
+"""What the door asks of shards, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from labelspace.errors import ParameterError
+from labelspace.types import Bools, Floats, Ints, TopK
+
+MAX_ID = 2**31  # of labels and nodes
+
+
+class Shards(Protocol):
+    """The shards of a model: each has the same methods, and answers for the labels that it holds."""
+
+    def ask(self, method: str, *arguments: Any, mask: Any = None) -> list[Any]:  # noqa: ANN401 - of the method
+        """What a method of each shard returns; ``mask`` is one of ``share``, and the method's ``allowed``."""
+
+    def share(self, mask: Bools) -> Any:  # noqa: ANN401 - whatever ``ask`` takes for it
+        """Hand a mask of labels to all shards, for several questions."""
+
+
+def merged(found: Sequence[TopK], k: int) -> TopK:
+    """The k best of what shards found, best first; of equal scores the smaller label, as in one model.
+
+    >>> merged([TopK.from_scores([[0.1, 0.9]], k=2), TopK(np.array([[7, -1]]), np.array([[0.9, -np.inf]]))], k=2).labels
+    array([[1, 7]], dtype=int32)
+    """
+    labels = np.concatenate([top.labels for top in found], axis=1)
+    return TopK(*best(labels, np.concatenate([top.scores for top in found], axis=1), k)).padded(k)
+
+
+def best(ids: Ints, scores: Floats, size: int) -> tuple[Ints, Floats]:
+    """The ids of largest score along the last axis, best first; of equal scores the smaller id."""
+    order = np.argsort(ids, axis=-1, kind="stable")
+    ids, scores = np.take_along_axis(ids, order, -1), np.take_along_axis(scores, order, -1)
+    order = np.argsort(-scores, axis=-1, kind="stable")[..., :size]
+    return np.take_along_axis(ids, order, -1), np.take_along_axis(scores, order, -1)
+
+
+def check_shards(n: int, n_labels: int) -> None:
+    """Refuse more shards than labels that can be suggested."""
+    if n > n_labels:
+        raise ParameterError(
+            f"a shard must have a label, but {n} shards are for {n_labels} labels that have documents; ask for fewer"
+        )
+
+
+def balanced_cuts(costs: Sequence[int] | Any, n: int) -> list[int]:  # noqa: ANN401 - an array of numbers
+    """Where n parts of adjacent labels begin, and the last ends, so that costs are alike; few parts are empty.
+
+    >>> balanced_cuts([5, 1, 1, 1, 1, 1], 2), balanced_cuts([9, 1, 1], 3), balanced_cuts([1], 2)
+    ([0, 1, 6], [0, 1, 2, 3], [0, 0, 1])
+    """
+    total = np.cumsum(np.asarray(costs, np.int64))
+    parts = np.arange(1, n)
+    inner = np.searchsorted(total, total[-1] * parts / n) + 1
+    inner = np.maximum.accumulate(inner - parts) + parts  # each after the one before
+    inner = np.maximum(np.minimum(inner, len(total) - n + parts), 0)
+    return [0, *inner.tolist(), len(total)]

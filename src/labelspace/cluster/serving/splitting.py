@@ -1,0 +1,64 @@
+"""Which methods can be split into shards, and how: what the door holds, what shards hold, and the two together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from labelspace.cluster.serving.label_shards import IndexShard, LinearShard
+from labelspace.cluster.serving.sharded_labels import (
+    split_classifiers,
+    split_vectors,
+    with_sharded_classifiers,
+    with_sharded_vectors,
+    without_classifiers,
+    without_vectors,
+)
+from labelspace.cluster.serving.sharded_tree import ShardedLabelTree, split_tree, top_of_tree
+from labelspace.cluster.serving.shards import Shards
+from labelspace.cluster.serving.tree_shard import TreeShard
+from labelspace.errors import ModelError, ParameterError
+from labelspace.models.base import Model
+
+Shard = TreeShard | IndexShard | LinearShard
+
+
+class Splitting(NamedTuple):
+    """How a method is split."""
+
+    split: Callable[[Any, int], Iterator[Shard]]
+    door: Callable[[Any, int], Model]  # the model without what n shards hold
+    connected: Callable[[Any, Shards], Model]  # the same with its shards, which answers as the whole model
+
+
+VECTORS = Splitting(split_vectors, without_vectors, with_sharded_vectors)
+CLASSIFIERS = Splitting(split_classifiers, without_classifiers, with_sharded_classifiers)
+METHODS = {
+    "label_tree": Splitting(split_tree, top_of_tree, ShardedLabelTree.of),
+    "glas": VECTORS,
+    "leml": VECTORS,
+    "one_vs_rest": CLASSIFIERS,
+    "pdsparse": CLASSIFIERS,
+}
+SHARDS = {kind.name: kind for kind in (TreeShard, IndexShard, LinearShard)}
+
+
+def splitting_of(model: Model) -> Splitting:
+    """How a model is split into shards; one that cannot be is refused."""
+    if model.name not in METHODS:
+        raise ParameterError(
+            f"a model that is split into shards must be of {', '.join(METHODS)}, but is of {model.name}; train one of "
+            "these, or use --replicas"
+        )
+    return METHODS[model.name]
+
+
+def shard_class(name: str) -> type[Shard]:
+    """The class of a saved shard.
+
+    >>> shard_class("nodes").__name__
+    'TreeShard'
+    """
+    if name not in SHARDS:
+        raise ModelError(f"a saved shard must be one of {', '.join(SHARDS)}, but is {name!r}; split the model again")
+    return SHARDS[name]

@@ -1,0 +1,134 @@
+"""A part of the nodes of label trees: what a shard of ``label_tree`` holds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.cluster.serving.shards import MAX_ID
+from labelspace.cluster.serving.tree_kernels import expand_nodes
+from labelspace.estimator import Stateful, learned
+from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.weight_lookup import lookup_weights
+from labelspace.labels.masks import LastMask, kept_entries
+from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG
+from labelspace.models.label_tree import LabelTree
+from labelspace.parameter_constraints import real
+from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
+from labelspace.training.linear_weights import compact_ids
+from labelspace.types import Bools, Csr, Floats, Ints, Longs
+
+
+class Scored(NamedTuple):
+    """Nodes or labels of each document in each tree, and their log scores: (n, n_trees, size)."""
+
+    ids: Ints  # -1 is none
+    scores: Floats
+
+    @classmethod
+    def empty(cls, n: int, n_trees: int, size: int) -> Self:
+        """None."""
+        return cls(np.full((n, n_trees, size), -1, np.int32), np.full((n, n_trees, size), -np.inf, np.float32))
+
+    @classmethod
+    def joined(cls, parts: list[Self]) -> Self:
+        """All of several."""
+        ids, scores = zip(*parts, strict=True)
+        return cls(np.concatenate(ids, axis=2), np.concatenate(scores, axis=2))
+
+    def trimmed(self) -> Self:
+        """A copy without columns at the end in which there are none."""
+        width = int((self.ids >= 0).sum(axis=2).max(initial=0))
+        return type(self)(self.ids[:, :, :width].copy(), self.scores[:, :, :width].copy())
+
+
+class TreeShard(Stateful):
+    """Some nodes of label trees: their classifiers, by feature, and the nodes that they hang from."""
+
+    name = "nodes"
+
+    power: float = learned(plain(real()))  # as ``LabelTree.power_of_gap``
+    parents_: Ints = learned(ids("n_parents", below=MAX_ID))  # in order
+    child_starts_: Longs = learned(offsets("n_parents", into="n_nodes"))
+    nodes_: Ints = learned(ids("n_nodes", below=MAX_ID))  # their numbers in the whole model, in order
+    labels_: Ints = learned(ids("n_nodes", below=MAX_ID, at_least=-1))  # of leaves, -1 for inner nodes
+    bias_: Floats = learned(array("float32", "n_nodes"))
+    # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for those own_, in units of the model's scale.
+    values_: Int8s = learned(array("int8", "n_weights"))
+    own_: npt.NDArray[Any] = learned(ids("n_weights", below="n_nodes", dtypes=IDS))
+    starts_: Ints = learned(offsets("n_features", into="n_weights"))
+
+    @classmethod
+    def of(cls, model: LabelTree, nodes: Ints) -> Self:
+        """Some nodes of a model, in the order of their numbers; no roots."""
+        shard = cls()
+        of_shard = np.zeros(len(model.label_), bool)
+        of_shard[nodes] = True
+        parents, starts = np.unique(model.parents_[nodes], return_index=True)  # children are in the order of parents
+        shard.power, shard.parents_, shard.child_starts_ = model.power_of_gap, parents, np.append(starts, len(nodes))
+        shard.nodes_, shard.labels_, shard.bias_ = nodes, model.label_[nodes], model.bias_[nodes]
+        kept, shard.starts_ = kept_entries(model.nodes_, model.starts_, of_shard)
+        shard.values_ = model.values_[kept]
+        shard.own_ = compact_ids(np.searchsorted(nodes, model.nodes_[kept]).astype(np.int32), len(nodes))
+        return shard
+
+    def check_state(self) -> None:
+        """The search relies on the order of nodes, parents, and a feature's nodes."""
+        for listed in (self.parents_, self.nodes_):
+            must(are_sorted_spans(listed, np.array([0, len(listed)])), "nodes in order")
+        must(are_sorted_spans(self.own_, self.starts_), "the nodes of each feature in order")
+
+    @cached_property
+    def _of_mask(self) -> LastMask[Floats]:
+        return LastMask()
+
+    @cached_property
+    def _spans(self) -> tuple[Ints, Ints]:
+        """Where the children of each parent begin and end."""
+        return self.child_starts_[:-1].astype(np.int32), self.child_starts_[1:].astype(np.int32)
+
+    @cached_property
+    def _ended_parents(self) -> Ints:
+        """The parents, and what is none at the end."""
+        return np.append(self.parents_, np.int32(MAX_ID - 1))
+
+    @cached_property
+    def _ended_nodes(self) -> Ints:
+        """The numbers of the nodes, and -1 at the end, for -1."""
+        return np.append(self.nodes_, np.int32(-1))
+
+    def inner_nodes(self) -> Ints:
+        """The numbers of the nodes here that are no leaves."""
+        return self.nodes_[self.labels_ < 0]
+
+    def expand(
+        self, X: Csr, beams: Scored, beam_size: int, max_leaves: int, allowed: Bools | None = None
+    ) -> tuple[Scored, Scored]:
+        """The best children here of the nodes of beams: inner nodes by their numbers, and leaves by their labels.
+
+        X has values times the model's scales; ``allowed`` (n_nodes of the model,) says which nodes may be among them.
+        """
+        n, n_trees, _ = beams.ids.shape
+        inner, leaves = Scored.empty(n, n_trees, beam_size), Scored.empty(n, n_trees, max_leaves)
+        at = np.searchsorted(self.parents_, beams.ids).astype(np.int32)
+        own = np.where(self._ended_parents[at] == beams.ids, at, np.int32(-1))
+        bias, lowest = self.bias_, -np.inf
+        if allowed is not None:
+            bias = self._of_mask.get(allowed, lambda: np.where(allowed[self.nodes_], self.bias_, PRUNED_BIAS))
+            lowest = PRUNED_LOG
+        expand_nodes(
+            X.data, X.indices, X.indptr, self.values_, self.own_, self.starts_, bias, *self._spans, self.labels_,
+            self.power, lowest, own, beams.scores, *inner, *leaves,
+        )  # fmt: skip
+        return Scored(self._ended_nodes[inner.ids], inner.scores).trimmed(), leaves.trimmed()
+
+    def weights(self, features: Ints, nodes: Ints) -> tuple[Ints, Int8s]:
+        """Those of some nodes that are here, and their weights (n_nodes, n_features)."""
+        here = nodes[np.isin(nodes, self.nodes_)]
+        at = np.searchsorted(self.nodes_, here).astype(np.int32)
+        out, ones = np.empty((len(at), len(features))), np.ones(len(self.starts_) - 1, np.float32)
+        lookup_weights(features, at, self.values_, self.own_, self.starts_, ones, out)
+        return here, out.astype(np.int8)
