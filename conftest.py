@@ -1,5 +1,6 @@
 """Doctests of modules that need an extra are skipped where it is not installed; long files run first."""
 
+import gc
 from collections import Counter
 from importlib.util import find_spec
 
@@ -28,3 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with the most slow tests first, so that the processes which share the files end together."""
     slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -slow[item.path])
+
+
+def pytest_collection_finish() -> None:
+    """What is imported by now stays: to look through it for garbage takes half a second each time."""
+    gc.freeze()

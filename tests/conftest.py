@@ -1,4 +1,4 @@
-"""Fixtures of all tests: planted data, and a runner of the command line."""
+"""Fixtures of all tests: planted data, a runner of the command line, and a browser."""
 
 import sys
 
@@ -10,6 +10,7 @@ from labelspace.data.labels import write_hierarchy
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.types import Dataset
+from tests.browser import launched
 
 # No deadline: the first call of a kernel compiles it, and the machine may be busy.
 settings.register_profile("labelspace", deadline=None, derandomize=True)
@@ -46,3 +47,10 @@ def run(monkeypatch, capsys, tmp_path):
         return stop.value.code, captured.out, captured.err
 
     return call
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A browser for all tests of a file; a context is a window, and to open one takes longer than most tests."""
+    with launched() as browser:
+        yield browser

@@ -108,7 +108,9 @@ def test_settings_reach_the_features_of_every_member_of_a_blend(run, texts):
 
 
 @pytest.mark.slow
-def test_limits_are_planned_within_or_refused(run, texts):
+def test_limits_are_planned_within_or_refused(run, data):
+    few, texts = data[0].rows(range(200)), "few.jsonl"
+    write_dataset(Dataset(few.Y, few.labels, texts=few.texts), texts)
     code, _, err = run("train", texts, "--max-latency-ms", "0.000001", "--out", "m")
     assert code == 2
     assert "nothing fits --max-latency-ms 1e-06" in err.splitlines()[-1]

@@ -6,6 +6,7 @@ import pytest
 from labelspace.data.source import write_dataset
 from labelspace.models.registry import METHODS
 from labelspace.types import Dataset
+from tests.fake_executor import fake_cluster
 
 
 @pytest.fixture
@@ -62,3 +63,18 @@ def test_a_failure_has_exit_code_2_with_json_and_page(run, rows):
     assert good["P@1"] > 0
     assert "lexical reads texts, but the data holds ready-made features" in bad["error"]
     assert "lexical failed: " in Path("out/report.html").read_text()
+
+
+def test_a_cluster_prints_the_same_table(run, rows, monkeypatch):
+    monkeypatch.setattr("labelspace.cli.compare.cluster_executor", fake_cluster)
+    code, out, err = run("compare", rows, "--methods", "popular,random", "--out", "out", "--cluster", "local")
+    assert code == 0
+    assert "runs: 2 of 2" in err
+    assert "saved to out: results.json" in out
+    assert {path.name for path in Path("out/models").iterdir()} == {"popular", "random"}
+
+
+def test_memory_of_tasks_needs_a_cluster(run, rows):
+    code, out, err = run("compare", rows, "--methods", "popular", "--task-memory", "1GB")
+    assert (code, out) == (2, "")
+    assert "--task-memory is for the tasks of a cluster, but there is no --cluster" in err

@@ -8,6 +8,7 @@ from labelspace.data.source import Source, write_dataset
 from labelspace.experiment import published
 from labelspace.experiment.published import Column, PublishedTable, Row, Slip
 from labelspace.types import Dataset
+from tests.fake_executor import fake_cluster
 
 EVIL = "<script>alert(1)</script> 'a' \"b\" \x1b[31m"
 
@@ -158,3 +159,11 @@ def test_it_fails_where_all_rows_fail(run, tmp_path, monkeypatch):
     code, out, _ = run("reproduce", "test-table", "flat.jsonl", "--seeds", "1")
     assert code == 2
     assert "needs a hierarchy of the labels" in out
+
+
+def test_runs_on_a_cluster(run, set1, monkeypatch):
+    monkeypatch.setattr("labelspace.cli.reproduce.cluster_executor", fake_cluster)
+    here = run("reproduce", "test-table", set1, "--seeds", "2", "--out", "a")
+    there = run("reproduce", "test-table", set1, "--seeds", "2", "--out", "b", "--cluster", "local")
+    assert there[:2] == (0, here[1].replace("saved to a:", "saved to b:"))
+    assert "runs: 3 of 3" in there[2]

@@ -6,6 +6,7 @@ import pytest
 from labelspace import Tagger
 from labelspace.data.source import write_dataset
 from labelspace.types import Dataset
+from tests.fake_executor import fake_cluster
 
 pytest.importorskip("optuna", reason="needs optuna, which the extra tune installs")
 
@@ -84,3 +85,15 @@ def test_what_is_wrong_is_said_in_one_line(run, texts, options, message):
     assert (code, out) == (2, "")
     assert err.startswith(f"error: {message}")
     assert err.count("\n") == 1
+
+
+def test_trials_on_a_cluster_are_those_of_as_many_at_a_time_here(run, texts, monkeypatch):
+    monkeypatch.setattr("labelspace.cli.tune.cluster_executor", fake_cluster)
+    command = ("tune", texts, "--method", "one_vs_rest", "--trials", "3", "--search", "C", "--json")
+    there = json.loads(run(*command, "--out", "a", "--cluster", "local")[1])
+    here = json.loads(run(*command, "--out", "b", "--parallel", "8")[1])
+    assert [trial["figures"] for trial in there["trials"]] == [trial["figures"] for trial in here["trials"]]
+    assert there["parallel"] == here["parallel"] == 8
+    code, out, err = run(*command, "--out", "a")
+    assert (code, out) == (2, "")
+    assert "but parallel differs: that in a is of 8, and this one of 1; give the same command" in err

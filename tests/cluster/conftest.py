@@ -1,7 +1,11 @@
 """A cluster of three machines in this one."""
 
+import os
+import signal
 import socket
 import warnings
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -32,10 +36,16 @@ class Machines:
         """Kill all processes of a machine."""
         self.cluster.remove_node(self.others.pop(), allow_graceful=False)
 
-    def raylets(self):
-        """The processes that start those of tasks, one per machine."""
-        nodes = self.cluster.list_all_nodes()
-        return [node.all_processes["raylet"][0].process.pid for node in nodes if "raylet" in node.all_processes]
+    def kill_task(self):
+        """Kill a process that runs a task, on whatever machine of this cluster."""
+        for node in self.cluster.list_all_nodes():
+            raylet = node.all_processes["raylet"][0].process.pid
+            for pid in map(int, Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()):
+                with suppress(OSError):  # it ended by itself
+                    if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_task"):
+                        os.kill(pid, signal.SIGKILL)
+                        return
+        raise AssertionError("no task runs")
 
     def restore(self):
         while len(self.others) < 2:

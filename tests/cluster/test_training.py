@@ -1,11 +1,7 @@
 """Training in tasks of a cluster: the same bytes, whatever is lost on the way."""
 
-import os
-import signal
 import subprocess
 import sys
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -69,25 +65,12 @@ class Losing(RayExecutor):
             yield done
 
 
-def kill_tasks(machines):
-    """Kill the processes of tasks on all machines."""
-    killed = 0
-    for raylet in machines.raylets():
-        children = Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()
-        for pid in map(int, children):
-            with suppress(OSError):  # it ended by itself
-                if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_task"):
-                    os.kill(pid, signal.SIGKILL)
-                    killed += 1
-    assert killed
-
-
-@pytest.mark.parametrize(("method", "lost"), [("label_tree", "processes"), ("blend", "machine")])
+@pytest.mark.parametrize(("method", "lost"), [("label_tree", "process"), ("blend", "machine")])
 def test_what_is_lost_with_a_process_or_a_machine_is_trained_again(
     method, lost, documents, cluster, three_nodes, tmp_path
 ):
     here = create(method, **METHODS[method]).fit(documents.X, documents.Y)
-    lose = partial(kill_tasks, three_nodes) if lost == "processes" else three_nodes.remove_one
+    lose = three_nodes.kill_task if lost == "process" else three_nodes.remove_one
     executor = Losing(cluster, lose)
     there = create(method, **METHODS[method]).fit(documents.X, documents.Y, executor=executor)
     assert saved_files(there, tmp_path / "there") == saved_files(here, tmp_path / "here")

@@ -8,8 +8,9 @@ import tracemalloc
 
 import pytest
 
+from labelspace.data.dataset_file import files_of
 from labelspace.data.records import Record
-from labelspace.data.source import Source, files_of, iter_records, open_source, read_dataset, write_dataset
+from labelspace.data.source import Source, iter_records, open_source, read_dataset, write_dataset
 from labelspace.errors import DataError
 from labelspace.types import Fields, LabelSpace
 

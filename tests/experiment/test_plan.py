@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from labelspace.data.source import open_source
+from labelspace.data.source import open_source, write_dataset
 from labelspace.errors import ParameterError
 from labelspace.experiment import Limits, Recipe, megabytes, train
 from labelspace.experiment.cost_limits import parse_duration
@@ -135,17 +135,19 @@ def test_checkpoints_and_limits_exclude_each_other(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_within_limits_ends_within_them(folder, data, tmp_path, monkeypatch):
+def test_a_training_within_limits_ends_within_them(data, tmp_path, monkeypatch):
     plans = []
-    recipe = Recipe(params={"boosting_rounds": 5})
-    tagger = train(open_source(folder), recipe, limits=Limits(300.0, 20.0, 50.0), tell=plans.append)
+    few = data[0].rows(range(200))
+    write_dataset(Dataset(few.Y, few.labels, texts=few.texts), tmp_path / "few.jsonl")
+    source, recipe = open_source(tmp_path / "few.jsonl"), Recipe(params={"boosting_rounds": 5})
+    tagger = train(source, recipe, limits=Limits(300.0, 20.0, 50.0), tell=plans.append)
     assert plans[0].params()["members"] == tagger.model.members
     all_members = [member.name for member in tagger.model.members_]
     assert {"pdsparse", "lexical"} <= set(all_members)
     mb = max(0.3, _saved(tagger, tmp_path / "all") * 0.5)
     plans.clear()
     monkeypatch.setattr("labelspace.experiment.plan.Planner._exceeded", lambda self, plan: None)  # nothing is foreseen
-    smaller = train(open_source(folder), recipe, limits=Limits(model_mb=mb), tell=plans.append)
+    smaller = train(source, recipe, limits=Limits(model_mb=mb), tell=plans.append)
     assert len(smaller.model.members_) < len(all_members)
     assert len(plans) == 2
     assert all("the model has" in reason for reason in plans[1].left_out.values())

@@ -57,6 +57,11 @@ def test_edges_are_found_after_others_were_deleted(pairs, seed):
             assert found == (edge if edge in remaining else -1)
 
 
+def pairs(table):
+    """The row and the column of every entry, side by side in memory, as the library has them."""
+    return np.ascontiguousarray(np.argwhere(table), np.int32)
+
+
 def assert_average_linkage(totals, sizes, children, means):
     """Each merge, from the highest mean to the lowest, joins two clusters of maximum similarity."""
     table, sizes = np.array(totals, np.float64), np.array(sizes, np.float64)
@@ -81,7 +86,7 @@ def assert_average_linkage(totals, sizes, children, means):
 def test_average_linkage_merges_the_most_similar_clusters_with_ties(m, density, levels, seed):
     table = random_similarities(m, density, levels, seed).astype(np.float64)
     sizes = np.random.default_rng(seed).integers(1, 5, m)
-    ends = np.argwhere(np.triu(table)).astype(np.int32).reshape(-1, 2)
+    ends = pairs(np.triu(table))
     children, means = average_linkage(ends, table[ends[:, 0], ends[:, 1]], sizes.copy())
     assert_average_linkage(table, sizes, children, means)
 
@@ -91,7 +96,7 @@ def test_average_linkage_of_rounded_sums(seed):
     rng = np.random.default_rng(seed)
     table = random_similarities(60, 0.3, 1, seed) * rng.random((60, 60))
     table = np.triu(table) + np.triu(table).T
-    ends = np.argwhere(np.triu(table)).astype(np.int32)
+    ends = pairs(np.triu(table))
     children, means = average_linkage(ends, table[ends[:, 0], ends[:, 1]], np.ones(60, np.int64))
     assert_average_linkage(table, np.ones(60), children, means)
 
@@ -102,7 +107,7 @@ def test_average_linkage_equals_scipy():
     table = 2 - np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(table, 2)
     theirs = linkage(squareform(2 - table), "average")
-    ends = np.argwhere(np.triu(table, 1)).astype(np.int32)
+    ends = pairs(np.triu(table, 1))
     children, means = average_linkage(ends, table[ends[:, 0], ends[:, 1]], np.ones(150, np.int64))
     assert np.allclose(-np.sort(-means), 2 - theirs[:, 2])
 

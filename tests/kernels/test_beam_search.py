@@ -52,6 +52,11 @@ def forest(rng, trees, fan, n_features):
     return W, bias, *(np.array(a, np.int32) for a in (first, last, label, roots))
 
 
+def arrays(W):
+    """Weights as a model of few nodes has them."""
+    return W.data, W.indices.astype(np.uint16), W.indptr
+
+
 def exhaustive(X, W, bias, first, last, label, roots, power):
     """The NumPy twin: the mean over trees of the product along every path, no beam."""
     margins = X.toarray() @ W.toarray() + bias
@@ -70,9 +75,7 @@ def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
     parts = forest(rng, trees=3, fan=4, n_features=30)
     W, *rest = parts
     out = TopK.empty(20, 16)
-    beam_search(
-        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, *rest, 16, 3.0, -np.inf, out.labels, out.scores
-    )
+    beam_search(X.data, X.indices, X.indptr, 0, 20, *arrays(W), *rest, 16, 3.0, -np.inf, out.labels, out.scores)
     scores = exhaustive(X, *parts, 3.0)
     assert np.allclose(np.sort(out.scores)[:, ::-1], np.sort(scores)[:, ::-1], atol=1e-5)
     assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
@@ -84,7 +87,7 @@ def test_a_narrow_beam_follows_the_best_node_only():
     W, bias, first, last, label, roots = forest(rng, trees=1, fan=4, n_features=30)
     out = TopK.empty(20, 2)
     beam_search(
-        X.data, X.indices, X.indptr, 0, 20, W.data, W.indices, W.indptr, bias, first, last, label, roots,
+        X.data, X.indices, X.indptr, 0, 20, *arrays(W), bias, first, last, label, roots,
         1, 3.0, -np.inf, out.labels, out.scores,
     )  # fmt: skip
     margins = X.toarray() @ W.toarray() + bias
@@ -119,7 +122,7 @@ def test_the_search_is_the_same_where_few_of_many_weights_are_read(fan):
     assert is_quicker_at_once(X[3].indices, W.indptr, len(label), 1) == (fan == 3)
     out = TopK.empty(12, 2)
     beam_search(
-        X.data, X.indices, X.indptr, 0, 12, W.data, W.indices, W.indptr, bias, first, last, label, roots,
+        X.data, X.indices, X.indptr, 0, 12, *arrays(W), bias, first, last, label, roots,
         1, 3.0, -np.inf, out.labels, out.scores,
     )  # fmt: skip
     margins = X.toarray() @ W.toarray() + bias
@@ -141,7 +144,7 @@ def test_leaves_may_lie_at_any_depth():
     for power in (3.0, 0.0):
         out = TopK.empty(15, 3)
         beam_search(
-            X.data, X.indices, X.indptr, 0, 15, W.data, W.indices, W.indptr, bias, first, last, label,
+            X.data, X.indices, X.indptr, 0, 15, *arrays(W), bias, first, last, label,
             np.zeros(1, np.int32), 1, power, -np.inf, out.labels, out.scores,
         )  # fmt: skip
         margins = X.toarray() @ W.toarray() + bias
@@ -164,7 +167,7 @@ def test_advance_beams_moves_every_beam_one_level_down():
     W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
     beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
     beams[:, 0], scores[:, 0] = roots[1], 0.0
-    rest = (W.data, W.indices, W.indptr, bias, first, last, label, 3.0, beams, scores)
+    rest = (*arrays(W), bias, first, last, label, 3.0, beams, scores)
     advance_beams(X.data, X.indices, X.indptr, 0, 20, *rest)
     margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
     best = np.argsort(-margins, axis=1)[:, :3]
@@ -273,7 +276,7 @@ def test_dense_rows_are_searched_as_sparse_ones(planted_tree):
     for beam, min_log_activation in ((3, -np.inf), (14, float(np.log(0.4)))):
         out = TopK.empty(25, 8)
         beam_search(
-            X.data, X.indices, X.indptr, 0, 25, W.data, W.indices, W.indptr, np.zeros(len(label), np.float32),
+            X.data, X.indices, X.indptr, 0, 25, *arrays(W), np.zeros(len(label), np.float32),
             first, last, label, np.zeros(1, np.int32), beam, 0.0, min_log_activation, out.labels, out.scores,
         )  # fmt: skip
         dense = dense_search(*planted_tree, 8, beam, min_log_activation)
@@ -309,7 +312,7 @@ def test_a_smaller_k_is_a_prefix_of_a_larger_one_even_if_scores_round_to_the_sam
         for k_out in (40, k):
             out = TopK.empty(1, k_out)
             beam_search(
-                ones.data, ones.indices, ones.indptr, 0, 1, W.data, W.indices, W.indptr,
+                ones.data, ones.indices, ones.indptr, 0, 1, *arrays(W),
                 np.zeros(len(label), np.float32), first, last, label, np.zeros(1, np.int32), 40, 0.0, -np.inf,
                 out.labels, out.scores,
             )  # fmt: skip

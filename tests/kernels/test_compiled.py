@@ -1,6 +1,7 @@
 import gc
 
 import numpy as np
+import pytest
 from numba import njit
 
 from labelspace.kernels.compilation import watching
@@ -15,6 +16,14 @@ def twice(x: int) -> int:
 @njit
 def thrice(x: int) -> int:
     return 3 * x
+
+
+@pytest.fixture(autouse=True)
+def unfrozen():
+    """As in a process that has not frozen what it imported, which conftest.py does."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def test_watchers_are_told_of_kernels_that_are_compiled_and_garbage_is_not_collected_meanwhile():
@@ -41,11 +50,8 @@ def test_what_was_frozen_stays_so():
         return x
 
     gc.freeze()
-    try:
-        assert once(3) == 3
-        assert gc.get_freeze_count() > 0
-    finally:
-        gc.unfreeze()
+    assert once(3) == 3
+    assert gc.get_freeze_count() > 0
 
 
 def test_a_part_can_be_called_by_itself():

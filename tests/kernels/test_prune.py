@@ -19,7 +19,7 @@ def numpy_strong(values, share, at_least):
 def test_strong_values_equal_the_numpy_ones(share, at_least):
     rng = np.random.default_rng(at_least)
     X = sp.random(60, 80, 0.4, "csr", np.float32, rng)
-    X.data = rng.choice([-1, 1], X.nnz) * np.ceil(X.data * 20).astype(np.float32)  # of 20 sizes: many are the same
+    X.data = np.ceil(X.data * 20) * rng.choice(np.float32([-1, 1]), X.nnz)  # of 20 sizes: many are the same
     kept = np.zeros(X.nnz, bool)
     strong_values(X.data, X.indptr, 5, 60, share, at_least, kept)
     assert not kept[: X.indptr[5]].any(), "other rows are not touched"
@@ -30,5 +30,5 @@ def test_strong_values_equal_the_numpy_ones(share, at_least):
 
 def test_an_empty_row_has_no_values():
     kept = np.ones(1, bool)
-    strong_values(np.ones(1, np.float32), np.array([0, 0, 1]), 0, 1, 0.5, 0, kept)
+    strong_values(np.ones(1, np.float32), np.array([0, 0, 1], np.int32), 0, 1, 0.5, 0, kept)
     assert kept.all()

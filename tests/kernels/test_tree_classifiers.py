@@ -8,6 +8,7 @@ from labelspace.kernels.lanes import LANES
 from labelspace.kernels.tree_classifiers import (
     classifier_targets,
     compact_rows,
+    count_entries,
     leaf_ranges,
     node_training_set,
     train_children,
@@ -27,6 +28,13 @@ def test_compact_rows_have_the_same_values_in_new_columns():
     assert (new_column == -1).all()
 
 
+def row_buffers(X, rows):
+    """What ``train_children`` copies the rows into."""
+    n_entries = count_entries(X.indptr, rows)
+    assert n_entries == X[rows].nnz
+    return np.empty(n_entries, np.float32), np.empty(n_entries, np.int32)
+
+
 def test_children_are_trained_like_single_classifiers():
     data = planted(n=300, d=200, l=12, seed=2)
     rows = np.arange(0, 300, 2, dtype=np.int32)
@@ -35,7 +43,7 @@ def test_children_are_trained_like_single_classifiers():
     new_column = np.full(200, -1, np.int32)
     features, weights, stops, biases = train_children(
         data.X.data, data.X.indices, data.X.indptr, rows, np.concatenate(positive_rows).astype(np.int32), ends,
-        False, 1.0, 1.0, 1e-5, 500, 0.01, 7, new_column,
+        False, 1.0, 1.0, 1e-5, 500, 0.01, 7, new_column, *row_buffers(data.X, rows),
     )  # fmt: skip
     X = data.X[rows]
     norms = squared_norms(X.data, X.indptr, 1.0)
@@ -178,7 +186,7 @@ def test_nodes_trained_in_one_call_equal_those_trained_one_by_one(logistic):
             positive_rows.indices, positive_rows.indptr, cuts[i], roots[i], np.zeros(0, np.int32), row_index
         )
         node_features, values, ends, node_biases = train_children(
-            X.data, X.indices, X.indptr, *training_set, *settings, 7 + i, new_column
+            X.data, X.indices, X.indptr, *training_set, *settings, 7 + i, new_column, *row_buffers(X, training_set[0])
         )
         own = slice(stops[2 * i], stops[2 * i + 2])
         assert np.array_equal(features[own], node_features)

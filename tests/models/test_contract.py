@@ -501,14 +501,12 @@ def check_contract(variant, few, tmp_path, monkeypatch):
     model, inputs = fit(variant, few)
     X = inputs(test)
     check_batch_equals_single_rows(model, X, len(test), 17)
-    check_filter_equals_the_full_list(model, X)
+    check_filter_equals_the_full_list(model, rows(X, slice(20)))
     check_round_trip(model, X, train.labels, tmp_path)
-    model.fit(inputs(train), train.Y, labels=train.labels)  # refit: the same again, on another number of threads
     monkeypatch.setenv("LABELSPACE_THREADS", "1")
-    again, _ = fit(clone(variant), few)
+    model.fit(inputs(train), train.Y, labels=train.labels)  # nothing of before is left, and threads change nothing
     model.save(tmp_path / "refit")
-    again.save(tmp_path / "one thread")
-    assert digest(tmp_path / "refit") == digest(tmp_path / "one thread") == digest(tmp_path / "model")
+    assert digest(tmp_path / "refit") == digest(tmp_path / "model")
     return model, inputs
 
 

@@ -4,23 +4,26 @@ from labelspace.models.registry import method
 
 SMALL = {
     "fastxml": {"n_estimators": 10},
-    "poincare": {"embedding_dim": 16},
-    "glas": {"embedding_dim": 64},
+    "poincare": {"embedding_dim": 16, "epochs": 2},
+    "glas": {"embedding_dim": 64, "epochs": 2},
     "annexml": {"n_estimators": 3},
     "blend": {"n_folds": 2, "boosting_rounds": 40},
-    "neuralxc": {"input_layers": 64, "output_layers": 64},
-    "hierarchicalxc": {"input_layers": 64},
-    "secseq": {"code_size": 8, "hidden_dim": 64, "decoder_dim": 32},
-    "mlc2seq": {"hidden_dim": 64, "decoder_dim": 32, "beam_size": 4},
-    "xmlcnn": {"n_filters": 32, "hidden_dim": 64, "word_dim": 32},
-    "treespace": {"hidden_dim": 64, "n_estimators": 2},
+    "neuralxc": {"input_layers": 64, "output_layers": 64, "epochs": 2},
+    "hierarchicalxc": {"input_layers": 64, "epochs": 2},
+    "secseq": {"code_size": 8, "hidden_dim": 64, "decoder_dim": 32, "epochs": 2},
+    "mlc2seq": {"hidden_dim": 64, "decoder_dim": 32, "beam_size": 4, "epochs": 2},
+    "xmlcnn": {"n_filters": 32, "hidden_dim": 64, "word_dim": 32, "epochs": 2},
+    "treespace": {"hidden_dim": 64, "n_estimators": 2, "epochs": 2},
     "sleec": {"embedding_dim": 16, "n_label_neighbors": 20, "n_neighbors": 10},
-    "text2text": {"embedding_dim": 64, "hidden_dim": 64, "epochs": 2},
+    "text2text": {"embedding_dim": 32, "hidden_dim": 32, "n_heads": 2, "epochs": 1},
 }
 """What is trained for every test: with defaults that would take minutes."""
 
-CONVERGED = {"text2text": {"epochs": 15}, "poincare": {"embedding_dim": 50}}
-"""Where it matters what was learned."""
+CONVERGED = {name: {"epochs": None} for name in SMALL if "epochs" in SMALL[name]} | {
+    "poincare": {"embedding_dim": 50, "epochs": None},
+    "text2text": {"embedding_dim": 64, "hidden_dim": 64, "dropout": 0.0, "token_dropout": 0.1, "epochs": 10},
+}
+"""What is trained with instead where it matters what was learned."""
 
 OTHERS = {
     "neighbors": [{"n_neighbors": 5, "power": 1.0}],
@@ -44,8 +47,15 @@ OTHERS = {
     ],
     "poincare": [
         {"embedding_dim": 8, "geometry": "euclidean", "n_estimators": 2, "patience": 1},
-        {"embedding_dim": 8, "optimizer": "adam", "projection": "clip", "all_labels": False, "n_negatives": 10},
-        {"embedding_dim": 8, "route": "labels", "n_clusters": 3},
+        {
+            "embedding_dim": 8,
+            "optimizer": "adam",
+            "projection": "clip",
+            "all_labels": False,
+            "n_negatives": 10,
+            "epochs": 4,
+        },
+        {"embedding_dim": 8, "route": "labels", "n_clusters": 3, "epochs": 4},
         {
             "embedding_dim": 8,
             "geometry": "cosine",
@@ -54,13 +64,24 @@ OTHERS = {
             "n_negatives": 10,
             "route": "vote",
             "stop_by": "votes",
-        },  # fmt: skip
+            "epochs": 4,
+        },
     ],
     "annexml": [{"n_estimators": 2, "n_partitions": 3, "embedding_dim": 8, "normalize": False, "sharpness": 0.0}],
-    "neuralxc": [{"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained"}],
+    "neuralxc": [
+        {"input_layers": "48,32", "output_layers": "48,32", "regressor": 40, "training": "pretrained", "epochs": 4}
+    ],
     "hierarchicalxc": [{"input": "features", "similarity": "counts", "balance": "always"}],
     "secseq": [
-        {"code_size": 4, "hidden_dim": 32, "decoder_dim": 16, "n_estimators": 2, "target": "label", "patience": 1},
+        {
+            "code_size": 4,
+            "hidden_dim": 32,
+            "decoder_dim": 16,
+            "n_estimators": 2,
+            "target": "label",
+            "patience": 1,
+            "epochs": 4,
+        },
         {
             "code_size": 8,
             "hidden_dim": 32,
@@ -91,6 +112,8 @@ OTHERS = {
             "constrained": False,
             "masked_softmax": False,
             "scores": "count",
+            "max_sequence": 8,
+            "epochs": 10,
         },
     ],  # fmt: skip
     "xmlcnn": [
@@ -102,17 +125,17 @@ OTHERS = {
             "word_dim": 15,
             "batch_norm": False,
             "patience": 3,
-            "epochs": 12,
+            "epochs": 8,
         }
     ],
-    "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1}],
+    "treespace": [{"hidden_dim": 32, "space": "poincare", "consistency_weight": 0.1, "n_estimators": 1, "epochs": 4}],
     "sleec": [{"embedding_dim": 8, "n_clusters": 3, "n_estimators": 2, "l1": 0.01, "weight_sparsity": 0.5}],
-    "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_layers": 2, "epochs": 2, "patience": 1}],
+    "text2text": [{"embedding_dim": 32, "hidden_dim": 32, "n_heads": 2, "n_layers": 2, "epochs": 2, "patience": 1}],
     "blend": [{"members": "neighbors:bigrams,label_tree:chars,lexical", "n_folds": 1, "boosting_rounds": 20}],
 }
 """Further settings of each method."""
 
-_CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "beam_size": 4}
+_CODES = {"hidden_dim": 32, "decoder_dim": 16, "word_dim": 16, "epochs": 2, "beam_size": 4, "max_sequence": 8}
 _PRESET_SIZES = {
     "fastxml": {"n_estimators": 4},
     "leml": {"embedding_dim": 16},

@@ -1,32 +1,17 @@
 """The page of a comparison, and the label map, in a browser: Debian's Chromium, driven by Playwright."""
 
-import os
-import shutil
-
 import numpy as np
 import pytest
 
 from labelspace.report.comparison.page import comparison_page
 from labelspace.report.map import map_page
 from labelspace.types import LabelSpace
+from tests.browser import needs_chromium, problems
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium was found; install it, or name it in CHROMIUM"),
-]
-SERIOUS = {"serious", "critical"}
+pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+pytestmark = [pytest.mark.slow, needs_chromium]
 WIDTHS = (360, 800, 1400, 1920)
 SCREENS = ((360, 640), (640, 360), (800, 600), (1400, 900), (1920, 1080))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 def row(i):
@@ -52,22 +37,46 @@ def report(tmp_path_factory):
     return file.as_uri()
 
 
-@pytest.fixture
-def opened(browser):
-    """Opens a page; an error of its script, or of its policy, fails the test."""
-    faults, contexts = [], []
+@pytest.fixture(scope="module")
+def tabs(browser):
+    """Pages by the options of their contexts; all tests share them."""
+    found = {}
 
-    def call(address, **options):
-        contexts.append(browser.new_context(**options))
-        page = contexts[-1].new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    def call(**options):
+        key = frozenset(options.items())
+        if key not in found:
+            found[key] = browser.new_context(**options).new_page()
+        return found[key]
+
+    return call
+
+
+@pytest.fixture
+def opened(tabs):
+    """Opens a page; an error of its script, or of its policy, fails the test."""
+    faults, used = [], []
+
+    def on_error(error):
+        faults.append(str(error))
+
+    def on_console(message):
+        if message.type == "error":
+            faults.append(message.text)
+
+    def call(address, width=1280, height=720, **options):
+        page = tabs(**options)
+        used.append(page)
+        page.on("pageerror", on_error)
+        page.on("console", on_console)
+        page.set_viewport_size({"width": width, "height": height})
         page.goto(address)
         return page
 
     yield call
-    for context in contexts:
-        context.close()
+    for page in used:
+        page.goto("about:blank")
+        page.remove_listener("pageerror", on_error)
+        page.remove_listener("console", on_console)
     assert not faults
 
 
@@ -124,11 +133,9 @@ def test_without_scripts_plots_and_tables_are_there(opened, report):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_serious_for_screen_readers(opened, report, scheme):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    page = opened(report, color_scheme=scheme, bypass_csp=True, viewport={"width": 1000, "height": 800})
-    found = axe.Axe().run(page).response["violations"]
-    assert [each["id"] for each in found if each["impact"] in SERIOUS] == []
+def test_nothing_serious_for_screen_readers(tabs, opened, report, scheme):
+    tabs(bypass_csp=True).emulate_media(color_scheme=scheme)
+    assert problems(opened(report, 1000, 800, bypass_csp=True)) == []
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +151,7 @@ def disk(tmp_path_factory):
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
 def test_the_whole_disk_is_seen_at_every_size_of_the_window(opened, disk, width, height):
-    page = opened(disk, viewport={"width": width, "height": height})
+    page = opened(disk, width, height)
     box = page.locator("#names").bounding_box()
     assert box["x"] >= 0
     assert box["y"] >= 0

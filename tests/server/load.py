@@ -39,7 +39,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"include": ["drink > tea", "drink > coffee", "food > fish > tuna"]},
 )
 CASES = [{"text": text, **options} for text in TEXTS for options in OPTIONS]
-PAUSE = 0.01  # seconds between two requests of a client: others use the machine too
+PAUSE = 0.05  # seconds between two requests of a client, or two attempts: others use the machine too
 MANY = 24  # connections, of which each worker gets one, but for a chance of one in millions
 
 
@@ -115,7 +115,7 @@ def retried(call: Callable[[], Any], times: int = 100) -> Any:
         except urllib.error.HTTPError:
             raise
         except (urllib.error.URLError, ConnectionError, IncompleteRead):
-            time.sleep(5 * PAUSE)
+            time.sleep(PAUSE)
     return call()
 
 

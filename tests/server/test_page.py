@@ -2,35 +2,21 @@
 
 import csv
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.browser import needs_chromium, problems
 from tests.server.conftest import RunningServer, running_servers, wait_until
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
 expect = sync_api.expect
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium was found; install it, or name it in CHROMIUM"),
-]
+pytestmark = [pytest.mark.slow, needs_chromium]
 TEXT = "a loaf of rye sourdough with smoked salmon"
 INBOX = ("rye loaf", "tuna steak or coffee beans", "green tea cup")
 MAX_FIRST_PAINT = 200_000  # bytes
-SERIOUS = {"serious", "critical"}
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[sync_api.Browser]:
-    """A browser for all tests; each has pages of its own."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
+DESKTOP = {"width": 1280, "height": 800}
 
 
 @pytest.fixture(scope="module")
@@ -46,18 +32,37 @@ def server(
         yield start(str(trained), str(odd), "--database", database, "--inbox", str(inbox), "--data", str(data_folder))
 
 
+@pytest.fixture(scope="module")
+def tab(browser: sync_api.Browser) -> Iterator[sync_api.Page]:
+    """A page for all tests."""
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        yield page
+
+
 @pytest.fixture
-def page(browser: sync_api.Browser, server: RunningServer) -> Iterator[sync_api.Page]:
-    """The start of the page; a script error, or a policy that was violated, fails the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(30_000)
+def page(tab: sync_api.Page, server: RunningServer) -> Iterator[sync_api.Page]:
+    """The start of the page, as if opened for the first time; a script error, or a violated policy, fails the test."""
     faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda message: faults.append(message.text) if "Content Security" in message.text else None)
-    page.goto(server.url)
-    yield page
-    context.close()
+
+    def on_error(error):
+        faults.append(str(error))
+
+    def on_console(message):
+        if "Content Security" in message.text:
+            faults.append(message.text)
+
+    tab.on("pageerror", on_error)
+    tab.on("console", on_console)
+    tab.set_viewport_size(DESKTOP)
+    tab.goto(server.url)
+    yield tab
+    tab.unroute_all()
+    tab.evaluate("localStorage.clear()")
+    tab.goto("about:blank")
+    tab.remove_listener("pageerror", on_error)
+    tab.remove_listener("console", on_console)
     assert not faults
 
 
@@ -227,20 +232,24 @@ def test_hostile_names_and_texts_are_data(page):
     assert page.locator("main img, main script").count() == 0
 
 
+@pytest.fixture(scope="module")
+def examined(browser: sync_api.Browser) -> Iterator[sync_api.Page]:
+    """A page that axe may examine."""
+    with browser.new_context(bypass_csp=True, viewport=DESKTOP) as context:
+        yield context.new_page()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("view", ["", "review", "batch", "model"])
-def test_nothing_serious_for_screen_readers(browser, server, scheme, view):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True, viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.goto(f"{server.url}/#/{view}")
-    page.get_by_test_id("view-tag").wait_for()
+def test_nothing_serious_for_screen_readers(examined, server, scheme, view):
+    examined.emulate_media(color_scheme=scheme)
+    examined.goto("about:blank")  # else only the part after # would change
+    examined.goto(f"{server.url}/#/{view}")
+    examined.get_by_test_id("view-tag").wait_for()
     if not view:
-        paste(page)
-    page.wait_for_load_state("networkidle")
-    found = axe.Axe().run(page).response["violations"]
-    context.close()
-    assert [each["id"] for each in found if each["impact"] in SERIOUS] == []
+        paste(examined)
+    examined.wait_for_load_state("networkidle")
+    assert problems(examined) == []
 
 
 def test_dark_mode_is_chosen_and_kept(page):
@@ -256,15 +265,13 @@ def test_dark_mode_is_chosen_and_kept(page):
 
 
 @pytest.mark.parametrize("width", [360, 768, 1920])
-def test_no_view_is_wider_than_the_window(browser, server, width):
-    context = browser.new_context(viewport={"width": width, "height": 800})
-    page = context.new_page()
+def test_no_view_is_wider_than_the_window(page, server, width):
+    page.set_viewport_size({"width": width, "height": 800})
     for view in ("", "review", "batch", "model"):
         page.goto(f"{server.url}/#/{view}")
         page.get_by_test_id("view-tag").wait_for()
         page.wait_for_load_state("networkidle")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
-    context.close()
 
 
 def test_the_first_paint_is_small_and_loads_nothing_from_elsewhere(browser, server):
@@ -282,10 +289,7 @@ def test_the_first_paint_is_small_and_loads_nothing_from_elsewhere(browser, serv
     assert all(address.startswith((server.url, "data:")) for address in addresses)
 
 
-def test_the_api_page_lists_the_operations_and_tries_one(browser, server):
-    context = browser.new_context()
-    page = context.new_page()
+def test_the_api_page_lists_the_operations_and_tries_one(page, server):
     page.goto(f"{server.url}/docs")
     page.get_by_test_id("operation").first.wait_for()
     assert page.get_by_test_id("operation").count() > 20
-    context.close()

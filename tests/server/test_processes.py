@@ -119,7 +119,7 @@ def test_a_model_is_replaced_under_load(served, other):
             model.save(served.folder)
             taggers[version(served.folder)] = model
             wait_until(lambda: versions(served.server) == {version(served.folder)}, served.server.log)
-            assert {each.answer["version"] for each in asked[before:]} == set(taggers)
+            wait_until(lambda before=before: {each.answer["version"] for each in asked[before:]} == set(taggers))
         for model in (first, other, first):  # faster than workers look
             model.save(served.folder)
         wait_until(lambda: versions(served.server) == {version(served.folder)}, served.server.log)

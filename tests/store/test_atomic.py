@@ -51,6 +51,7 @@ def method(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("exchange", "place"), [("exchange", "disk"), ("two renames", "tmpfs")], indirect=True)
 @pytest.mark.usefixtures("exchange")
 def test_a_save_that_is_killed_at_every_step_leaves_a_model(place, old, new):
     folder, seen = place / "model", []

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labelspace.cli.arguments import Consistent, Exclude, Include, Json, ModelPath, TopKOption, Under
+from labelspace.cli.cluster import ClusterOption, TaskMemory
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
-from labelspace.cli.predict_file import FileRequest, as_plain, check_out, note_precision, predict_stream
+from labelspace.cli.predict_cluster import ClusterRequest, Force, OutFormat, predict_on_cluster
+from labelspace.cli.predict_file import check_out, note_precision, predict_stream
 from labelspace.cli.read_options import reads_files
+from labelspace.report.predictions import PredictRequest, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.answers import Answer, TagOptions
@@ -29,16 +32,20 @@ def predict(
     file: Annotated[
         str | None,
         typer.Option(
-            "--input", metavar="FILE", help="A file to tag: JSON lines, CSV, Parquet or one text per line; - for stdin."
+            "--input",
+            metavar="FILE",
+            help="A file to tag: JSON lines, CSV, Parquet or one text per line; - for stdin. With --cluster also a "
+            "folder of files.",
         ),
     ] = None,
     out: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--out",
             metavar="FILE",
             help="Write the predictions of --input there; the format by its ending: .jsonl, .csv, .tsv, .parquet, "
-            ".npz or .txt (scores), .annif.jsonl. All but .parquet and .npz also with .gz or .zst.",
+            ".npz or .txt (scores), .annif.jsonl. All but .parquet and .npz also with .gz or .zst. With --cluster: a "
+            "folder.",
         ),
     ] = None,
     k: TopKOption = 5,
@@ -63,24 +70,30 @@ def predict(
             "--language", metavar="LANG", help="Show names in this language, such as fi, where the labels have them."
         ),
     ] = None,
+    cluster: ClusterOption = None,
+    task_memory: TaskMemory = None,
+    out_format: OutFormat = None,
+    force: Force = False,
     as_json: Json = False,
     *,
     reading: ReadOptions,
 ) -> None:
     """Tag texts, or the documents of a file of any size.
 
-    For a file, prints one JSON object per document, with its id, or writes the file --out.
+    For a file, prints one JSON object per document, with its id, or writes the file --out. With --cluster, files of any
+    number are tagged on many machines; the same command goes on where it was interrupted.
     """
     from labelspace.data.answer_files import LabelDisplay
     from labelspace.errors import DataError
     from labelspace.labels.selection import with_files
     from labelspace.tagger import Tagger
-    from labelspace.unread import Unread
 
     if bool(texts) == bool(file):
         raise DataError("predict needs either texts or --input FILE; write: labelspace predict MODEL 'a text'")
-    if out is not None:
-        check_out(out, file)
+    on_cluster = ClusterRequest(cluster, task_memory, model, file, out, out_format, force, language, reading)
+    on_cluster.check()
+    if out is not None and cluster is None:
+        check_out(Path(out), file)
     tagger = Tagger.load(model)
     display = LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)
     k = min(k, len(tagger.labels_))  # the rest would be padding
@@ -93,10 +106,20 @@ def predict(
         "under": under,
     }
     note_selection(tagger.selection(options), quiet=as_json)
-    if file is not None:
-        predict_stream(FileRequest(tagger, file, k, options, display, reading), out, quiet=as_json)
-        return
-    texts = texts or []
+    request = PredictRequest(tagger, k, options, display)
+    if cluster is not None:
+        predict_on_cluster(on_cluster, request, quiet=as_json)
+    elif file is not None:
+        predict_stream(file, request, reading, None if out is None else Path(out), quiet=as_json)
+    else:
+        predict_texts(texts or [], request, as_json)
+
+
+def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> None:
+    """Print the labels of texts."""
+    from labelspace.unread import Unread
+
+    tagger, k, options, display = request
     answers = tagger.answer_batch(texts, k, **options)
     unread = Unread(tagger, k, options)
     problems = [unread(text, answer.tags) for text, answer in zip(texts, answers, strict=True)]

@@ -7,18 +7,18 @@ import time
 from collections import Counter
 from contextlib import nullcontext
 from math import isinf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from labelspace.cli.console import print_json, print_line
 from labelspace.cli.exit_codes import print_error
 from labelspace.cli.notes import note
+from labelspace.report.predictions import PredictRequest, predictions
 
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
-    from collections.abc import Iterator
     from pathlib import Path
 
-    from labelspace.answers import Answer, TagOptions
-    from labelspace.data.answer_files import LabelDisplay, Prediction
+    from labelspace.answers import TagOptions
+    from labelspace.data.answer_files import Prediction
     from labelspace.data.read_options import ReadOptions
     from labelspace.tagger import Tagger
 
@@ -39,32 +39,24 @@ def check_out(out: Path, file: str | None) -> None:
         raise DataError(f"--out must be a file, but {out} is a folder; give a name such as {out}/answers.csv")
 
 
-class FileRequest(NamedTuple):
-    """What is asked of a file of documents."""
-
-    tagger: Tagger
-    file: str
-    k: int
-    options: TagOptions
-    display: LabelDisplay
-    reading: ReadOptions
-
-
-def predict_stream(request: FileRequest, out: Path | None = None, quiet: bool = False) -> None:
-    """Print one JSON line per document, in order, or write ``out``; a batch is in memory at a time.
+def predict_stream(
+    file: str, request: PredictRequest, reading: ReadOptions, out: Path | None = None, quiet: bool = False
+) -> None:
+    """Print one JSON line per document of a file, in order, or write ``out``; a batch is in memory at a time.
 
     Say how many documents had no content.
     """
     from labelspace.data.answer_files import writing_answers
+    from labelspace.data.source import iter_records
     from labelspace.report.terminal import json_text
-    from labelspace.unread import PLURAL
 
     tagger, options = request.tagger, request.options
     problems, done = Counter[str](), Tally(quiet or out is None)
     n_labels = len(tagger.labels_)
     answers = nullcontext(_print) if out is None else writing_answers(out, request.display, n_labels, json_text)
+    records = iter_records(file, tagger.ready_made, tagger.columns_, reading.following(tagger.fields_))
     with answers as add:
-        for prediction in predictions(request, problems):
+        for prediction in predictions(records, file, request, problems):
             add(prediction)
             done.count(len(prediction.labels))
     if out is not None and quiet:
@@ -73,25 +65,15 @@ def predict_stream(request: FileRequest, out: Path | None = None, quiet: bool = 
         print_line(f"wrote {out}: {done.n:,} documents, {done.n_labels:,} labels")
     if not quiet:
         note_precision(tagger, options)
-    for problem, count in problems.items() if not quiet else ():
-        note(f"{count:,} of {done.n:,} documents {PLURAL[problem]}; their labels are those of any such document")
+        note_problems(problems, done.n)
 
 
-def predictions(request: FileRequest, problems: Counter[str]) -> Iterator[Prediction]:
-    """The predictions for the documents of a file; counts documents that say nothing to the model by ``problems``."""
-    from labelspace.data.answer_files import Prediction
-    from labelspace.data.source import iter_records
-    from labelspace.unread import Unread
+def note_problems(problems: Counter[str], n: int) -> None:
+    """Say how many of n documents say nothing to the model."""
+    from labelspace.unread import PLURAL
 
-    tagger, file, k, options, display, reading = request
-    unread, index = Unread(tagger, k, options), tagger.labels_.index
-    records = iter_records(file, tagger.ready_made, tagger.columns_, reading.following(tagger.fields_))
-    for record, answer in tagger.answer_stream(records, k, file, **options):
-        problem = unread((record.features if tagger.ready_made else record.text) or "", answer.tags)
-        problems.update([problem] if problem is not None else [])
-        row = {"id": record.id, **as_plain(answer, problem, options, display)}
-        labels, scores = [index[name] for name, _ in answer.tags], [score for _, score in answer.tags]
-        yield Prediction(record, labels, scores, row)
+    for problem, count in problems.items():
+        note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of any such document")
 
 
 def _print(prediction: Prediction) -> None:
@@ -114,16 +96,6 @@ class Tally:
         if not self._quiet and now - self._last >= LINE_INTERVAL:
             self._last = now
             print_error(f"tagging: {self.n:,} documents ({self.n / (now - self._start):,.0f} per second)")
-
-
-def as_plain(answer: Answer, note: str | None, options: TagOptions, display: LabelDisplay) -> dict[str, Any]:
-    """The tags of one document as plain values, what was left out, and a note where the model reads nothing in it."""
-    plain: dict[str, Any] = {"labels": [display.as_json(name, score) for name, score in answer.tags]}
-    if options.get("min_probability") is not None or options.get("precision") is not None:
-        plain["left_out"] = [
-            {**display.as_json(label.label, label.score), "reason": label.reason} for label in answer.left_out
-        ]
-    return plain if note is None else {**plain, "note": note}
 
 
 def note_precision(tagger: Tagger, options: TagOptions) -> None:

@@ -17,6 +17,11 @@ from labelspace.kernels.threads import n_threads
 
 LOCAL, AUTO, CLIENT = "local", "auto", "ray://"
 CONNECT_SECONDS = 5.0  # to find out whether anybody listens at an address
+QUIET = {
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else each worker warns of it
+    "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # of tasks that run when another one fails
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what Ray prints on stdout of lost processes and machines: all is done again
+}
 OOM_RETRIES = 3  # of a task that was killed because memory ran out; Ray's own default is to try for ever
 
 
@@ -65,6 +70,8 @@ def check_address(address: str) -> None:
 def connect(address: str) -> Iterator[Cluster]:
     """Connect to a cluster, check that its machines have this version of the library, and disconnect at the end."""
     check_address(address)
+    for name, value in QUIET.items():  # some are read when Ray is imported
+        os.environ.setdefault(name, value)
     ray = require("ray", "cluster", "--cluster")
     if ray.is_initialized():
         raise ClusterError("a process must be connected to one cluster at a time, but is to another; disconnect first")
@@ -79,8 +86,6 @@ def connect(address: str) -> Iterator[Cluster]:
 
 def _start(ray: Any, address: str) -> None:  # noqa: ANN401 - the module
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "configure_logging": True}
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else each worker warns of it
-    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # of tasks that run when another one fails
     try:
         if address == LOCAL:
             limits = {"task_oom_retries": OOM_RETRIES}

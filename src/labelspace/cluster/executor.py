@@ -48,18 +48,16 @@ class RayExecutor:
         )
         key, packed = self._put(shared)
         left, running = list(enumerate(items))[::-1], dict[Any, int]()
-        try:
-            while left or running:
-                while left and len(running) < IN_FLIGHT * self.n_cpus:
-                    position, item = left.pop()
-                    running[remote.remote(task, key, packed, pack(item), threads)] = position
-                for done in ray.wait(list(running))[0]:
-                    result, seconds = result_of(done)
-                    self.cpu_seconds += seconds
-                    yield running.pop(done), result
-        finally:
-            for reference in running:  # another one failed, or nobody asks for more
-                ray.cancel(reference, force=True)
+        # Where one fails, those that run are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
+        # failed check in task_manager.cc). They end with the connection.
+        while left or running:
+            while left and len(running) < IN_FLIGHT * self.n_cpus:
+                position, item = left.pop()
+                running[remote.remote(task, key, packed, pack(item), threads)] = position
+            for done in ray.wait(list(running))[0]:
+                result, seconds = result_of(done)
+                self.cpu_seconds += seconds
+                yield running.pop(done), result
 
     def _put(self, shared: Any) -> tuple[str, Any]:  # noqa: ANN401 - whatever the tasks need
         """A name and a reference of what is shared; the same as before for the same object."""

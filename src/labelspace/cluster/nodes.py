@@ -38,17 +38,17 @@ def alive_nodes() -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def on_each_node(task: Any, nodes: Sequence[Node], *arguments: Any) -> list[Any]:  # noqa: ANN401 - of the task
+def on_each_node(task: Any, nodes: Sequence[Node], *arguments: Any) -> dict[Node, Any]:  # noqa: ANN401 - of the task
     """What a function returns on each machine; a machine that is lost meanwhile is left out."""
     ray: Any = import_module("ray")
     affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     remote = ray.remote(num_cpus=0, max_retries=0)(task)
     pinned = [affinity(node.id, soft=False) for node in nodes]
     answers = [remote.options(scheduling_strategy=strategy).remote(*arguments) for strategy in pinned]
-    found = []
+    found = {}
     for node, answer in zip(nodes, answers, strict=True):
         try:
-            found.append(ray.get(answer, timeout=CHECK_SECONDS))
+            found[node] = ray.get(answer, timeout=CHECK_SECONDS)
         except (ray.exceptions.NodeDiedError, ray.exceptions.TaskUnschedulableError):
             continue
         except ray.exceptions.RayError as error:
@@ -73,7 +73,7 @@ def versions() -> dict[str, str]:
 def check_versions(nodes: Sequence[Node]) -> None:
     """Refuse machines with other versions than this one."""
     here = versions()
-    for node, there in zip(nodes, on_each_node(versions, nodes), strict=False):
+    for node, there in on_each_node(versions, nodes).items():
         for name in here:
             if there[name] != here[name]:
                 raise ClusterError(
@@ -89,7 +89,7 @@ def missing_paths(paths: Sequence[str]) -> list[str]:
 
 def check_shared(nodes: Sequence[Node], paths: Sequence[str]) -> None:
     """Refuse paths that not all machines have."""
-    for node, missing in zip(nodes, on_each_node(missing_paths, nodes, list(paths)), strict=False):
+    for node, missing in on_each_node(missing_paths, nodes, list(paths)).items():
         if missing:
             raise ClusterError(
                 f"all machines must see the same files, but {node.address} has no {missing[0]}; put it on a shared "

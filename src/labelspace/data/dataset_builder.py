@@ -1,13 +1,14 @@
 """Build a Dataset from records: texts, feature rows, and label ids in a label space."""
 
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.data.cache.texts import TextList
 from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
 from labelspace.data.records import Location, Record, Subject
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width
@@ -34,7 +35,7 @@ def assemble(
     for record in records:
         documents.add(record)
         column.add(record)
-    if not documents.ids:
+    if not documents.n:
         raise DataError(f"{path} must hold at least one document, but has none; give another file")
     if columns is None:
         space = hierarchy_beside(path, column.resolve(labels_beside(path) if labels is None else labels))
@@ -45,38 +46,48 @@ def assemble(
     if columns is not None and labels is None:  # only training rows define the hierarchy
         space = describe_labels(space, Y, columns)
     name = Path(path).name.split(".")[0]
-    return Dataset(Y, space, documents.texts, documents.features(), documents.ids, name, columns)
+    return Dataset(Y, space, documents.texts(), documents.features(), documents.ids(), name, columns)
 
 
 class _Documents:
     """The ids, texts and features of the records; the first record defines which of the two are required."""
 
     def __init__(self, path: str | Path) -> None:
-        self.ids: list[str] = []
-        self.texts: list[str] | None = None
+        self._ids = TextList()
+        self._texts: TextList | None = None
         self._path = path
         self._lines = array("q")
         self._rows: SparseRows | None = None
         self._pending: list[str] = []
 
     def add(self, record: Record) -> None:
-        if not self.ids:
-            self.texts = None if record.text is None else []
+        if not self.n:
+            self._texts = None if record.text is None else TextList()
             self._rows = None if record.features is None else SparseRows(MAX_COLUMNS, 0, self._location)
-        for field, value, first in (("text", record.text, self.texts), ("features", record.features, self._rows)):
+        for field, value, first in (("text", record.text, self._texts), ("features", record.features, self._rows)):
             if (value is None) != (first is None):
                 has, had = ("has none", "has") if value is None else ("has", "has none")
                 raise Location(self._path, record.line).expected(
                     f"{field!r} in all documents or in none", f"this one {has} and the first {had}", "add or remove it"
                 )
-        self.ids.append(record.id)
+        self._ids.append(record.id)
         self._lines.append(record.line)
-        if self.texts is not None and record.text is not None:
-            self.texts.append(record.text)
+        if self._texts is not None and record.text is not None:
+            self._texts.append(record.text)
         if record.features is not None:
             self._pending.append(record.features)
             if len(self._pending) == _BATCH:
                 self._parse()
+
+    @property
+    def n(self) -> int:
+        return len(self._lines)
+
+    def ids(self) -> Sequence[str]:
+        return self._ids.finish()
+
+    def texts(self) -> Sequence[str] | None:
+        return None if self._texts is None else self._texts.finish()
 
     def features(self) -> Csr | None:
         if self._rows is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.archives import is_data_file
+from labelspace.data.archives import files_in, is_data_file
 from labelspace.data.columns import is_table
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.detection.encoding import decode_head, detect_encoding
@@ -18,7 +18,7 @@ from labelspace.data.files import UTF_8, reading
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, Format, OpenRows, format_named, formats_of
 from labelspace.data.label_spelling import merge_spellings
-from labelspace.data.labels import labels_beside
+from labelspace.data.labels import label_files, labels_beside
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.table import table_records
@@ -106,6 +106,27 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadO
         names = " or ".join(fmt.title for fmt in possible)
         raise DataError(f"{path} must be {names}, but its first lines are not; name its --format, or convert it")
     return possible[-1], options
+
+
+def files_of(path: Path) -> list[Path]:
+    """The files that are read with a split: itself and its label files, or all of its folder where it needs several."""
+    if path.is_dir():
+        return files_in(path)
+    possible = formats_of(path)
+    if possible and possible[0].file_names is not None:  # several files are one split
+        return files_in(path.parent)
+    return [path, *label_files(path)]
+
+
+def streamed_format(path: str | Path, options: ReadOptions) -> Format:
+    """The format of a file that is read piece by piece; one that can only be read as a whole is an error."""
+    fmt, _ = detect_format(path, replace(options, say=lambda line: None))
+    if not fmt.streams:
+        raise DataError(
+            f"what is read into a cache must be read piece by piece, but {path} is {fmt.title}, which is read as a "
+            "whole; write it as XMC text or JSON lines where there is memory for it: labelspace data convert"
+        )
+    return fmt
 
 
 def read_head(path: str | Path, encoding: str | None) -> list[str]:

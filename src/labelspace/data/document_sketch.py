@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.estimator import Stateful, learned
+from labelspace.kernels import large_arrays
 from labelspace.parameter_constraints import boolean
 from labelspace.state_constraints import array, must, plain
 
 SIZE = 4096  # hashes kept
 _BYTES = 8  # of a hash
+_BLOCK = 2**14  # rows whose ends are numbers of Python at a time
 _PERSON = b"labelspace"  # the hashes are those of no other program
 
 
@@ -55,8 +58,10 @@ class DocumentSketch(Stateful):
 def document_hashes(documents: Any) -> npt.NDArray[np.uint64]:  # noqa: ANN401 - texts, or a matrix of features
     """The hash of every document that is not empty."""
     contents = _rows(sp.csr_matrix(documents)) if getattr(documents, "ndim", 1) == 2 else _texts(documents)
-    digests = (blake2b(content, digest_size=_BYTES, person=_PERSON).digest() for content in contents)
-    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+    digests = bytearray()
+    for content in contents:
+        digests += blake2b(content, digest_size=_BYTES, person=_PERSON).digest()
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 def _texts(texts: Iterable[str]) -> Iterable[bytes]:
@@ -67,7 +72,7 @@ def _rows(X: Any) -> Iterable[bytes]:  # noqa: ANN401 - a csr matrix
     if not X.has_sorted_indices:
         X = X.sorted_indices()
     indices, values = X.indices.astype("<i4", copy=False), X.data.astype("<f4", copy=False)
-    bounds = X.indptr.tolist()
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
-        if end > start:
-            yield indices[start:end].tobytes() + values[start:end].tobytes()
+    for rows in large_arrays.blocks(X.shape[0], _BLOCK):
+        for start, end in pairwise(X.indptr[rows.start : rows.stop + 1].tolist()):
+            if end > start:
+                yield indices[start:end].tobytes() + values[start:end].tobytes()

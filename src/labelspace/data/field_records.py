@@ -19,11 +19,12 @@ from labelspace.types import Fields
 _TRUE = frozenset({"1", "1.0", "true"})
 
 
-def field_records(rows: Rows, fields: Fields, with_labels: bool = True) -> Iterator[Record]:
-    """The documents of an open file; columns that are not named are not read."""
+def field_records(rows: Rows, fields: Fields, with_labels: bool = True, first: int = 0) -> Iterator[Record]:
+    """The documents of an open file, whose first row has the number ``first``; other columns are not read."""
     needed = [*fields.text, *(fields.labels if with_labels else ()), fields.features]
     length: int | None = None
-    for number, (location, row) in enumerate(rows.read([*needed, *([] if fields.id is None else [fields.id])])):
+    named = [*needed, *([] if fields.id is None else [fields.id])]
+    for number, (location, row) in enumerate(rows.read(named), start=first):
         length = _check_vector(row.get(fields.features), length, location)
         standard = {
             "id": None if fields.id is None else row.get(fields.id),

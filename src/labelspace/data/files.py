@@ -8,9 +8,10 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeVar, cast
+from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from labelspace.data.archives import compression, zip_archive
 from labelspace.errors import DataError, require
@@ -21,7 +22,32 @@ STDIN = "-"
 UTF_8 = "utf-8"
 _BOM = b"\xef\xbb\xbf"
 _BUFFER = 2**18
+_tell: ContextVar[Callable[[int, int], None] | None] = ContextVar("told how much of a file was read", default=None)
 _MAX_BLANK_LINES = 10**6  # in a row: a gzipped file of nothing else would be read for hours
+
+
+@contextmanager
+def telling_progress(tell: Callable[[int, int], None]) -> Iterator[None]:
+    """Within, ``tell(bytes read, bytes in all)`` is called while a file is read."""
+    token = _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.reset(token)
+
+
+class _CountedFile(io.FileIO):
+    """A file that tells how much of it was read."""
+
+    def __init__(self, path: str | Path, tell: Callable[[int, int], None]) -> None:
+        super().__init__(path)
+        self._size, self._n_read, self._tell = os.fstat(self.fileno()).st_size, 0, tell
+
+    def readinto(self, buffer: Any, /) -> int | None:  # noqa: ANN401 - whatever can be written to
+        n = super().readinto(buffer)
+        self._n_read += n or 0
+        self._tell(min(self._n_read, self._size), self._size)
+        return n
 
 
 @contextmanager
@@ -46,12 +72,15 @@ def _opened(path: str | Path) -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer)
     archive = zip_archive(path)
     if archive is not None:
-        return _decompressed(_member(*archive), archive[1])
-    return _decompressed(open(path, "rb", buffering=_BUFFER), path)
+        return decompressed(_member(*archive), archive[1])
+    tell = _tell.get()
+    raw = io.FileIO(path) if tell is None else _CountedFile(path, tell)
+    return decompressed(io.BufferedReader(raw, _BUFFER), path)
 
 
 @contextmanager
-def _decompressed(file: BinaryIO, name: str | Path) -> Iterator[BinaryIO]:
+def decompressed(file: BinaryIO, name: str | Path) -> Iterator[BinaryIO]:
+    """The content of an open file, unpacked as its name says; closes it at the end."""
     kind = compression(name)
     with file:
         if kind == ".gz":

@@ -1,12 +1,13 @@
 """Data folders with ``train.*``, ``dev.*``, ``test.*``, single files, and streams of documents to tag."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 from labelspace.data.archives import files_in, is_data_file, is_folder, without_compression
+from labelspace.data.cache.folder import CacheFolder
 from labelspace.data.columns import is_table
 from labelspace.data.dataset_file import KNOWN, detect_format, read_dataset, read_head, settle, tell_fields
 from labelspace.data.detection.encoding import detect_encoding
@@ -17,7 +18,7 @@ from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.plain_text import iter_lines
 from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
-from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, label_files, read_labels
+from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records
@@ -104,15 +105,27 @@ def _streamed(path: str | Path, open_rows: OpenRows, options: ReadOptions) -> It
 
 
 def _records(path: str | Path, rows: Rows, options: ReadOptions) -> Iterator[Record]:
-    """The documents of open rows, whose names alone say what the columns hold: a pipe is read once."""
-    names = rows.names()
+    layout = document_layout(path, rows.names(), options)
+    return iter(()) if layout is None else layout_records(path, rows, layout)
+
+
+def document_layout(path: str | Path, names: Sequence[str], options: ReadOptions) -> Columns | Fields | None:
+    """What columns hold of documents to tag, by their names alone: a pipe is read once. None where there are none."""
     if options.columns is not None and is_table(names, options.columns, with_labels=False):
-        yield from table_records(path, rows, options.columns, with_labels=False)
-    elif names:
-        fields = detect_fields(ColumnSample(path, names), options, with_labels=False)
-        if options.fields is None or fields.text != options.fields.text:
-            tell_fields(path, fields, options)
-        yield from field_records(rows, fields, with_labels=False)
+        return options.columns
+    if not names:
+        return None
+    fields = detect_fields(ColumnSample(path, names), options, with_labels=False)
+    if options.fields is None or fields.text != options.fields.text:
+        tell_fields(path, fields, options)
+    return fields
+
+
+def layout_records(path: str | Path, rows: Rows, layout: Columns | Fields, first: int = 0) -> Iterator[Record]:
+    """The documents to tag of open rows; ``first`` is the number of the first row, by default its id."""
+    if isinstance(layout, Columns):
+        return table_records(path, rows, layout, with_labels=False, first=first)
+    return field_records(rows, layout, with_labels=False, first=first)
 
 
 def _lines_or_json(path: str | Path, encoding: str, options: ReadOptions) -> Iterator[Record]:
@@ -138,6 +151,7 @@ class Source:
     test_path: Path | None = None
     labels_only: bool = False  # train_path is a file of labels; there are no training documents
     options: ReadOptions = field(default_factory=ReadOptions)
+    cache: CacheFolder | None = None  # that the training documents are read into
 
     @property
     def columns(self) -> Columns | None:
@@ -165,7 +179,8 @@ class Source:
                 f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
                 "by label names: labelspace train --method lexical"
             )
-        documents = read_dataset(self.train_path, options=self.options)
+        read = read_dataset if self.cache is None else self.cache.read
+        documents = read(self.train_path, options=self.options)
         self.options = self.options.following(documents.fields)
         return documents
 
@@ -240,16 +255,6 @@ def test_file(folder: Path) -> Path | None:
     """The test file of a folder; of a folder of texts without splits, the folder."""
     file = split_file(folder, "test")
     return folder if file is None and split_file(folder, "train") is None and _holds_texts(folder) else file
-
-
-def files_of(path: Path) -> list[Path]:
-    """The files that are read with a split: itself and its label files, or all of its folder where it needs several."""
-    if path.is_dir():
-        return files_in(path)
-    possible = formats_of(path)
-    if possible and possible[0].file_names is not None:  # several files are one split
-        return files_in(path.parent)
-    return [path, *label_files(path)]
 
 
 def _is_split(file: Path, stems: tuple[str, ...]) -> bool:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
-from labelspace.kernels import xmc_format, xmc_parse
+from labelspace.kernels import large_arrays, xmc_format, xmc_parse
 from labelspace.limits import MAX_FEATURES
 from labelspace.types import Csr
 
@@ -37,8 +37,9 @@ class SparseRows:
         self.n_rows = self.n_values = self.n_occurrences = 0  # rows, features of all rows, labels of all rows
         self._limits = n_features, n_labels
         self._location = location
-        self._x: tuple[list[Any], list[Any], list[Any]] = ([], [], [])  # counts, ids, values per block
-        self._y: tuple[list[Any], list[Any]] = ([], [])  # counts, ids
+        self._x_counts, self._x_ids = large_arrays.growing(np.int32), large_arrays.growing(np.int32)
+        self._y_counts, self._y_ids = large_arrays.growing(np.int32), large_arrays.growing(np.int32)
+        self._x_values = large_arrays.growing(np.float32)
 
     def add(self, block: bytes, limit: int) -> int:
         """Parse up to ``limit`` rows of a block of complete lines; returns the number of bytes used."""
@@ -55,9 +56,11 @@ class SparseRows:
         )
         if code != xmc_parse.PARSED:
             raise self._error(code, self.n_rows + rows, block[used : used + 200])
-        filled = (x_counts, x_ids[:x], x_values[:x], y_counts, y_ids[:y])
-        for parts, array in zip((*self._x, *self._y), filled, strict=True):
-            parts.append(array)
+        self._x_counts.append(x_counts)
+        self._x_ids.append(x_ids[:x])
+        self._x_values.append(x_values[:x])
+        self._y_counts.append(y_counts)
+        self._y_ids.append(y_ids[:y])
         self.n_rows, self.n_values, self.n_occurrences = self.n_rows + rows, self.n_values + x, self.n_occurrences + y
         return int(used)
 
@@ -78,12 +81,12 @@ class SparseRows:
 
         Clears the collected blocks on the way, to avoid a second copy of everything in memory.
         """
-        ids, values = _joined(self._x[1], np.int32), _joined(self._x[2], np.float32)
+        ids, values = self._x_ids.finish(), self._x_values.finish()
         if n_features is None:
             n_features = int(ids.max()) + 1 if len(ids) else 0
-        X = _csr(_joined(self._x[0], np.int32), ids, values, n_features)
-        labels = _joined(self._y[1], np.int32)
-        return X, _csr(_joined(self._y[0], np.int32), labels, np.ones(len(labels), np.float32), n_labels)
+        X = _csr(self._x_counts.finish(), ids, values, n_features)
+        labels = self._y_ids.finish()
+        return X, _csr(self._y_counts.finish(), labels, np.ones(len(labels), np.float32), n_labels)
 
     def _error(self, code: int, row: int, rest: bytes) -> DataError:
         n_features, n_labels = self._limits
@@ -116,12 +119,6 @@ def check_width(n_features: int, n_values: int, where: str | Path) -> None:
 
 def _range(size: int) -> str:
     return f"from 0 to {size - 1}" if size else "(the header says there are none)"
-
-
-def _joined(parts: list[npt.NDArray[Any]], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    joined = np.concatenate(parts) if parts else np.empty(0, dtype)
-    parts.clear()
-    return joined
 
 
 def _csr(counts: npt.NDArray[Any], ids: npt.NDArray[Any], values: npt.NDArray[Any], n_columns: int) -> Csr:

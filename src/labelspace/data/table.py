@@ -22,12 +22,14 @@ from labelspace.types import Columns, Csr, Hierarchy, LabelSpace, Longs
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # in lower case
 
 
-def table_records(path: str | Path, rows: Rows, columns: Columns, with_labels: bool = True) -> Iterator[Record]:
-    """The rows of a file as records."""
+def table_records(
+    path: str | Path, rows: Rows, columns: Columns, with_labels: bool = True, first: int = 0
+) -> Iterator[Record]:
+    """The rows of a file as records; ``first`` is the number of its first row."""
     names = rows.names()
     if names:  # an empty file has no columns
         check_columns(path, names, columns, with_labels)
-    for number, (location, row) in enumerate(rows.read(["id", *required_columns(columns, with_labels)])):
+    for number, (location, row) in enumerate(rows.read(["id", *required_columns(columns, with_labels)]), first):
         labels = row_labels(row, columns) if with_labels else ()
         yield Record(checked_id(row.get("id"), number, location), row_text(row, columns), None, labels, location.line)
 

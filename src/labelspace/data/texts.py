@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from labelspace.data.cache.texts import StoredTexts
 from labelspace.data.objects.labels import read_labels
 from labelspace.data.objects.sequences import is_missing, to_list
 from labelspace.errors import DataError
@@ -10,7 +11,12 @@ from labelspace.types import Dataset
 
 
 def check_texts(texts: Iterable[Any], one: str = "give a list of texts: [text]") -> Sequence[str]:
-    """The texts as a list; anything but texts is an error that names its row, and says what to do with ``one``."""
+    """The texts as a list; anything but texts is an error that names its row, and says what to do with ``one``.
+
+    Those of a cache stay where they are.
+    """
+    if isinstance(texts, StoredTexts):
+        return texts
     listed = to_list(texts, "texts must be a sequence of texts", one)
     for row, text in enumerate(listed):
         if not isinstance(text, str):

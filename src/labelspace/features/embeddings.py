@@ -12,6 +12,7 @@ from labelspace.errors import require
 from labelspace.estimator import param
 from labelspace.features.base import Features
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
+from labelspace.kernels import large_arrays
 from labelspace.kernels.threads import n_threads
 from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Floats, Progress
@@ -56,7 +57,8 @@ class Embeddings(Features):
         """The rows of these texts. Shape (n, 384)."""
         self.check_params()
         vectors = embed_texts(texts, self.batch_size)
-        columns = np.tile(np.arange(EMBEDDING_DIM, dtype=np.int32), len(vectors))
+        columns = large_arrays.empty(vectors.size, np.int32)
+        columns.reshape(vectors.shape)[:] = np.arange(EMBEDDING_DIM)
         ends = np.arange(1, len(vectors) + 1, dtype=np.int64) * EMBEDDING_DIM
         return stack_rows([CsrRows(columns, vectors.ravel(), ends)], EMBEDDING_DIM)
 
@@ -72,7 +74,7 @@ def embed_texts(texts: Iterable[str], batch_size: int = 64, progress: Progress |
     listed = check_texts(texts)
     integer(1).check("batch_size", batch_size)
     encode = _encoder()
-    vectors = np.empty((len(listed), EMBEDDING_DIM), np.float32)
+    vectors = large_arrays.empty((len(listed), EMBEDDING_DIM), np.float32)
     # Texts are sorted by length: every text is padded to the longest of its batch.
     order = sorted(range(len(listed)), key=lambda row: len(listed[row]), reverse=True)
     with _limited_threads():

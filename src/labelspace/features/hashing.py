@@ -10,6 +10,7 @@ from labelspace.estimator import learned, param
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
+from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import hashed_columns
 from labelspace.kernels.tfidf import count_rows
 from labelspace.parameter_constraints import boolean, integer, one_of
@@ -59,7 +60,8 @@ class Hashing(Features):
         self.check_params()
         blocks = self._count_blocks(listed)
         self._learn(blocks, len(listed))
-        return stack_rows([block.tfidf(self.idf_, bool(self.sublinear)) for block in blocks], self.n_features)
+        rows = [large_arrays.keep_each(block.tfidf(self.idf_, bool(self.sublinear))) for block in blocks]
+        return stack_rows(rows, self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """The rows of these texts. Shape (n, n_features)."""
@@ -67,9 +69,9 @@ class Hashing(Features):
         listed = check_texts(texts)
 
         def rows(start: int, stop: int) -> CsrRows:
-            return self._count(listed[start:stop]).tfidf(self.idf_, bool(self.sublinear))
+            return large_arrays.keep_each(self._count(listed[start:stop]).tfidf(self.idf_, bool(self.sublinear)))
 
-        return stack_rows(map_blocks(rows, list(map(len, listed))), self.n_features)
+        return stack_rows(map_blocks(rows, listed), self.n_features)
 
     def occurrences(self, text: str) -> Occurrences:
         """Where the columns of a text come from, in its own characters."""
@@ -94,7 +96,7 @@ class Hashing(Features):
         self.idf_ = inverse_document_frequency(df, n)
 
     def _count_blocks(self, texts: Sequence[str]) -> list[TermCounts]:
-        return map_blocks(lambda start, stop: self._count(texts[start:stop]), list(map(len, texts)))
+        return map_blocks(lambda start, stop: large_arrays.keep_each(self._count(texts[start:stop])), texts)
 
     def _count(self, texts: Sequence[str]) -> TermCounts:
         spans = Analyzer().spans(texts)

@@ -5,12 +5,15 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.features.vocabulary import TokenStream
+from labelspace.features.vocabulary import DOCUMENT_BLOCK, TokenStream
+from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import build_key_table, extend_ngrams, lookup_keys, ngram_columns, ngram_ids
-from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.threads import n_threads, run_blocks
 from labelspace.types import Ints, Longs
 
 _PART_SIZE, _MAX_PARTS = 2**22, 8  # a part of the n-grams costs a pass over all words, and saves memory
+_BYTES, _MEMORY_SHARE = 24, 8  # of an occurrence while it is counted; a part of the memory that all parts may need
+_BLOCK = 2**18  # n-grams that are copied at a time
 
 
 class Ngrams(NamedTuple):
@@ -22,12 +25,15 @@ class Ngrams(NamedTuple):
 
     def select(self, rows: Longs) -> Self:
         """The n-grams of these rows."""
-        return self._replace(digits=self.digits[rows], df=self.df[rows], occurrences=self.occurrences[rows])
+        return type(self)(*(large_arrays.take(values, rows) for values in self))
 
     def keys(self, n_words: int) -> Longs:
         """The key of each n-gram. Shape (n,)."""
         powers = np.array([(n_words + 1) ** i for i in range(self.digits.shape[1])][::-1], np.int64)
-        return self.digits.astype(np.int64) @ powers
+        keys = np.empty(len(self.digits), np.int64)
+        for part in large_arrays.blocks(len(keys), _BLOCK):
+            keys[part] = self.digits[part].astype(np.int64) @ powers
+        return keys
 
     def most_frequent(self, limit: int | None) -> Self:
         """In alphabetical order; at most ``limit``, those that occur most, and the alphabetically first of ties."""
@@ -56,28 +62,54 @@ def count_ngrams(stream: TokenStream, df: Longs, occurrences: Longs, longest: in
         shorter = levels[-1]
         if length > 2:
             table = build_key_table(shorter.keys(n_words), np.arange(shorter.df.size, dtype=np.int32))
-            prefixes = ngram_ids(stream.words, stream.ends, length - 1, n_words, table)
+            prefixes = _ngram_ids(stream, length - 1, n_words, table)
         levels.append(_extend(shorter, prefixes, stream, n_words, min_df))
-    digits = [np.pad(level.digits, ((0, 0), (0, longest - level.digits.shape[1]))) for level in levels]
-    return Ngrams(np.concatenate(digits), *(np.concatenate([level[i] for level in levels]) for i in (1, 2)))
+    counts = [large_arrays.concatenate(level[i] for level in levels) for i in (1, 2)]
+    digits, start = large_arrays.empty((len(counts[0]), longest), np.int32), 0
+    for length, level in enumerate(levels, 1):
+        own = digits[start : start + len(level.digits)]
+        own[:, :length], own[:, length:] = level.digits, 0
+        start += len(own)
+    return Ngrams(digits, *counts)
+
+
+def _ngram_ids(stream: TokenStream, length: int, n_words: int, table: Longs) -> Ints:
+    """The id of the n-gram that starts at each token, -1 for none."""
+    ids = large_arrays.empty(stream.words.size, np.int32, in_order=True)
+    for part in large_arrays.blocks(len(stream.ends), DOCUMENT_BLOCK):
+        some, start = stream.rows(part.start, part.stop), int(stream.ends[part.start - 1]) if part.start else 0
+        ids[start : start + some.words.size] = ngram_ids(some.words, some.ends, length, n_words, table)
+    return ids
 
 
 def _extend(shorter: Ngrams, prefixes: Ints, stream: TokenStream, n_words: int, min_df: int) -> Ngrams:
     """The n-grams with one more word, counted in parts: ranges of prefixes that occur about equally often."""
     ends = np.cumsum(shorter.occurrences)
     total = int(ends[-1]) if ends.size else 0
-    n_parts = min(_MAX_PARTS, total // _PART_SIZE + 1)
+    n_parts = _n_parts(total)
     cuts = np.searchsorted(ends, [total * i // n_parts for i in range(n_parts)]).tolist() + [ends.size]
-    parts: dict[int, tuple[Ints, Ints, Longs, Longs]] = {}
+    parts: dict[int, tuple[Ints | Longs, ...]] = {}
     length = shorter.digits.shape[1]
 
     def count(start: int, stop: int) -> None:
         for i in range(start, stop):
-            parts[i] = extend_ngrams(prefixes, stream.words, stream.ends, length, cuts[i], cuts[i + 1], n_words, min_df)
+            found = extend_ngrams(prefixes, stream.words, stream.ends, length, cuts[i], cuts[i + 1], n_words, min_df)
+            parts[i] = tuple(large_arrays.keep(values) for values in found)
 
     run_blocks(count, n_parts, 1)
-    prefix, word, df, occurrences = (np.concatenate([parts[i][j] for i in range(n_parts)]) for j in range(4))
-    return Ngrams(np.column_stack([shorter.digits[prefix], word + 1]), df, occurrences)
+    prefix, word, df, occurrences = (large_arrays.concatenate(parts[i][j] for i in range(n_parts)) for j in range(4))
+    digits = large_arrays.empty((len(prefix), length + 1), np.int32)
+    for part in large_arrays.blocks(len(prefix), _BLOCK):
+        digits[part, :-1], digits[part, -1] = shorter.digits[prefix[part]], word[part] + 1
+    return Ngrams(digits, df, occurrences)
+
+
+def _n_parts(total: int) -> int:
+    """Parts to count so many occurrences in: few, or such that all threads together need a part of scarce memory."""
+    memory = large_arrays.memory()
+    if memory is None:
+        return min(_MAX_PARTS, total // _PART_SIZE + 1)
+    return total * _BYTES * n_threads() * _MEMORY_SHARE // memory + 1
 
 
 class NgramIndex:
@@ -85,12 +117,11 @@ class NgramIndex:
 
     def __init__(self, keys: Longs, n_words: int, longest: int) -> None:
         self.longest = longest
-        first, rest = np.divmod(keys, (n_words + 1) ** (longest - 1))
-        columns = np.arange(keys.size, dtype=np.int32)
-        single = rest == 0
+        power = (n_words + 1) ** (longest - 1)
+        single = keys % power == 0
         self._word_columns = np.full(n_words, -1, np.int32)
-        self._word_columns[first[single] - 1] = columns[single]
-        self._table = build_key_table(keys[~single], columns[~single])
+        self._word_columns[keys[single] // power - 1] = np.flatnonzero(single)
+        self._table = large_arrays.keep(build_key_table(keys[~single], np.flatnonzero(~single).astype(np.int32)))
 
     def columns(self, words: Ints, ends: Longs) -> tuple[Ints, Longs]:
         """The columns of all n-grams in these words, and their number up to the end of each document."""

@@ -15,7 +15,8 @@ from labelspace.features.base import Features
 from labelspace.features.characters import character_flags
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, stack_rows
 from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
-from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
+from labelspace.features.vocabulary import DOCUMENT_BLOCK, TokenStream, Vocabulary, learn_vocabulary
+from labelspace.kernels import large_arrays
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
 from labelspace.parameter_constraints import integer
@@ -86,9 +87,9 @@ class Sequences(Features):
 
         def tokenize(start: int, stop: int) -> TokenStream:
             spans = self._analyzer.spans(listed[start:stop])
-            return TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends)
+            return large_arrays.keep_each(TokenStream(self._vocabulary.ids(spans), NO_COUNTS, spans.ends))
 
-        return _pad(map_blocks(tokenize, list(map(len, listed))))
+        return _pad(map_blocks(tokenize, listed))
 
     def counts(self, ids: Ints) -> Csr:
         """The count of each token in each row of ids, without PAD. Shape (n, n_tokens), float32."""
@@ -164,9 +165,13 @@ class _FirstWords(Analyzer):
 
 def _pad(blocks: list[TokenStream]) -> Ints:
     """One row per document; ids of the vocabulary, -1 for an unknown word, become token ids."""
-    lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(block.ends, prepend=0) for block in blocks)])
-    longest = max(1, int(lengths.max(initial=0)))
-    ids = np.full((lengths.size, longest), PAD, np.int32)
-    words = np.concatenate([np.zeros(0, np.int32), *(block.words for block in blocks)])
-    ids[np.arange(longest) < lengths[:, None]] = words + np.int32(NUMBER)
+    longest = max([1, *(int(np.diff(block.ends, prepend=0).max(initial=0)) for block in blocks)])
+    ids, row = large_arrays.empty((sum(len(block.ends) for block in blocks), longest), np.int32), 0
+    for block in blocks:
+        for part in large_arrays.blocks(len(block.ends), DOCUMENT_BLOCK):
+            some = block.rows(part.start, part.stop)
+            padded = ids[row : row + len(some.ends)]
+            padded[:] = PAD
+            padded[np.arange(longest) < np.diff(some.ends, prepend=0)[:, None]] = some.words + np.int32(NUMBER)
+            row += len(padded)
     return ids

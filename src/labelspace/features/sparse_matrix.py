@@ -7,9 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.kernels import large_arrays
 from labelspace.kernels.tfidf import tfidf_values
 from labelspace.types import Csr, Floats, Ints, Longs
 
+BLOCK, ROW_BLOCK = 2**20, 2**14  # values, or rows, that are worked on at a time
 NO_COUNTS = np.empty(0, np.int32)  # in place of counts, where a column is listed as often as it occurs
 
 
@@ -43,7 +45,7 @@ def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
     if len(blocks) == 1:
         return csr_matrix(*blocks[0], n_features)
     size = sum(block.columns.size for block in blocks)
-    columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    columns, values = large_arrays.empty(size, np.int32), large_arrays.empty(size, np.float32)
     ends, start = [np.zeros(0, np.int64)], 0
     blocks.reverse()
     while blocks:
@@ -52,6 +54,7 @@ def stack_rows(blocks: list[CsrRows], n_features: int) -> Csr:
         values[start : start + block.columns.size] = block.values
         ends.append(block.ends + start)
         start += block.columns.size
+        large_arrays.relieve()
     return csr_matrix(columns, values, np.concatenate(ends), n_features)
 
 
@@ -69,6 +72,48 @@ def csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> C
     matrix = sp.csr_matrix((values, columns, indptr), shape=(ends.size, n_features))
     matrix.has_canonical_format = True
     return matrix
+
+
+def scaled_values(X: Csr, scales: Floats) -> Floats:
+    """The values of X, each times the scale of its column.
+
+    >>> scaled_values(sp.csr_matrix(np.array([[0, 2]], np.float32)), np.array([5, 3], np.float32)).tolist()
+    [6.0]
+    """
+    scaled = large_arrays.empty(X.nnz, np.float32)
+    for part in large_arrays.blocks(X.nnz, BLOCK):
+        np.multiply(X.data[part], scales[X.indices[part]], out=scaled[part])
+    return scaled
+
+
+def column_counts(X: Csr) -> Longs:
+    """The number of rows with a value in each column. Shape (n_columns,).
+
+    >>> column_counts(sp.csr_matrix([[0, 2], [1, 3]])).tolist()
+    [1, 2]
+    """
+    counts = np.zeros(X.shape[1], np.int64)
+    for part in large_arrays.blocks(X.nnz, max(BLOCK, X.shape[1])):  # NumPy makes 64-bit numbers of the indices first
+        counts += np.bincount(X.indices[part], minlength=X.shape[1])
+    return counts
+
+
+def take_csr_rows(X: Csr, rows: Ints | Longs) -> Csr:
+    """``X[rows]``, into files where it is large.
+
+    >>> take_csr_rows(sp.csr_matrix([[0, 2], [1, 3]]), np.array([1])).toarray().tolist()
+    [[1, 3]]
+    """
+    indptr = np.append(0, np.cumsum((X.indptr[rows + 1] - X.indptr[rows]).astype(np.int64))).astype(X.indptr.dtype)
+    size = int(indptr[-1])
+    data, indices = large_arrays.empty(size, X.dtype), large_arrays.empty(size, X.indices.dtype)
+    for part in large_arrays.blocks(len(rows), ROW_BLOCK):
+        some, own = X[rows[part]], slice(indptr[part.start], indptr[part.stop])
+        data[own], indices[own] = some.data, some.indices
+    taken = sp.csr_matrix((len(rows), X.shape[1]), dtype=X.dtype)
+    taken.data, taken.indices, taken.indptr = data, indices, indptr  # set: the constructor would read every index
+    taken.has_canonical_format = X.has_canonical_format
+    return taken
 
 
 @lru_cache

@@ -19,7 +19,6 @@ from labelspace.features.language import UNKNOWN
 from labelspace.features.tokenizer import Spans
 from labelspace.features.vocabulary import TokenStream, Vocabulary
 from labelspace.kernels.ngrams import count_frequencies
-from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.state_constraints import array, ids, offsets
 from labelspace.types import Ints, Longs
@@ -128,7 +127,7 @@ def stem_words(forms: Vocabulary, stream: TokenStream, stemmer: Stemmer, min_df:
     words = Vocabulary.from_words(sorted(set(stems)))
     stream = stream.renumber(np.array([words.number[word] for word in stems], np.int32))
     if stream.counts.size:
-        stream = TokenStream(*count_rows(*stream, len(words)))
+        stream = stream.counted(len(words))
     df, occurrences = count_frequencies(*stream, len(words))
     kept = df >= min_df
     vocabulary, new_ids = words.select_sorted(kept)

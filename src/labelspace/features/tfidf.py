@@ -26,6 +26,7 @@ from labelspace.features.stems import (
 )
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabulary
+from labelspace.kernels import large_arrays
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
 from labelspace.parameter_constraints import boolean, integer, one_of
@@ -103,14 +104,14 @@ class Tfidf(Features):
         """``fit`` and ``transform`` of the same texts, which are read once. Shape (n, n_features)."""
         listed = check_training_texts(texts)
         stream = self._learn(listed)
-        blocks = map_blocks(lambda start, stop: self._rows(stream.rows(start, stop)), list(map(len, listed)))
+        blocks = map_blocks(lambda start, stop: self._rows(stream.rows(start, stop)), listed)
         return stack_rows(blocks, self.n_features)
 
     def transform(self, texts: Iterable[str]) -> Csr:
         """The rows of these texts. Shape (n, n_features)."""
         self.check_fitted()
         listed = check_texts(texts)
-        blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), list(map(len, listed)))
+        blocks = map_blocks(lambda start, stop: self._rows(self._tokenize(listed[start:stop])), listed)
         return stack_rows(blocks, self.n_features)
 
     def occurrences(self, text: str) -> Occurrences:
@@ -167,11 +168,14 @@ class Tfidf(Features):
             )
         ngrams = count_ngrams(stream, df, occurrences, max_words, min_df).most_frequent(self.max_features)
         used = np.zeros(len(vocabulary) + 1, bool)
-        used[ngrams.digits] = True
+        for digits in ngrams.digits.T:
+            used[digits] = True
         if not used[1:].all():  # a word may have no column, and yet be part of an n-gram that has one
             vocabulary, new_ids = vocabulary.select_sorted(used[1:])
             stream = stream.renumber(new_ids)
-            ngrams = ngrams._replace(digits=np.append(0, new_ids + 1).astype(np.int32)[ngrams.digits])
+            ngrams = ngrams._replace(
+                digits=large_arrays.take(np.append(0, new_ids + 1).astype(np.int32), ngrams.digits)
+            )
         self.forget()  # here: a fit that fails leaves the state before
         self.word_bytes_, self.word_offsets_ = vocabulary.word_bytes, vocabulary.offsets
         self.stemming_ = detected
@@ -184,7 +188,8 @@ class Tfidf(Features):
         words, counts, ends = stream
         if self._max_words > 1:
             words, ends = self._ngram_index.columns(words, ends)
-        return TermCounts(*count_rows(words, counts, ends, self.keys_.size)).tfidf(self.idf_, bool(self.sublinear))
+        terms = TermCounts(*count_rows(words, counts, ends, self.keys_.size))
+        return large_arrays.keep_each(terms.tfidf(self.idf_, bool(self.sublinear)))
 
     def _tokenize(self, texts: Sequence[str]) -> TokenStream:
         spans = self._analyzer.spans(texts)

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from labelspace.data.cache.texts import n_characters
 from labelspace.features.characters import character_classes, characters_of_bytes, may_be_composed, to_utf8
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Hashes, Offsets, scan_chars, scan_words
@@ -96,13 +97,13 @@ def _spans_of_text(analyzer: Analyzer, text: str) -> Spans:
     return analyzer.find([text])
 
 
-def map_blocks(function: Callable[[int, int], T], sizes: Sequence[int]) -> list[T]:
-    """``function(start, stop)`` over blocks of texts of these sizes, on all threads; the results in order.
+def map_blocks(function: Callable[[int, int], T], texts: Sequence[str]) -> list[T]:
+    """``function(start, stop)`` over blocks of these texts, on all threads; the results in order.
 
     The blocks depend on the texts alone, so the result does not depend on the number of threads.
     """
-    n = len(sizes)
-    block = max(1, min(n, n * BLOCK // (sum(sizes) + 1)))
+    n = len(texts)
+    block = max(1, min(n, n * BLOCK // (n_characters(texts) + 1)))
     results: dict[int, T] = {}
 
     def call(start: int, stop: int) -> None:

@@ -19,6 +19,8 @@ from labelspace.features.base import Features
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows
 from labelspace.features.registry import FEATURES, create_features, features_class
 from labelspace.features.sequences import UNKNOWN
+from labelspace.features.sparse_matrix import take_csr_rows
+from labelspace.kernels import large_arrays
 from labelspace.parameter_constraints import mapping, text
 from labelspace.state_constraints import must, named_parts, plain
 from labelspace.types import Csr, Progress, no_progress
@@ -252,6 +254,9 @@ def take_rows(table: Any, index: npt.ArrayLike | slice) -> Any:  # noqa: ANN401 
     """Some rows of a table of any kind, or of views."""
     if isinstance(table, Views):
         return table.rows(index)
+    if large_arrays.memory() is not None and sp.issparse(table) and not isinstance(index, slice):
+        taken = take_csr_rows(table, np.asarray(index))
+        return mark_unit_rows(taken) if has_unit_rows(table) else taken
     if not isinstance(table, Sequence) or isinstance(index, slice):
         return mark_unit_rows(table[index]) if has_unit_rows(table) else table[index]
     return [table[row] for row in np.asarray(index).tolist()]

@@ -9,11 +9,14 @@ import numpy as np
 
 from labelspace.features.sparse_matrix import NO_COUNTS
 from labelspace.features.tokenizer import Analyzer, Spans, map_blocks
+from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import count_frequencies
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Hashes, Table, assign_word_ids, build_word_slots, lookup_words
 from labelspace.types import Bools, Ints, Longs
+
+DOCUMENT_BLOCK = 2**14  # documents whose words are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,12 @@ class Vocabulary:
 
     def select_sorted(self, mask: Bools) -> tuple[Self, Ints]:
         """The words of a mask in alphabetical order, and the new id of each old one, -1 for those left out."""
-        words = self.utf8_words()
-        order = sorted(np.flatnonzero(mask).tolist(), key=words.__getitem__)
+        text, chosen = self.word_bytes.tobytes(), np.flatnonzero(mask)
+        starts, stops = self.offsets[chosen].tolist(), self.offsets[chosen + 1].tolist()
+        words = [text[start:stop] for start, stop in zip(starts, stops, strict=True)]
+        order = sorted(range(len(words)), key=words.__getitem__)
         new_ids = np.full(len(self), -1, np.int32)
-        new_ids[order] = np.arange(len(order), dtype=np.int32)
+        new_ids[chosen[order]] = np.arange(len(order), dtype=np.int32)
         return self.from_words([words[i] for i in order]), new_ids
 
 
@@ -81,7 +86,24 @@ class TokenStream(NamedTuple):
 
     def renumber(self, new_ids: Ints) -> Self:
         """With other word ids; -1 stays -1."""
-        return self._replace(words=np.append(new_ids, np.int32(-1))[self.words])
+        return self._replace(words=large_arrays.take(np.append(new_ids, np.int32(-1)), self.words))
+
+    def counted(self, n_words: int) -> Self:
+        """Each word once per document, with its count; those of id -1 are left out."""
+        parts = large_arrays.blocks(len(self.ends), DOCUMENT_BLOCK)
+        streams = [self.rows(part.start, part.stop) for part in parts]
+        counted = [
+            large_arrays.keep_each(TokenStream(*count_rows(stream.words, stream.counts, stream.ends, n_words)))
+            for stream in streams
+        ]
+        words, counts = (large_arrays.concatenate(stream[i] for stream in counted) for i in range(2))
+        return self._replace(words=words, counts=counts, ends=_joined_ends(counted))
+
+
+def _joined_ends(streams: Sequence[TokenStream]) -> Longs:
+    """Words up to the end of each document, where one stream follows the other."""
+    sizes = np.cumsum([0, *(stream.words.size for stream in streams)], dtype=np.int64)
+    return np.concatenate([stream.ends + size for stream, size in zip(streams, sizes, strict=False)])
 
 
 class _Block(NamedTuple):
@@ -102,10 +124,10 @@ def learn_vocabulary(
     Returns the words, the ids of all documents, and for each word the number of its documents and of its occurrences.
     Words stay ``in_order``, for n-grams, or each is listed once per document, in less memory.
     """
-    blocks = map_blocks(lambda start, stop: _read_block(texts[start:stop], analyzer, in_order), list(map(len, texts)))
+    blocks = map_blocks(lambda start, stop: _read_block(texts[start:stop], analyzer, in_order), texts)
     merged, merged_ids, df, occurrences = _merge(blocks)
     vocabulary, new_ids = merged.select_sorted(df >= min_df)
-    stream = _concatenate([block.stream for block in blocks], [new_ids[ids] for ids in merged_ids])
+    stream = _concatenate([block.stream for block in blocks], merged_ids, new_ids)
     order = np.empty(len(vocabulary), np.int64)
     kept = new_ids >= 0
     order[new_ids[kept]] = np.flatnonzero(kept)
@@ -119,7 +141,9 @@ def _read_block(texts: Sequence[str], analyzer: Analyzer, in_order: bool) -> _Bl
     stream = TokenStream(ids, NO_COUNTS, spans.ends)
     if not in_order:
         stream = TokenStream(*count_rows(ids, NO_COUNTS, spans.ends, len(vocabulary)))
-    return _Block(stream, hashes, vocabulary, *count_frequencies(*stream, len(vocabulary)))
+    df, occurrences = map(large_arrays.keep, count_frequencies(*stream, len(vocabulary)))
+    words = Vocabulary(large_arrays.keep(vocabulary.word_bytes), large_arrays.keep(vocabulary.offsets))
+    return _Block(large_arrays.keep_each(stream), large_arrays.keep(hashes), words, df, occurrences)
 
 
 def _merge(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]:
@@ -128,7 +152,7 @@ def _merge(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]:
     for block in blocks:
         offsets = block.vocabulary.offsets
         new, table = assign_word_ids(block.vocabulary.word_bytes, offsets[:-1], offsets[1:], block.hashes, table)
-        ids.append(new)
+        ids.append(large_arrays.keep(new))
     _, vocabulary = _table_parts(table)
     df, occurrences = np.zeros(len(vocabulary), np.int64), np.zeros(len(vocabulary), np.int64)
     for block, new in zip(blocks, ids, strict=True):
@@ -137,23 +161,23 @@ def _merge(blocks: list[_Block]) -> tuple[Vocabulary, list[Ints], Longs, Longs]:
     return vocabulary, ids, df, occurrences
 
 
-def _concatenate(streams: list[TokenStream], new_ids: list[Ints]) -> TokenStream:
-    """All blocks as one stream with common ids."""
+def _concatenate(streams: list[TokenStream], merged_ids: list[Ints], new_ids: Ints) -> TokenStream:
+    """All blocks as one stream with common ids: ``new_ids`` of the ``merged_ids`` of each block's words."""
     sizes = np.cumsum([0, *(stream.words.size for stream in streams)], dtype=np.int64)
-    words = np.empty(sizes[-1], np.int32)
-    counts = np.empty(sum(stream.counts.size for stream in streams), np.int32)
+    words = large_arrays.empty(int(sizes[-1]), np.int32, in_order=True)
+    counts = large_arrays.empty(sum(stream.counts.size for stream in streams), np.int32, in_order=True)
 
     def copy(start: int, stop: int) -> None:
         for i in range(start, stop):
             part = slice(sizes[i], sizes[i + 1])
             # mode: without it, take() makes a second copy first
-            np.take(new_ids[i], streams[i].words, out=words[part], mode="clip")
+            np.take(new_ids[merged_ids[i]], streams[i].words, out=words[part], mode="clip")
             if counts.size:
                 counts[part] = streams[i].counts
+            large_arrays.relieve()
 
     run_blocks(copy, len(streams), 1)
-    ends = np.concatenate([stream.ends + size for stream, size in zip(streams, sizes, strict=False)])
-    return TokenStream(words, counts, ends)
+    return TokenStream(words, counts, _joined_ends(streams))
 
 
 def _empty_table() -> Table:

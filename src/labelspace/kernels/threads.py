@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, as_completed, wait
+from contextvars import copy_context
 from typing import TypeVar
 
 from labelspace.errors import ParameterError
@@ -38,7 +39,8 @@ def run_blocks(
 ) -> None:
     """Call ``work(start, stop)`` for each block of 0..n; ``progress(done, n)`` is called from the caller's thread.
 
-    The first exception of ``work`` is raised here, and blocks that have not started are dropped.
+    The first exception of ``work`` is raised here, and blocks that have not started are dropped. Context variables have
+    the values of the caller.
 
     >>> out = [0] * 5
     >>> run_blocks(lambda start, stop: out.__setitem__(slice(start, stop), range(start, stop)), n=5, block=2)
@@ -58,7 +60,7 @@ def run_blocks(
                 progress(done, n)
         return
     with ThreadPoolExecutor(threads) as pool:
-        sizes = {pool.submit(work, start, stop): stop - start for start, stop in spans}
+        sizes = {pool.submit(copy_context().run, work, start, stop): stop - start for start, stop in spans}
         try:
             for future in as_completed(sizes):
                 future.result()
@@ -105,7 +107,7 @@ def run_parallel(
     if threads <= 1:
         return [run(i) for i in range(n)]
     with ThreadPoolExecutor(threads) as pool:
-        futures: list[Future[T]] = [pool.submit(run_in_pool, i) for i in range(n)]
+        futures: list[Future[T]] = [pool.submit(copy_context().run, run_in_pool, i) for i in range(n)]
         try:
             pending = set(futures)
             while pending:

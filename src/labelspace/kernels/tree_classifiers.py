@@ -22,10 +22,27 @@ def compact_rows(
 
     ``new_column`` (n_columns) is scratch, all -1 before and after.
     """
+    size = count_entries(indptr, rows)
+    values, columns = np.empty(size, np.float32), np.empty(size, np.int32)
+    ends, column_ids = compact_rows_into(data, indices, indptr, rows, new_column, values, columns)
+    return values, columns, ends, column_ids
+
+
+@kernel()
+def count_entries(indptr: Ints, rows: Ints) -> int:
+    """The entries of some rows of a CSR matrix."""
     size = 0
     for row in rows:
         size += indptr[row + 1] - indptr[row]
-    values, columns = np.empty(size, np.float32), np.empty(size, np.int32)
+    return size
+
+
+@kernel()
+def compact_rows_into(
+    data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints, values: Floats, columns: Ints
+) -> tuple[Ints, Ints]:
+    """``compact_rows`` into ``values`` and ``columns``, which have an entry for each of the rows."""
+    size = len(values)
     ends = np.zeros(len(rows) + 1, np.int32)
     column_ids = np.empty(min(size, len(new_column)), np.int32)
     n_columns, pos = 0, 0
@@ -41,7 +58,7 @@ def compact_rows(
         ends[i + 1] = pos
     for i in range(n_columns):
         new_column[column_ids[i]] = -1
-    return values, columns, ends, column_ids[:n_columns]
+    return ends, column_ids[:n_columns]
 
 
 @kernel()
@@ -102,13 +119,15 @@ def enlarge(ids: Ints, values: Floats, size: int, capacity: int) -> tuple[Ints, 
 def train_children(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, positives: Ints, positive_ends: Longs, logistic: bool,
     bias: float, C: float, tolerance: float, max_iter: int, threshold: float, seed: int, new_column: Ints,
+    values: Floats, columns: Ints,
 ) -> tuple[Ints, Floats, Longs, Floats]:  # fmt: skip
     """One classifier for each child of a node, on the documents ``rows`` that reach it.
 
     The positives of child c are positives[positive_ends[c] : positive_ends[c + 1]], as indices into ``rows``. Returns
     features, weights (of absolute value ``threshold`` and more), where those of each child end, and the biases.
+    ``values`` and ``columns`` are scratch, with an entry for each of the rows.
     """
-    values, columns, ends, feature_ids = compact_rows(data, indices, indptr, rows, new_column)
+    ends, feature_ids = compact_rows_into(data, indices, indptr, rows, new_column, values, columns)
     n, n_features, n_children = len(rows), len(feature_ids), len(positive_ends) - 1
     norms = squared_norms(values, ends, bias)
     w, alpha = np.empty((n_features + 1, LANES), np.float32), np.empty((n, LANES), np.float32)
@@ -247,9 +266,10 @@ def train_nodes(
         rows, positives, positive_ends = node_training_set(
             positive_rows, positive_indptr, cuts[i], is_root[i], nobody, row_index
         )
+        n_entries = count_entries(indptr, rows)
         ids, values, node_stops, node_biases = train_children(
             data, indices, indptr, rows, positives, positive_ends, logistic, bias, C, tolerance, max_iter, threshold,
-            seed + i, new_column,
+            seed + i, new_column, np.empty(n_entries, np.float32), np.empty(n_entries, np.int32),
         )  # fmt: skip
         if size + len(ids) > capacity:
             capacity = 2 * (size + len(ids))

@@ -1,15 +1,19 @@
 """Trees over labels by hierarchical clustering of their vectors: balanced 2-means, or k-means without balance."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels import large_arrays
 from labelspace.kernels.kmeans import balanced_2means, kmeans
 from labelspace.kernels.largest_entries import largest_entries
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Ints, Longs
 
 LABEL_BLOCK = 8192  # labels whose sums are in memory at a time
+SUMS_SHARE = 256  # of the memory: so many entries of sums, where that is limited
 MAX_ITERATIONS = 8  # of k-means; more cost time and gain nothing
 
 
@@ -19,16 +23,40 @@ def pifa_embeddings(X: Csr, Y: Csr, max_features: int | None = None) -> Csr:
     With ``max_features``, each keeps so many of its largest features, and no more are ever in memory.
     """
     by_label = Y.T.tocsr()
-    if max_features is None:
-        return normalize_rows((by_label @ X).tocsr())
-    blocks = []
-    for start in range(0, by_label.shape[0], LABEL_BLOCK):
-        sums = (by_label[start : start + LABEL_BLOCK] @ X).tocsr()
-        kept = largest_entries(sums.data, sums.indptr, max_features)
-        starts = np.searchsorted(kept, sums.indptr).astype(np.int32)
-        capped = sp.csr_matrix((sums.data[kept], sums.indices[kept], starts), shape=sums.shape)
-        blocks.append(normalize_rows(capped))
-    return sp.vstack(blocks, format="csr", dtype=np.float32)
+    columns, values = large_arrays.growing(np.int32), large_arrays.growing(np.float32)
+    sizes = np.zeros(by_label.shape[0], np.int64)
+    for labels in _label_blocks(by_label, X, max_features):
+        sums = (by_label[labels] @ X).tocsr()
+        if max_features is not None:
+            sums = _with_largest(sums, max_features)
+        unit = normalize_rows(sums)
+        columns.append(unit.indices)
+        values.append(unit.data)
+        sizes[labels] = np.diff(unit.indptr)
+    ends = np.append(0, np.cumsum(sizes))
+    parts = values.finish(), columns.finish(), ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+    return sp.csr_matrix(parts, shape=(by_label.shape[0], X.shape[1]))
+
+
+def _label_blocks(by_label: Csr, X: Csr, max_features: int | None) -> Iterator[slice]:
+    """Labels whose sums are made at a time: all, or few where only the largest entries stay or memory is limited."""
+    memory, n_labels = large_arrays.memory(), by_label.shape[0]
+    if memory is None:
+        yield from large_arrays.blocks(n_labels, LABEL_BLOCK if max_features is not None else max(n_labels, 1))
+        return
+    n_features = by_label @ np.diff(X.indptr).astype(np.float64)  # of the documents of each label
+    ends, start = np.append(0.0, np.cumsum(np.minimum(n_features, X.shape[1]))), 0
+    while start < n_labels:
+        stop = int(np.searchsorted(ends, ends[start] + memory // SUMS_SHARE, "right")) - 1
+        yield slice(start, max(start + 1, stop))
+        start = max(start + 1, stop)
+
+
+def _with_largest(sums: Csr, max_features: int) -> Csr:
+    """So many of the largest entries of each row."""
+    kept = largest_entries(sums.data, sums.indptr, max_features)
+    starts = np.searchsorted(kept, sums.indptr).astype(np.int32)
+    return sp.csr_matrix((sums.data[kept], sums.indices[kept], starts), shape=sums.shape)
 
 
 def balanced_tree(Z: Csr, max_leaf: int, seed: int, sample: int | None = None) -> tuple[Ints, list[Longs]]:

@@ -12,8 +12,10 @@ from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.sequences import check_token_ids
 from labelspace.features.views import GIVEN, SEQUENCES, TEXT, VIEWS, Table, Views, is_matrix, n_rows
+from labelspace.kernels import large_arrays
 from labelspace.types import Bools, Csr, LabelSpace
 
+BLOCK = 2**20  # values that are checked at a time
 MAX_ANSWER = 2**29  # labels that are returned at once, for all documents: 4 GB
 Inputs = Csr | npt.NDArray[Any] | Sequence[str] | Views  # documents as a model takes them
 
@@ -86,7 +88,7 @@ def _checked_table(name: str, table: Table, width: int) -> Table:
 def check_features(X: Any) -> Csr:  # noqa: ANN401 - whatever the caller gave
     """X as csr float32 with sorted, summed indices and finite values; the caller's matrix is left as it is."""
     csr = _as_csr(_check_matrix(X, "X", "n_features", "give a matrix of numbers"))
-    if not np.isfinite(csr.data).all():
+    if not all(np.isfinite(csr.data[part]).all() for part in large_arrays.blocks(csr.nnz, BLOCK)):
         raise DataError("X must hold finite numbers, but has NaN or infinity; drop or fill those values")
     return csr
 
@@ -184,9 +186,10 @@ def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
         csr = csr.copy()
     if csr.indices.dtype != np.int32 and csr.shape[1] < 2**31:
         csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
-    if csr.nnz and not 0 <= csr.indices.min() <= csr.indices.max() < csr.shape[1]:  # kernels do not look again
-        raise DataError(
-            f"the indices of a matrix must be below its width {csr.shape[1]}, but one is {csr.indices.max()}; mend it"
-        )
+    width = csr.shape[1]
+    for part in large_arrays.blocks(csr.nnz, BLOCK):  # kernels do not look again
+        if not 0 <= csr.indices[part].min() <= csr.indices[part].max() < width:
+            largest = csr.indices.max()
+            raise DataError(f"the indices of a matrix must be below its width {width}, but one is {largest}; mend it")
     csr.sum_duplicates()
     return csr

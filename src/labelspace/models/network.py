@@ -61,6 +61,7 @@ class Network(Model):
     """
 
     name = "network"
+    trains_from_cache = True
     title = "one hidden layer, binary cross-entropy over all labels"
     choose_when = "a document has many labels, and the labels are at most some tens of thousands"
 

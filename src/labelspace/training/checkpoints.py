@@ -11,8 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import ModelError
+from labelspace.kernels import large_arrays
 from labelspace.store import Arrays, locked, replacing_file
 from labelspace.types import Csr
+
+BLOCK = 2**20  # numbers of an array that go into a checksum at a time
 
 
 class Checkpoint:
@@ -177,4 +180,5 @@ def _contents(table: Csr | npt.NDArray[Any] | Sequence[str]) -> Iterator[bytes |
             yield f"{len(text)} {text}".encode(errors="surrogatepass")
     else:
         for array in (table,) if isinstance(table, np.ndarray) else (table.data, table.indices, table.indptr):
-            yield np.ascontiguousarray(array).data
+            content = np.ascontiguousarray(array).reshape(-1)
+            yield from (content[part].data for part in large_arrays.blocks(len(content), BLOCK))

@@ -4,6 +4,8 @@ from typing import Self
 
 import numpy as np
 
+from labelspace.features.sparse_matrix import column_counts
+from labelspace.kernels import large_arrays
 from labelspace.kernels import sparse_layers as kernels
 from labelspace.kernels.threads import run_blocks
 from labelspace.training.optimizers import RowAdagrad
@@ -48,9 +50,10 @@ class SparseLayer:
         cls, X: Csr, width: int, rng: np.random.Generator, normalized: bool = False, init_std: float = INIT_STD
     ) -> Self:
         """Random embeddings; 0 for a feature without documents."""
-        vectors = rng.standard_normal((X.shape[1], width), np.float32)
+        vectors = large_arrays.empty((X.shape[1], width), np.float32)
+        rng.standard_normal(dtype=np.float32, out=vectors)
         vectors *= np.float32(init_std)
-        vectors[np.bincount(X.indices, minlength=X.shape[1]) == 0] = 0.0
+        vectors[column_counts(X) == 0] = 0.0
         return cls(vectors, normalized)
 
     @property

@@ -24,7 +24,7 @@ from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
 
 _MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
-_EXCEL = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter
+DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter
 _HEAD_LINES, _HEAD_CHARACTERS = 1000, 2**18  # from which the dialect is told
 
 
@@ -37,7 +37,7 @@ def read_dialect(path: str | Path, encoding: str, delimiter: str | None = None) 
         if size > _HEAD_CHARACTERS:
             break
     csv.field_size_limit(_MAX_CELL)
-    named = _EXCEL.fullmatch(head[0]) if head else None
+    named = DELIMITER_LINE.fullmatch(head[0]) if head else None
     return detect_dialect(head, delimiter) if named is None else detect_dialect(head[1:], delimiter or named[1])
 
 
@@ -54,7 +54,7 @@ def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = 
     """The rows of a file; cells are strings. The dialect may be that of the header."""
     texts = lines(path, encoding)
     first = next(texts, None)
-    named = None if first is None else _EXCEL.fullmatch(first[1])
+    named = None if first is None else DELIMITER_LINE.fullmatch(first[1])
     if named is not None:
         first = next(texts, None)
     dialect = dialect or detect_dialect([] if first is None else [first[1]], None if named is None else named[1])

@@ -23,6 +23,7 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record, distinct_labels
 from labelspace.data.sparse_rows import format_rows
 from labelspace.errors import DataError
+from labelspace.kernels import large_arrays
 from labelspace.types import Csr, Dataset, LabelSpace
 
 _ROW = re.compile(r"(?:(?:[^\s,:]+(?:,[^\s,:]+)*)?[ \t]+|(?=\d))(?:\d+:[-+.\deE]+(?:[ \t]+|$))+")
@@ -62,7 +63,7 @@ def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> D
     rows = _Lines(path, options)
     dataset = replace(assemble(rows.records(), path, labels), ids=None)
     X = sp.csr_matrix(dataset.X)  # every record has features
-    zero_based = rows.has_zero or bool((X.indices == 0).any()) or _other_splits_have_zero(path, options)
+    zero_based = rows.has_zero or int(X.indices.min(initial=1)) == 0 or _other_splits_have_zero(path, options)
     options.say(f"{path}: feature indices count from {0 if zero_based else 1}")
     return dataset if zero_based else replace(dataset, X=_shifted(X, -1))
 
@@ -75,15 +76,20 @@ def documents(path: str | Path, options: ReadOptions) -> Iterator[Record]:
 
 def _shifted(X: Csr, by: int) -> Csr:
     """X with its columns moved to the right, or to the left."""
-    indices = (X.indices.astype(np.int64) + by).astype(np.int32)
+    indices = np.add(X.indices, by, out=large_arrays.empty(X.nnz, np.int32), casting="unsafe")
     return sp.csr_matrix((X.data, indices, X.indptr), shape=(X.shape[0], max(X.shape[1] + by, 0)))
 
 
 def _other_splits_have_zero(path: str | Path, options: ReadOptions) -> bool:
     """Whether a split beside this one counts from 0: one alone may lack its first feature."""
-    split, dot, ending = Path(path).name.partition(".")
-    others = (Path(path).with_name(other + dot + ending) for other in SPLITS if split in SPLITS and other != split)
-    return any(_has_zero(other, options) for other in others if is_data_file(other))
+    return any(_has_zero(other, options) for other in other_splits(Path(path)))
+
+
+def other_splits(path: Path) -> list[Path]:
+    """The splits beside a file, which say from where its indices count."""
+    split, dot, ending = path.name.partition(".")
+    others = (path.with_name(other + dot + ending) for other in SPLITS if split in SPLITS and other != split)
+    return [other for other in others if is_data_file(other)]
 
 
 def _has_zero(path: Path, options: ReadOptions) -> bool:

@@ -52,6 +52,8 @@ class Format:
     file_names: re.Pattern[str] | None = None  # of files that are of this format, whatever their ending
     is_text: bool = True  # whether it has an encoding
     needs_features: bool = False  # whether it holds no texts
+    streams: bool = True  # whether it is read piece by piece, so that it may be larger than memory
+    beside: Callable[[Path], list[Path]] | None = None  # the other files that say how to read a file
     has_label_names: bool = False  # whether its folders have a file of all names of labels
     split_names: Mapping[str, str] | None = None  # of the file to write of each split, where it is not train.ENDING
 
@@ -76,6 +78,7 @@ _FORMATS = (
     Format(
         "libsvm", "LIBSVM with several labels", (".svm", ".libsvm", ".svmlight", ".txt"), read=libsvm.read,
         documents=libsvm.documents, write=libsvm.write, recognizes=libsvm.recognizes, needs_features=True,
+        beside=libsvm.other_splits,
     ),
     Format(
         "libmultilabel", "LibMultiLabel (labels, tab, text)", (".txt", ".tsv"), records=libmultilabel.records,
@@ -94,10 +97,10 @@ _FORMATS = (
     ),
     Format(
         "matrices", "NumPy or SciPy matrices", matrices.ENDINGS, read=matrices.read, documents=matrices.documents,
-        write=matrices.write, is_text=False, needs_features=True,
+        write=matrices.write, is_text=False, needs_features=True, streams=False,
     ),
     Format(
-        "pecos", "PECOS", read=pecos.read, documents=pecos.documents, write=pecos.write, is_text=False,
+        "pecos", "PECOS", read=pecos.read, documents=pecos.documents, write=pecos.write, is_text=False, streams=False,
         file_names=pecos.FILE_NAMES,
         split_names={split: f"X.{short}.npz" for split, short in pecos.SPLITS.items()}, needs_features=True,
         has_label_names=True,

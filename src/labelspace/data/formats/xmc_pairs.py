@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.archives import is_data_file, without_compression
+from labelspace.data.cache.texts import TextList
 from labelspace.data.dataset_records import is_numbered
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats.jsonl import parse_object
@@ -70,7 +71,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
         check_width(X.shape[1], X.nnz, x_path)
     Y = _labels(y_path, texts, folder, split)
     sizes = {"labels": Y.shape[0], path.name: None if X is None else X.shape[0]}
-    check_rows({**sizes, "texts": None if texts is None else len(texts.texts)})
+    check_rows({**sizes, "texts": None if texts is None else texts.n})
     own = _names(folder, encoding)
     filtered = _read_filter(folder / _FILTERS[split], Y.shape)
     Y, space = in_label_space(Y, own, labels, y_path or text_path or path)
@@ -80,7 +81,7 @@ def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOption
     for matrix in (Y, filtered):
         if matrix is not None:
             matrix.resize(matrix.shape[0], len(space))
-    some = (None, None) if texts is None else (texts.texts, texts.ids)
+    some = (None, None) if texts is None else (texts.texts.finish(), texts.ids.finish())
     return Dataset(Y, space, some[0], X, some[1], folder.name, filtered=filtered)
 
 
@@ -113,17 +114,18 @@ def _file(folder: Path, name: str) -> Path | None:
 class _Texts:
     """The texts of a split, and its labels where they are read."""
 
-    texts: list[str] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
+    texts: TextList = field(default_factory=TextList)
+    ids: TextList = field(default_factory=TextList)
     labels: array[int] = field(default_factory=lambda: array("i"))
     counts: array[int] = field(default_factory=lambda: array("i"))
+    n: int = 0
 
     def matrix(self, n_labels: int | None) -> Csr:
         """The labels of the documents, of which there are so many, or as many as the largest id needs."""
         columns = np.array(self.labels, np.int32)
         indptr = np.concatenate([[0], np.cumsum(np.array(self.counts, np.int64))])
         width = int(columns.max(initial=-1)) + 1
-        shape = len(self.texts), max(n_labels or 0, width)
+        shape = len(self.counts), max(n_labels or 0, width)
         matrix = sp.csr_matrix((np.ones(len(columns), np.float32), columns, indptr), shape=shape)
         matrix.sum_duplicates()
         return matrix
@@ -132,6 +134,7 @@ class _Texts:
 def _read_texts(path: Path, encoding: str, with_labels: bool) -> _Texts:
     found = _Texts()
     for number, (location, row) in enumerate(_rows(path, encoding)):
+        found.n += 1
         found.texts.append(_text(row, location))
         found.ids.append(checked_id(row.get("uid"), number, location))
         if with_labels:

@@ -87,6 +87,7 @@ class Glas(Model):
     title = "GLaS: label and document embeddings on one sphere (Guo et al., 2019)"
     choose_when = "rare labels matter, labels come and go, or there are very many of them"
     resumes_training = True
+    trains_from_cache = True
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": ALGORITHM_2, "algorithm_1": ALGORITHM_1}
 
     normalize: bool = parameters.normalize()

@@ -129,7 +129,7 @@ def split_evenly(parts: Sequence[NodePart], cost: Callable[[NodePart], int], n_t
 
     >>> parts = [NodePart(0, node, 0) for node in (0, 1, 2, 3)]
     >>> [len(task) for task in split_evenly(parts, lambda part: 10 if part.node == 0 else 2, n_tasks=3)]
-    [1, 2, 1]
+    [1, 3]
     """
     costs = [cost(part) for part in parts]
     share = max(1, -(-sum(costs) // n_tasks))

@@ -1,6 +1,5 @@
 """The weights of a tree while it is trained: parts in memory up to a limit, and in a temporary file beyond."""
 
-import tempfile
 import threading
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, Self
@@ -8,12 +7,14 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.kernels import large_arrays
 from labelspace.kernels.feature_major import count_weights, largest_weights, place_weights
 from labelspace.kernels.quantize import INT8_MAX, Int8s
 from labelspace.training.linear_weights import id_type
 from labelspace.types import Floats, Ints, Longs
 
 IN_MEMORY = 2**28  # bytes
+SHARE = 16  # of the memory, where that is limited
 
 
 class FeatureMajor(NamedTuple):
@@ -36,8 +37,8 @@ class WeightParts:
     ([127, -64, 127], [0, 1, 0], [0, 2, 3])
     """
 
-    def __init__(self, in_memory: int = IN_MEMORY) -> None:
-        self._left = in_memory
+    def __init__(self, in_memory: int | None = None) -> None:
+        self._left = (large_arrays.memory() or IN_MEMORY * SHARE) // SHARE if in_memory is None else in_memory
         self._kept: dict[int, tuple[Ints, Floats]] = {}  # by first node
         self._filed: dict[int, tuple[int, int]] = {}  # where in the file, and how many weights
         self._file: IO[bytes] | None = None
@@ -58,7 +59,7 @@ class WeightParts:
                 self._kept[first_node] = features, weights
                 return
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="labelspace-")
+                self._file = large_arrays.temporary_file()
             self._filed[first_node] = self._file.seek(0, 2), len(features)
             self._file.write(features.tobytes())
             self._file.write(weights.tobytes())
@@ -84,7 +85,8 @@ class WeightParts:
         for _, features, weights in self:
             count_weights(features, weights, scales, counts)
         starts = np.concatenate([[0], np.cumsum(counts)])
-        values, nodes = np.empty(starts[-1], np.int8), np.empty(starts[-1], id_type(len(sizes)))
+        n_weights = int(starts[-1])
+        values, nodes = large_arrays.empty(n_weights, np.int8), large_arrays.empty(n_weights, id_type(len(sizes)))
         ends, stops = starts[:-1].copy(), np.concatenate([[0], np.cumsum(sizes)])
         for first_node, features, weights in self:
             n_nodes = int(np.searchsorted(stops, stops[first_node] + len(features), side="right")) - 1 - first_node

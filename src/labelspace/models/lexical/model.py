@@ -177,7 +177,7 @@ class Lexical(Model):
                 np.zeros(Y.shape[1], np.bool_), rounded, *tallies[thread],
             )  # fmt: skip
 
-        map_blocks(count, list(map(len, texts)))
+        map_blocks(count, texts)
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
         return by_bucket, by_label
 
@@ -205,7 +205,7 @@ class Lexical(Model):
                 part = out.labels[start:stop], out.scores[start:stop]
                 matching.topk_matches(*rows, self.log_odds_, self.shift_, *part)
 
-        map_blocks(find, list(map(len, texts)))
+        map_blocks(find, texts)
         return tops
 
     def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:

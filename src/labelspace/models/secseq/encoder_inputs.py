@@ -7,8 +7,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.features.sequences import PAD, UNKNOWN
+from labelspace.kernels import large_arrays
 from labelspace.training.sparse_layers import Batch, batch_rows
 from labelspace.types import Csr, Ints, Longs
+
+DOCUMENT_BLOCK = 2**12  # documents that are read at a time
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,19 @@ class EncoderInputs:
     @classmethod
     def from_token_ids(cls, ids: Ints, n_tokens: int) -> Self:
         """One row per token of ids (n, max_length), with a 1 in the token's column; unknown words are empty rows."""
-        is_token = ids != PAD
-        tokens = ids[is_token]
-        known = tokens != UNKNOWN
-        indptr = np.append(0, np.cumsum(known)).astype(np.int32)
-        table = sp.csr_matrix((np.ones(indptr[-1], np.float32), tokens[known], indptr), shape=(len(tokens), n_tokens))
-        return cls(table, np.append(0, np.cumsum(is_token.sum(axis=1))))
+        is_known, columns, lengths = large_arrays.growing(np.bool_), large_arrays.growing(np.int32), [np.zeros(0, int)]
+        for part in large_arrays.blocks(len(ids), DOCUMENT_BLOCK):
+            is_token = ids[part] != PAD
+            tokens = ids[part][is_token]
+            is_known.append(tokens != UNKNOWN)
+            columns.append(tokens[tokens != UNKNOWN])
+            lengths.append(is_token.sum(axis=1))
+        known, indices = is_known.finish(), columns.finish()
+        ones, indptr = large_arrays.empty(len(indices), np.float32), large_arrays.empty(len(known) + 1, np.int32)
+        ones[:], indptr[0] = 1.0, 0
+        np.cumsum(known, out=indptr[1:])
+        table = sp.csr_matrix((ones, indices, indptr), shape=(len(known), n_tokens))
+        return cls(table, np.append(0, np.cumsum(np.concatenate(lengths))))
 
     @property
     def n(self) -> int:

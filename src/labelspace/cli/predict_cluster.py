@@ -1,0 +1,164 @@
+"""Predictions for the documents of many files, on a cluster."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from labelspace.cli.cluster import cluster_executor
+from labelspace.cli.console import print_json, print_line, progress
+from labelspace.cli.exit_codes import is_interrupt
+from labelspace.cli.notes import note
+from labelspace.cli.predict_file import note_precision, note_problems
+from labelspace.version import __version__
+
+if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from labelspace.cluster.prediction import PredictRun
+    from labelspace.data.read_options import ReadOptions
+    from labelspace.labels.selection import Selection
+    from labelspace.report.predictions import PredictRequest
+
+OutFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--out-format",
+        metavar="ENDING",
+        help="Of the files of --cluster, such as csv or jsonl.gz. Default: the input's.",
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="With --cluster: start anew, and replace the predictions in --out.")
+]
+
+
+class ClusterRequest(NamedTuple):
+    """What is asked of a cluster, as typed."""
+
+    address: str | None
+    task_memory: str | None
+    model: Path
+    file: str | None
+    out: str | None
+    out_format: str | None
+    force: bool
+    language: str | None
+    reading: ReadOptions
+
+    def check(self) -> None:
+        """Refuse what cannot be done, before any work."""
+        from labelspace.cluster.connection import check_address
+        from labelspace.data.answer_files import answer_format
+        from labelspace.errors import ParameterError
+
+        if self.address is None:
+            own = {"--task-memory": self.task_memory, "--out-format": self.out_format, "--force": self.force}
+            for option in [option for option, value in own.items() if value]:
+                raise ParameterError(
+                    f"{option} is for --cluster, but there is none; add --cluster local, or leave it out"
+                )
+            return
+        check_address(self.address)
+        self._check_paths()
+        if self.ending is not None:
+            answer_format(f"predictions{self.ending}")
+
+    def _check_paths(self) -> None:
+        from labelspace.data.answer_files import ENDINGS
+        from labelspace.errors import ParameterError
+
+        if self.file is None or self.out is None:
+            missing = "--input FOLDER" if self.file is None else "--out FOLDER"
+            raise ParameterError(f"--cluster reads files and writes a folder of files, but has no {missing}; add it")
+        if self.file == "-":
+            raise ParameterError("--cluster reads files, but --input is the standard input; write it to a file first")
+        if self.out.lower().endswith(tuple(ending + kind for ending in ENDINGS for kind in ("", ".gz", ".zst"))):
+            raise ParameterError(
+                f"--out must be a folder with --cluster, but {self.out!r} is named like a file; give another name"
+            )
+
+    @property
+    def ending(self) -> str | None:
+        """The ending of the files to write; None where it is that of the input."""
+        return None if self.out_format is None else f".{self.out_format.lower().lstrip('.')}"
+
+
+def predict_on_cluster(request: ClusterRequest, asked: PredictRequest, quiet: bool) -> None:
+    """Write a folder of predictions, and say what is in it."""
+    from labelspace.cluster.prediction import predict_files, prepare
+    from labelspace.unread import Unread
+
+    Unread(asked.tagger, asked.k, asked.options)  # refuses options that the model cannot follow
+    prepared = prepare(prediction_run(request, asked))
+    with _noting_resumption(), cluster_executor(request.address, request.task_memory, quiet) as executor:
+        if executor is None:  # there is an address
+            return
+        with progress(quiet) as report:
+            done = predict_files(executor, prepared, report, request.reading.say)
+    if quiet:
+        counts = {"documents": done.n_documents, "files": done.n_files, "files_kept": done.n_kept}
+        print_json({"out": request.out, **counts})
+        return
+    kept = f", of which {done.n_kept:,} were there" if done.n_kept else ""
+    print_line(f"wrote {request.out}: {done.n_documents:,} documents in {done.n_files:,} files{kept}")
+    note_precision(asked.tagger, asked.options)
+    note_problems(done.problems, done.n_new)
+
+
+def prediction_run(request: ClusterRequest, asked: PredictRequest) -> PredictRun:
+    """What the cluster is told: paths that hold on all machines, and labels in place of files of labels."""
+    from labelspace.cluster.prediction import PredictJob, PredictRun, model_fingerprint
+    from labelspace.data.read_options import ReadOptions
+
+    tagger, k, options, _ = asked
+    selection = tagger.selection(options)
+    if selection is not None and selection.reads_files:
+        names = [tagger.labels_.names[label] for label in selection.allowed.nonzero()[0].tolist()]
+        options = {**options, "include": names, "exclude": [], "under": []}
+    fingerprint, out = model_fingerprint(request.model), request.out or ""
+    out = out if "://" in out else os.path.abspath(out)
+    job = PredictJob(os.path.abspath(request.model), fingerprint, k, options, request.language, out)
+    reading = replace(request.reading.following(tagger.fields_), say=ReadOptions().say)
+    if tagger.columns_ is not None:
+        reading = replace(reading, columns=tagger.columns_)
+    settings = run_settings(request, asked, fingerprint, selection)
+    return PredictRun(job, request.file or "", reading, settings, request.ending, request.force)
+
+
+def run_settings(
+    request: ClusterRequest, asked: PredictRequest, fingerprint: str, selection: Selection | None
+) -> dict[str, Any]:
+    """What must be the same where predictions are gone on with."""
+    options, reading = asked.options, request.reading
+    labels = None
+    if selection is not None:
+        labels = {"allowed": selection.described, "sha256": sha256(selection.allowed.tobytes()).hexdigest()}
+    return {
+        "labelspace": __version__,
+        "model": fingerprint,
+        "k": asked.k,
+        "min_probability": options.get("min_probability"),
+        "precision": options.get("precision"),
+        "consistent": options.get("consistent"),
+        "labels": labels,
+        "language": request.language,
+        "out_format": request.ending,
+        **{key: getattr(reading, key) for key in ("format", "encoding", "delimiter", "text", "id", "embeddings")},
+    }
+
+
+@contextmanager
+def _noting_resumption() -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        if is_interrupt(error):
+            note("the same command goes on with what is left")
+        raise

@@ -1,0 +1,6 @@
+"""Predictions for files on a cluster: blocks of documents, each labeled and written by a task of its own."""
+
+from labelspace.cluster.prediction.run import PredictRun, PreparedRun, Summary, predict_files, prepare
+from labelspace.cluster.prediction.tasks import PredictJob, model_fingerprint
+
+__all__ = ["PredictJob", "PredictRun", "PreparedRun", "Summary", "model_fingerprint", "predict_files", "prepare"]

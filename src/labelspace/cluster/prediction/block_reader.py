@@ -1,0 +1,122 @@
+"""The documents of a block: its rows are copied to a file on this machine, which is read as any other."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO, Generic, Protocol, TypeVar
+
+from labelspace.cluster.prediction.blocks import Block
+from labelspace.cluster.prediction.parquet_rows import ParquetRows
+from labelspace.cluster.prediction.storage import check_unchanged, opened, read_range, refusing_failures
+from labelspace.data.archives import compression
+from labelspace.data.records import Record
+from labelspace.data.source import layout_records
+from labelspace.errors import DataError
+from labelspace.types import Columns, Fields
+
+_SKIPPED = 2**20  # bytes at a time
+
+
+@contextmanager
+def block_records(block: Block) -> Iterator[tuple[str, Iterator[Record]]]:
+    """The documents of a block, and the name that messages have for their file; errors name the file of the block."""
+    layout = block.layout
+    check_unchanged(block.file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"block.{layout.format}")
+        _copy(block, path)
+        try:
+            with layout.open_rows(path) as rows:
+                if layout.columns is not None:
+                    yield str(path), layout_records(path, rows, layout.columns, first=block.first_row)
+        except DataError as error:
+            raise DataError(_in_file(str(error), str(path), block)) from error
+
+
+def _in_file(message: str, copy: str, block: Block) -> str:
+    """A message about the copy of a block, as one about its file."""
+    before = block.first_row if block.layout.format == "parquet" else block.line - block.header_lines
+
+    def line(found: re.Match[str]) -> str:
+        number = int(found[1])
+        return f"{block.file.path}:{number + before if number > block.header_lines else number}"
+
+    return re.sub(re.escape(copy) + r":(\d+)", line, message).replace(copy, block.file.path)
+
+
+def _copy(block: Block, target: Path) -> None:
+    path = block.file.path
+    if block.layout.format == "parquet":
+        columns = _needed(block.layout.columns)
+        with _parquet.opened(
+            (path, columns), block.first_row, lambda: ParquetRows(path, columns, block.first_row)
+        ) as rows:
+            rows.copy(block.rows, target)
+    elif compression(path):
+        with _unpacked.opened((path,), block.start, lambda: UnpackedFile(path)) as file:
+            target.write_bytes(block.header + file.read(block.start, block.stop))
+    else:
+        target.write_bytes(block.header + read_range(path, block.start, block.stop))
+
+
+def _needed(columns: Columns | Fields | None) -> tuple[str, ...]:
+    if isinstance(columns, Columns):
+        return ("id", *columns.inputs)
+    return () if columns is None else (*columns.text, columns.features, *([] if columns.id is None else [columns.id]))
+
+
+class UnpackedFile:
+    """An open compressed file, of which bytes are taken in their order."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.at, self._stack = path, 0, ExitStack()
+        self._file: BinaryIO = self._stack.enter_context(opened(path))
+
+    def read(self, start: int, stop: int) -> bytes:
+        """Some of the unpacked bytes, which must not begin before ``at``."""
+        with refusing_failures(self.path):
+            while self.at < start and (skipped := len(self._file.read(min(_SKIPPED, start - self.at)))):
+                self.at += skipped
+            found = self._file.read(stop - start)
+        self.at += len(found)
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stack.close()
+
+
+class _Forward(Protocol):
+    at: int  # what is before it can no longer be read
+
+    def close(self) -> None: ...
+
+
+F = TypeVar("F", bound=_Forward)
+
+
+class _LastFile(Generic[F]):
+    """The last file of this process, kept open: the next block is further on in it, and to begin anew takes long."""
+
+    def __init__(self) -> None:
+        self._last: tuple[object, F] | None = None
+
+    @contextmanager
+    def opened(self, key: object, position: int, open_new: Callable[[], F]) -> Iterator[F]:
+        """A file that was not read beyond a position."""
+        last, self._last = self._last, None  # it is not used again where something fails
+        if last is not None and last[0] == key and last[1].at <= position:
+            file = last[1]
+        else:
+            if last is not None:
+                last[1].close()
+            file = open_new()
+        yield file
+        self._last = key, file
+
+
+_parquet, _unpacked = _LastFile[ParquetRows](), _LastFile[UnpackedFile]()

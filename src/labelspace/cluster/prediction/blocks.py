@@ -1,0 +1,171 @@
+"""Blocks of rows: small enough that all CPUs work and little is lost with a machine, and the same at each restart."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import BinaryIO, NamedTuple
+
+from labelspace.cluster.prediction.layout import FileLayout, find_layout
+from labelspace.cluster.prediction.parquet_rows import ParquetRows
+from labelspace.cluster.prediction.storage import InputFile, check_unchanged, opened
+from labelspace.data.archives import compression
+from labelspace.data.detection.dialect import Dialect
+from labelspace.data.files import too_long
+from labelspace.data.formats.csvfile import DELIMITER_LINE
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import Location
+from labelspace.limits import MAX_LINE_BYTES
+
+PER_CPU = 8  # blocks, where documents are few
+MIN_ROWS, MAX_ROWS = 100, 20_000  # documents of a block
+MAX_BYTES = 2**25  # of a block
+PACKED = 4  # times as many bytes as a compressed file has; a guess, since blocks are cut before it is unpacked
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a file; those of a text by their bytes, unpacked."""
+
+    file: InputFile
+    layout: FileLayout
+    first_row: int
+    n_rows: int
+    start: int = 0  # bytes
+    stop: int = 0
+    line: int = 0  # lines before it
+    header: bytes = b""  # of the file, which each block needs
+    header_lines: int = 0
+
+    @property
+    def rows(self) -> range:
+        """The numbers of its rows."""
+        return range(self.first_row, self.first_row + self.n_rows)
+
+
+class Scan(NamedTuple):
+    """What a file was cut into, and what is to be said of how it is read."""
+
+    blocks: list[Block]
+    notes: list[str]
+
+
+class Row(NamedTuple):
+    """A row of a text file as it is found: its end, and whether it is blank."""
+
+    end: int  # in bytes
+    lines: int  # up to its end
+    is_blank: bool = False
+
+
+NO_ROW = Row(0, 0)
+
+
+def block_bytes(files: Sequence[InputFile], n_cpus: int) -> int:
+    """Bytes of a block: a few blocks per CPU, but none that is large.
+
+    >>> block_bytes([InputFile("in.csv", 80_000_000, "")], n_cpus=2)
+    5000000
+    """
+    total = sum(file.size * (PACKED if compression(file.path) else 1) for file in files)
+    return max(min(total // (PER_CPU * n_cpus), MAX_BYTES), 1)
+
+
+def scan_file(shared: tuple[ReadOptions, int], file: InputFile) -> Scan:
+    """Cut a file into blocks: a task of its own, as a text is read to its end for it."""
+    reading, size = shared
+    notes: list[str] = []
+    check_unchanged(file)
+    layout = find_layout(file, replace(reading, say=notes.append))
+    if layout.columns is None:
+        return Scan([], notes)
+    cut = _parquet_blocks if layout.format == "parquet" else _text_blocks
+    return Scan(list(cut(file, layout, size)), notes)
+
+
+def _parquet_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Block]:
+    rows = ParquetRows(file.path)
+    rows.close()
+    n = rows.n_rows
+    step = min(max(n * size // max(file.size, 1), MIN_ROWS), MAX_ROWS, n * MAX_BYTES // max(rows.n_bytes, 1))
+    for first in range(0, n, max(step, 1)):
+        yield Block(file, layout, first, min(max(step, 1), n - first))
+
+
+def _text_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Block]:
+    with opened(file.path) as unpacked:
+        rows, last = _lines(file.path, layout.encoding, unpacked), NO_ROW
+        if layout.dialect is not None:
+            rows = _csv_rows(file.path, layout.encoding, layout.dialect, unpacked)
+            last = next(rows, NO_ROW)
+        header = _beginning(file.path, last.end)
+        block, n = Block(file, layout, 0, 0, last.end, last.end, last.lines, header, last.lines), 0
+        for row in rows:
+            if row.is_blank:  # it stands before the next row, where it is refused; at the end of a file it may be
+                continue
+            if _is_full(n, last.end - block.start, size):
+                yield replace(block, n_rows=n, stop=last.end)
+                block, n = replace(block, first_row=block.first_row + n, start=last.end, line=last.lines), 0
+            last, n = row, n + 1
+        if n:
+            yield replace(block, n_rows=n, stop=last.end)
+
+
+def _beginning(path: str, n_bytes: int) -> bytes:
+    with opened(path) as unpacked:
+        return unpacked.read(n_bytes)
+
+
+def _is_full(n_rows: int, n_bytes: int, size: int) -> bool:
+    return n_rows >= MAX_ROWS or n_bytes >= MAX_BYTES or (n_rows >= MIN_ROWS and n_bytes >= size)
+
+
+def _lines(path: str, encoding: str, file: BinaryIO) -> Iterator[Row]:
+    end = 0
+    for number, raw in _raw_lines(path, file):
+        end += len(raw)
+        text = raw.strip()
+        is_blank = not text or (text[:1] != b"{" and not text.decode(encoding, "replace").strip())
+        yield Row(end, number, is_blank)
+
+
+def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Iterator[Row]:
+    """The rows, with the header as the first; what is wrong with their cells is left to whoever reads the block."""
+    end = n_lines = start = before = 0  # the last two: where the row starts, in bytes and lines
+
+    def texts() -> Iterator[str]:
+        nonlocal end, n_lines
+        for n_lines, raw in _raw_lines(path, file):
+            end += len(raw)
+            if end - start > MAX_LINE_BYTES.value:
+                raise too_long(path, before + 1)
+            text = raw.decode(encoding, "replace")
+            if n_lines > 1 or not _names_delimiter(text):
+                yield text
+
+    reader = dialect.reader(texts(), strict=False)
+    while True:
+        start, before = end, n_lines
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = f"the row cannot be read ({error})"
+            raise Location(path, before + 1).expected("CSV", problem, "double each quote inside a cell") from error
+        yield Row(end, n_lines, not cells)
+
+
+def _names_delimiter(line: str) -> bool:
+    """Whether the first line of a file is for spreadsheets, and the header the second."""
+    return DELIMITER_LINE.fullmatch(line.removeprefix("\ufeff")) is not None
+
+
+def _raw_lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    limit = MAX_LINE_BYTES.value
+    for number, raw in enumerate(iter(partial(file.readline, limit + 1), b""), start=1):
+        if len(raw) > limit:
+            raise too_long(path, number)
+        yield number, raw

@@ -1,0 +1,95 @@
+"""Keep the memory of this process below a limit: pages of mapped files are dropped when it gets near."""
+
+import mmap
+import os
+import resource
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+STATM = Path("/proc/self/statm")  # pages: size, resident, resident of files
+STATUS, MOUNTS = Path("/proc/self/status"), Path("/proc/mounts")
+INTERVAL = 0.01  # seconds between two looks
+NEAR = 0.7  # of the limit, from which pages are dropped
+WORTHWHILE = 0.05  # of the limit: fewer pages of files are not worth the reading again
+
+
+def machine_memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def peak_memory() -> int:
+    """The most bytes of memory that this process had so far."""
+    if STATUS.exists():  # not what getrusage says: that may be of the program that started this one
+        peak = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(peak.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def is_in_memory(folder: Path) -> bool:
+    """Whether the files of a folder are in memory themselves, as on tmpfs."""
+    if not MOUNTS.exists():
+        return False
+    mounts = (line.split()[1:3] for line in MOUNTS.read_text().splitlines())
+    kinds = {Path(place): kind for place, kind in mounts}  # of what is mounted twice at a place, the last
+    path = folder.resolve()
+    return next((kinds[place] for place in (path, *path.parents) if place in kinds), "") in ("tmpfs", "ramfs")
+
+
+def can_drop_pages() -> bool:
+    """Whether this system tells how much memory is used, and takes back pages of mapped files: Linux does."""
+    return hasattr(mmap, "MADV_DONTNEED") and STATM.exists()
+
+
+class MemoryLimit:
+    """Whether this process uses nearly so many bytes of memory, and pages of mapped files are a good part of them.
+
+    What is not in mapped files, such as Python's objects, cannot be dropped: with more of that the limit is exceeded.
+    ``peak`` is the most bytes of these so far.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self._near, self._worthwhile, self._statm, self.peak = NEAR * memory, WORTHWHILE * memory, -1, 0
+        if can_drop_pages():
+            self._statm = os.open(STATM, os.O_RDONLY)
+            weakref.finalize(self, os.close, self._statm)
+            self._worthwhile += self._resident()[1]  # pages of libraries stay
+
+    def is_near(self) -> bool:
+        """Whether pages of mapped files should be dropped now."""
+        if self._statm < 0:
+            return False
+        resident, of_files = self._resident()
+        self.peak = max(self.peak, resident - of_files)
+        return resident > self._near and of_files > self._worthwhile
+
+    def _resident(self) -> tuple[int, int]:
+        """Bytes of this process in memory: all, and those of mapped files."""
+        _, resident, of_files = os.pread(self._statm, 200, 0).split()[:3]
+        return int(resident) * mmap.PAGESIZE, int(of_files) * mmap.PAGESIZE
+
+
+class ResidencyLimiter:
+    """A thread that calls ``relieve`` every few milliseconds, for work that does not call it itself."""
+
+    def __init__(self, relieve: Callable[[], None]) -> None:
+        self._relieve, self._stopped = relieve, threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="labelspace memory limit", daemon=True)
+
+    def __enter__(self) -> Self:
+        if can_drop_pages():
+            self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(INTERVAL):
+            self._relieve()

@@ -1,0 +1,169 @@
+"""Large arrays in files without a name: the disk is free again when the array is gone, or the process dies."""
+
+import errno
+import math
+import mmap
+import os
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labelspace.data.cache.resident import MemoryLimit
+from labelspace.errors import DataError
+
+Array = npt.NDArray[Any]
+SEGMENT = 2**26  # bytes of the first file that small arrays share
+GROWTH = 16  # a new such file has this part of all that is in use: every file costs an open descriptor
+ALIGNMENT = 64  # bytes
+PIECE = 2**16  # bytes that are written at a time: Linux brings all that was written at once into memory at once
+
+
+class Scratch:
+    """Arrays in files of a folder, as ``kernels.large_arrays`` asks for them.
+
+    The maps are shared, never private: their pages can be dropped from memory at any time, and are read again.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     scratch = Scratch(Path(folder), memory=2**30)
+    ...     zeros = scratch.empty((2, 3), np.float32)
+    ...     zeros[:] = 0
+    ...     os.listdir(folder)
+    []
+    """
+
+    def __init__(self, folder: Path, memory: int) -> None:
+        self.folder, self.memory, self.limit = folder, memory, MemoryLimit(memory)
+        self.n_bytes = self.peak_bytes = 0  # of all files now, and at most
+        self._maps: list[weakref.ref[mmap.mmap]] = []
+        self._segment: mmap.mmap | None = None  # that small arrays are put into
+        self._used = 0  # bytes of it
+        self._lock, self._maps_lock = threading.Lock(), threading.Lock()
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = False) -> Array:
+        """An array of any values; whether it is read in order, or here and there."""
+        kind, n_items = np.dtype(dtype), math.prod(shape)
+        size = n_items * kind.itemsize
+        if not size:
+            return np.empty(shape, kind)
+        if size > SEGMENT // 4:
+            return np.frombuffer(self._new_map(size, in_order), kind, n_items).reshape(shape)
+        with self._lock:
+            start = -(-self._used // ALIGNMENT) * ALIGNMENT
+            if self._segment is None or start + size > len(self._segment):
+                self._segment, start = self._new_map(max(SEGMENT, self.n_bytes // GROWTH), in_order=True), 0
+            self._used = start + size
+            return np.frombuffer(self._segment, kind, n_items, start).reshape(shape)
+
+    def growing(self, dtype: npt.DTypeLike) -> "GrowingFile":
+        """An array to append to."""
+        return GrowingFile(self, np.dtype(dtype))
+
+    def open_file(self) -> IO[bytes]:
+        """A new file without a name."""
+        with self.refusing_full_disk():
+            return tempfile.TemporaryFile(dir=self.folder, buffering=PIECE)
+
+    def map_file(self, file: IO[bytes], size: int, in_order: bool) -> mmap.mmap:
+        """The bytes of a file, shared with it; the map is among those whose pages can be dropped.
+
+        What is not read in order shall come into memory in small pieces: Linux would else add up to megabytes for
+        each number that is read.
+        """
+        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_WRITE)
+        if not in_order and hasattr(mmap, "MADV_RANDOM"):
+            mapped.madvise(mmap.MADV_RANDOM)
+        with self._maps_lock:
+            self._maps.append(weakref.ref(mapped))
+        return mapped
+
+    def relieve(self) -> None:
+        """Drop the pages of all maps where the memory of this process is near the limit."""
+        if self.limit.is_near():
+            self.drop_pages()
+
+    def drop_pages(self) -> None:
+        """Give the memory of all maps back to the system: their pages are read again when they are used."""
+        with self._maps_lock:
+            maps = self._maps = [ref for ref in self._maps if ref() is not None]
+        for ref in list(maps):
+            mapped = ref()
+            if mapped is not None:
+                mapped.madvise(mmap.MADV_DONTNEED)
+
+    def _new_map(self, size: int, in_order: bool) -> mmap.mmap:
+        with self.refusing_full_disk(), self.open_file() as file:
+            _reserve(file, size)
+            return self.counted(self.map_file(file, size, in_order), size)
+
+    def counted(self, mapped: mmap.mmap, size: int) -> mmap.mmap:
+        """A map of a file without a name, which counts until it is gone."""
+        self.n_bytes += size
+        self.peak_bytes = max(self.peak_bytes, self.n_bytes)
+        weakref.finalize(mapped, self._free, size)
+        return mapped
+
+    def _free(self, size: int) -> None:
+        self.n_bytes -= size
+
+    @contextmanager
+    def refusing_full_disk(self) -> Iterator[None]:
+        """Where writing fails, an error that names the folder."""
+        try:
+            yield
+        except OSError as error:
+            raise DataError(
+                f"the cache must have room for the arrays of the training, but writing to {self.folder} failed "
+                f"({error.strerror or error}); free some space, or give another folder"
+            ) from error
+
+
+def _reserve(file: IO[bytes], size: int) -> None:
+    """Give a file its size and the disk space of it: a map without space would end the process with a bus error."""
+    try:
+        os.posix_fallocate(file.fileno(), 0, size)
+    except (AttributeError, OSError) as error:  # not on this system, or not in this file system
+        if getattr(error, "errno", None) not in (None, errno.EOPNOTSUPP, errno.EINVAL):
+            raise
+        file.truncate(size)
+
+
+def write_pieces(file: IO[bytes], array: Array) -> None:
+    """Write the bytes of an array."""
+    content = array.reshape(-1).view(np.uint8)
+    for start in range(0, len(content), PIECE):
+        file.write(content[start : start + PIECE].data)
+
+
+class GrowingFile:
+    """An array of one dimension that is appended to a file."""
+
+    def __init__(self, scratch: Scratch, dtype: np.dtype[Any]) -> None:
+        self._scratch, self._dtype, self._n, self._file = scratch, dtype, 0, scratch.open_file()
+
+    def __del__(self) -> None:
+        self._file.close()  # where reading failed, nobody asks for the whole
+
+    def append(self, values: Array) -> None:
+        """Add values at the end."""
+        content = np.ascontiguousarray(values, self._dtype)
+        self._n += content.size
+        with self._scratch.refusing_full_disk():
+            write_pieces(self._file, content)
+
+    def finish(self) -> Array:
+        """The whole, mapped; nothing can be added then."""
+        with self._scratch.refusing_full_disk(), self._file:
+            self._file.flush()
+            size = self._n * self._dtype.itemsize
+            if not size:
+                return np.empty(0, self._dtype)
+            mapped = self._scratch.counted(self._scratch.map_file(self._file, size, in_order=False), size)
+            return np.frombuffer(mapped, self._dtype)
