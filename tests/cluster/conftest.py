@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +15,10 @@ class Machines:
     def __init__(self):
         from ray.cluster_utils import Cluster
 
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        head = {"include_dashboard": False, "ray_client_server_port": port, **self.size}
+        head = {"include_dashboard": False, **self.size}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)  # of log files that Ray leaves open
             self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.client_address = f"ray://127.0.0.1:{port}"
         self.others = [self.cluster.add_node(**self.size) for _ in range(2)]
 
     size = {"num_cpus": 1, "object_store_memory": 100_000_000}
@@ -63,6 +58,6 @@ def machines():
 
 @pytest.fixture
 def three_nodes(machines):
-    """A cluster of three machines, each of one CPU; ``address`` and ``client_address`` are where it is."""
+    """A cluster of three machines, each of one CPU; ``address`` is where it is."""
     machines.restore()
     return machines

@@ -112,7 +112,7 @@ def test_paths_must_be_on_all_machines_and_versions_the_same(cluster, tmp_path, 
 def test_the_command_trains_on_a_cluster_by_its_address(three_nodes, run, hierarchy_folder):
     args = ["train", hierarchy_folder, "--method", "label_tree", "--set", "max_leaf_size=5", "--out"]
     assert run(*args, "here")[0] == 0
-    command = [sys.executable, "-m", "labelspace", *args, "there", "--cluster", three_nodes.client_address]
+    command = [sys.executable, "-m", "labelspace", *args, "there", "--cluster", three_nodes.address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "note: cluster: " in done.stderr

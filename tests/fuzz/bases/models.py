@@ -6,10 +6,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 from labelspace.data.synthetic import planted
-from labelspace.index import PointIndex, poincare
 from labelspace.index.exact import Exact
 from labelspace.models.registry import METHODS, create, method
 from labelspace.tagger import Tagger
@@ -49,7 +47,6 @@ def _models() -> Iterator[tuple[str, Fitted]]:
         yield f"glas-{kind}", _fitted("glas", {"index": kind, "recall_target": 0.01, "patience": 1})
     for storage in ("int8", "int8+float32"):
         yield f"glas-{storage}", _stored(storage)
-    yield "poincare-lists", _point_lists
     yield "neighbors-table", _table
     yield "lexical-labels", lambda: Tagger("lexical").fit_labels(documents().labels)
     yield "one_vs_rest-hashing", _fitted("one_vs_rest", {}, features="hashing", feature_params={"bits": 8})
@@ -96,16 +93,6 @@ def _stored(storage: str) -> Fitted:
         return tagger
 
     return fit
-
-
-def _point_lists() -> Tagger:
-    """With points in few bits and in lists, as for very many."""
-    tagger = _fitted("poincare", {"route": "both"})()
-    with patch.multiple(poincare, MAX_EXACT_SIZE=0, MAX_SHARE_READ=1):
-        for indexes in (tagger.model.document_indexes_, tagger.model.label_indexes_):
-            indexes[0] = PointIndex(indexes[0].points, indexes[0].ids, recall_target=0.1)
-            assert indexes[0].lists_ is not None
-    return tagger
 
 
 def _table() -> Tagger:
