@@ -1,19 +1,20 @@
 """How the cost of every method grows with the number of labels, beside PECOS on the same matrices.
 
     python benchmarks/scaling.py [--labels 10000,100000,1000000] [--methods all] [--python PECOS_VENV/bin/python]
-        [--minutes 10] [--gigabytes 16] [--threads 2] [--json FILE] [--table] [--plot FILE.svg] [--no-runs]
+        [--minutes 20] [--gigabytes 16] [--threads 2] [--json FILE] [--table] [--plot FILE.svg] [--no-runs]
 
 The data are synthetic, of the shape of Amazon-670K (``labelspace.data.synthetic.shaped``) with other numbers of labels:
 0.73 training documents and 3.9 occurrences per label, 76 features and 5.4 labels per document, and features as the
-square root of labels. There are 2,000 test documents. Each method has its defaults. A method that reads texts alone
-gets a word for each feature. ``lexical`` reads label names, which such data do not have, and is left out. PECOS is
-``pecos-default`` of the harness ``../shared/peers/bench.py``; it is run where ``--python`` names the Python of an
-environment that has it.
+square root of labels. There are 2,000 test documents (``--test-documents``). Each method has its defaults. A method
+that reads texts alone gets a word for each feature. ``lexical`` reads label names, which such data do not have, and is
+left out. PECOS is ``pecos-default`` of the harness ``../shared/peers/bench.py``; it is run where ``--python`` names the
+Python of an environment that has it.
 
-Each run is a process of its own. One that takes more than ``--minutes``, from its start to its end, or ``--gigabytes``
-of memory is ended, and larger sizes of that method are not tried. With ``--json`` each result is kept when it is there,
-and a later start does the other runs alone: those that are missing or failed, or were over a limit that is higher now.
-``--no-runs`` does none, for the table and the plot of what is there.
+Each run is a process of its own. One that takes more than ``--minutes`` of CPU time, from its start to its end, or
+``--gigabytes`` of memory is ended, and larger sizes of that method are not tried. With ``--json`` each result is kept
+when it is there, with P, nDCG and PSP at 1, 3 and 5, and a later start does the other runs alone: those that are
+missing or failed, or were over a limit that is higher now. ``--no-runs`` does none, for the table and the plot of what
+is there.
 
 - CPU s: training, of all threads, with loading compiled kernels. Before it, a small training compiles them; a run in
   which more than 5 % of the time went to compiling others is repeated.
@@ -42,16 +43,17 @@ from scaling_table import COSTS, PEER, UNSUITED, Runs, failures, short, table, w
 
 from labelspace.data.files import writing_text
 from labelspace.data.synthetic import SHAPES, shaped
+from labelspace.metrics import evaluate
 from labelspace.models.registry import METHODS
+from labelspace.types import Ints, TopK
 
 BASE = "Amazon-670K"
-TEST_DOCUMENTS = 2000
 MIN_LABELS = 1000
 MAX_COMPILING = 0.05  # of the CPU seconds of training
 HERE = Path(__file__).parent
 
 
-def write_matrices(folder: Path, labels: int) -> None:
+def write_matrices(folder: Path, labels: int, test_documents: int) -> None:
     """Write the documents of one size, as ``cost_sides.py`` reads them."""
     base = SHAPES[BASE]
     scale = labels / base.labels
@@ -60,7 +62,7 @@ def write_matrices(folder: Path, labels: int) -> None:
         base,
         labels=labels,
         train_documents=round(base.train_documents * scale),
-        test_documents=TEST_DOCUMENTS,
+        test_documents=test_documents,
         features=round(base.features * scale**0.5),
     )
     train, test = shaped("scaled")
@@ -70,7 +72,7 @@ def write_matrices(folder: Path, labels: int) -> None:
 
 
 def run(method: str, folder: Path, args: argparse.Namespace) -> Figures:
-    """The cost of a method on the matrices in a folder, and its P@1."""
+    """The cost of a method on the matrices in a folder, and its accuracy."""
     answers = folder / ("peer.npy" if method == PEER else "ours.npy")
     command = [sys.executable, str(HERE / "scaling_child.py"), method, str(folder)]
     if method == PEER:
@@ -82,9 +84,16 @@ def run(method: str, folder: Path, args: argparse.Namespace) -> Figures:
         figures = run_within(args.limits, command, args.threads)  # by now they are cached
     if "train_cpu_s" not in figures:
         return {**setting, **figures}
-    first, Y = np.load(answers)[:, 0], sp.load_npz(folder / "test_labels.npz")
-    known = np.flatnonzero(first >= 0)
-    return {**setting, **figures, "P@1": round(100 * float(Y[known, first[known]].sum()) / len(first), 2)}
+    return {**setting, **figures, **accuracy(np.load(answers), folder)}
+
+
+def accuracy(ranked: Ints, folder: Path) -> Figures:
+    """P, nDCG and PSP at 1, 3 and 5 of the labels (n, k) that were predicted, best first."""
+    Y, trained_on = sp.load_npz(folder / "test_labels.npz"), sp.load_npz(folder / "labels.npz")
+    scores = np.where(ranked >= 0, -np.arange(ranked.shape[1], dtype=np.float32), -np.inf)
+    counts = np.bincount(trained_on.indices, minlength=Y.shape[1])
+    table = evaluate(Y, TopK(ranked.astype(np.int32), scores.astype(np.float32)), counts, trained_on.shape[0])
+    return {name: round(value, 2) for name, value in table.items() if name.startswith(("P@", "nDCG@", "PSP@"))}
 
 
 class Results:
@@ -130,7 +139,7 @@ def run_size(methods: Sequence[str], labels: int, results: Results, args: argpar
     """Run methods at one size; the matrices are there for so long."""
     with tempfile.TemporaryDirectory(prefix="scaling-") as folder:
         print(f"making documents with {labels:,} labels", file=sys.stderr, flush=True)
-        write_matrices(Path(folder), labels)
+        write_matrices(Path(folder), labels, args.test_documents)
         for method in methods:
             figures = run(method, Path(folder), args)
             results.add(method, labels, figures)
@@ -151,8 +160,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--methods", default="all", help="all, or some with commas between them")
     parser.add_argument("--python", help="the Python of an environment with PECOS; without it PECOS is not run")
     parser.add_argument("--harness", type=Path, default=HARNESS)
-    parser.add_argument("--minutes", type=float, default=10.0, help="limit of a run")
+    parser.add_argument("--minutes", type=float, default=20.0, help="limit of a run, in CPU time of all threads")
     parser.add_argument("--gigabytes", type=float, default=16.0, help="limit of a run")
+    parser.add_argument("--test-documents", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--json", type=Path, help="keep results here, and do not repeat those that are there")
     parser.add_argument("--table", action="store_true", help="print a Markdown table at the end")

@@ -56,7 +56,7 @@ def _cells(row: Sequence[Figures], peer: Sequence[Figures], sizes: Sequence[int]
 def why_missing(run: Figures) -> str | None:
     """What to write in place of figures, where a run has none: the limit that it was over."""
     if "stopped" in run:
-        return f"over {run['minutes']:g} min" if run["stopped"] == "minutes" else f"over {run['gigabytes']:g} GB"
+        return f"over {run['minutes']:g} CPU min" if run["stopped"] == "minutes" else f"over {run['gigabytes']:g} GB"
     return "failed" if "failed" in run else None
 
 
