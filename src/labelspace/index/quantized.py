@@ -11,6 +11,9 @@ For label vectors v with mean c and queries q with second moments C = E[q q']:
    the direction of x.
 5. Round y to 5 bits, and compute y'l of all labels by counting bits (``kernels/bit_planes.py``).
 
+6. Or of some labels: with ``lists`` the labels lie in inverted lists (``lists.py``), of which a query reads those that
+   promise most, until it has read ``n_read`` labels.
+
 Steps 4 and 5 follow Gao and Long, "RaBitQ: Quantizing High-Dimensional Vectors with a Theoretical Error Bound for
 Approximate Nearest Neighbor Search" (2024), which has one bit, and no step 2.
 """
@@ -25,12 +28,23 @@ from threadpoolctl import threadpool_limits
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
-from labelspace.kernels.bit_planes import BLOCK, Words, from_blocks, rerank_int16, shortlists, to_blocks, to_planes
+from labelspace.index.lists import Lists
+from labelspace.index.moments import moment_basis, second_moments
+from labelspace.kernels.bit_planes import (
+    BLOCK,
+    Words,
+    from_blocks,
+    rerank_int16,
+    shortlists,
+    shortlists_in_lists,
+    to_blocks,
+    to_planes,
+)
 from labelspace.kernels.quantize import Int16s, quantize_int16
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.parameter_constraints import integer
-from labelspace.state_constraints import are_sorted_spans, array, ids, must, plain
+from labelspace.parameter_constraints import integer, optional
+from labelspace.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers
@@ -41,14 +55,17 @@ QUERY_BLOCK = 32  # queries per task, which share a block of vectors in the cach
 MAX_CANDIDATES = 200_000  # of all queries of a task: what they take in memory
 ROW_BLOCK = 4096  # vectors encoded at a time: no float32 copy of the full table
 MOMENT_ROWS = 100_000  # vectors that the second moments are taken from
-RIDGE = 0.1  # added to the second moments of queries, relative to their mean
+SELF_QUERIES = 100  # one vector in so many stands for queries, where none are given
+MIN_READ = 4  # labels that are read per candidate of the shortlist, at least
+MAX_READ_SHARE = 1 / 2  # of all labels: beyond, all are read, which is as fast
 DROPPED = 8  # dimensions beyond a multiple of 64 that are rather dropped than padded
 
 
 class Quantized(Index):
     """All products in few bits, and those of a shortlist in 16; results do not depend on the batch or the threads.
 
-    ``queries`` (m, d), some hundreds or thousands, are examples of what will be asked.
+    ``queries`` (m, d), some hundreds or thousands, are examples of what will be asked. ``n_read`` is how many labels a
+    query reads, from lists; None is all of them, without lists.
 
     >>> rng = np.random.default_rng(0)
     >>> vectors = rng.standard_normal((500, 32))
@@ -61,7 +78,8 @@ class Quantized(Index):
 
     bits: int = learned(plain(integer(1, at_most=max(STEPS))))
     shortlist: int = learned(plain(integer(1, at_most=MAX_SHORTLIST)))
-    ids_: Ints = learned(ids("n", below=2**31))  # sorted
+    n_read: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no lists
+    ids_: Ints = learned(ids("n", below=2**31))  # sorted, in each list
     planes_: Words = learned(array("uint64", "n_blocks", "n_words", BLOCK))  # the levels of x
     scales_: Floats = learned(array("float32", "n"))  # |x|^2 / x'l
     vectors_: Int16s = learned(array("int16", "n", "dimension"))
@@ -69,6 +87,7 @@ class Quantized(Index):
     center_: Floats = learned(array("float32", "dimension"))  # c
     label_map_: Floats = learned(array("float32", "dimension", "width"))  # A
     query_map_: Floats = learned(array("float32", "dimension", "width"))  # W
+    lists_: Lists | None = learned(part(Lists, optional=True, n="n", dimension="dimension"), default=None)
 
     def __init__(
         self,
@@ -78,6 +97,7 @@ class Quantized(Index):
         shortlist: int = SHORTLIST,
         queries: npt.ArrayLike | None = None,
         seed: int = 0,
+        n_read: int | None = None,
     ) -> None:
         if bits not in STEPS:
             raise ParameterError(f"bits must be one of {', '.join(map(str, STEPS))}, but is {bits}; set one of them")
@@ -89,16 +109,28 @@ class Quantized(Index):
         self.bits = bits
         self.set_shortlist(shortlist)
         self.center_, self.label_map_, self.query_map_ = _maps(rows, asked, seed)
-        self._set(checked_ids(ids, rows), *self._encode(rows))
+        new = checked_ids(ids, rows)
+        self.lists_, self.n_read, list_of = None, None, np.zeros(len(new), np.int32)
+        if n_read is not None:
+            self.lists_, list_of = Lists.build(rows, rows[::SELF_QUERIES] if asked is None else asked, seed)
+            self.set_n_read(n_read)
+        order = np.lexsort([new, list_of])
+        self._set(new[order], *self._encode(rows, order))
 
     def with_bits(self, bits: int, vectors: Floats) -> Self:
-        """The same index with another number of bits; ``vectors`` are those of its ids, which are in order."""
+        """The same index with another number of bits; ``vectors`` are those of its ids in ascending order."""
         other = copy(self)
         other.bits, other.storage = bits, f"{bits}bit+int16"
         other.report = self.report | {"storage": other.storage}
-        words, other.scales_ = other._encode_levels(vectors)
+        order = np.searchsorted(np.sort(self.ids_), self.ids_)
+        words, other.scales_ = other._encode_levels(vectors, order)
         other.planes_ = to_blocks(words)
         return other
+
+    def set_n_read(self, n_read: int) -> None:
+        """Set how many labels a query reads from lists: more are more accurate and slower."""
+        integer(1).check("n_read", n_read)
+        self.n_read = self.report["n_read"] = int(n_read)
 
     def set_shortlist(self, shortlist: int) -> None:
         """Set how many labels are re-ranked: more are more accurate and slower."""
@@ -112,34 +144,38 @@ class Quantized(Index):
 
     def check_state(self) -> None:
         """The ids are in order, and the planes are those of the labels."""
-        must(are_sorted_spans(self.ids_, np.array([0, len(self.ids_)])), "ids in order")
+        must((self.lists_ is None) == (self.n_read is None), "both lists and how much to read of them, or neither")
+        spans = np.array([0, len(self.ids_)]) if self.lists_ is None else self.lists_.starts
+        must(are_sorted_spans(self.ids_, spans), "ids in order")
         n_blocks, n_words, _ = self.planes_.shape
         width = self.query_map_.shape[1]
         must(n_blocks == -(-len(self.ids_) // BLOCK), "blocks of its labels")
         must(width > 0 and width % BLOCK == 0 and n_words == self.bits * width // BLOCK, "planes of its bits and width")
 
-    def _encode(self, vectors: Floats) -> tuple[Words, Floats, Int16s, Floats]:
-        return *self._encode_levels(vectors), *quantize_int16(vectors)
+    def _encode(self, vectors: Floats, order: Longs) -> tuple[Words, Floats, Int16s, Floats]:
+        rounded, scales = np.empty((len(order), self.dimension), np.int16), np.empty(len(order), np.float32)
 
-    def _encode_levels(self, vectors: Floats) -> tuple[Words, Floats]:
-        """Words and their scales; a row does not depend on the others."""
+        def encode(start: int, stop: int) -> None:
+            rounded[start:stop], scales[start:stop] = quantize_int16(vectors[order[start:stop]])
+
+        run_blocks(encode, len(order), ROW_BLOCK)
+        return *self._encode_levels(vectors, order), rounded, scales
+
+    def _encode_levels(self, vectors: Floats, order: Longs) -> tuple[Words, Floats]:
+        """Words and their scales, of vectors in this order; a row does not depend on the others."""
         width = self.label_map_.shape[1]
-        words = np.empty((len(vectors), self.bits * width // BLOCK), np.uint64)
-        scales, zeros = np.empty(len(vectors), np.float32), np.zeros(width, np.float32)
+        words = np.empty((len(order), self.bits * width // BLOCK), np.uint64)
+        scales, zeros = np.empty(len(order), np.float32), np.zeros(width, np.float32)
 
         def encode(start: int, stop: int) -> None:
             x = np.empty((stop - start, width), np.float32)
-            dense_forward(vectors[start:stop] - self.center_, self.label_map_, zeros, x)
+            dense_forward(vectors[order[start:stop]] - self.center_, self.label_map_, zeros, x)
             words[start:stop], scales[start:stop] = _levels(x, self.bits)
 
-        run_blocks(encode, len(vectors), ROW_BLOCK)
+        run_blocks(encode, len(order), ROW_BLOCK)
         return words, scales
 
     def _set(self, ids: Ints, words: Words, scales: Floats, vectors: Int16s, vector_scales: Floats) -> None:
-        if not (ids[1:] > ids[:-1]).all():
-            order = np.argsort(ids)
-            ids, words, scales = ids[order], words[order], scales[order]
-            vectors, vector_scales = vectors[order], vector_scales[order]
         self.ids_, self.planes_, self.scales_ = ids, to_blocks(words), scales
         self.vectors_, self.vector_scales_ = vectors, vector_scales
 
@@ -148,9 +184,21 @@ class Quantized(Index):
         words = from_blocks(self.planes_, len(self.ids_))
         return self.ids_, words, self.scales_, self.vectors_, self.vector_scales_
 
+    def _put(self, rows: tuple[npt.NDArray[Any], ...], list_of: Ints) -> None:
+        """Set rows that are in any order, each with its list; 0 without lists."""
+        order = np.lexsort([rows[0], list_of])
+        if self.lists_ is not None:
+            self.lists_ = self.lists_.regrouped(list_of)
+        self._set(*(array[order] for array in rows))
+
+    def _list_of(self) -> Ints:
+        return np.zeros(len(self.ids_), np.int32) if self.lists_ is None else self.lists_.list_of()
+
     def _search(self, queries: Floats, k: int) -> TopK:
         out = TopK.empty(len(queries), k)
         size = max(1, min(max(self.shortlist, SHORTLIST_FACTOR * k), len(self.ids_)))
+        n_read = max(self.n_read or 0, MIN_READ * size)
+        lists = self.lists_ if n_read <= MAX_READ_SHARE * len(self.ids_) else None
         zeros = np.zeros(self.query_map_.shape[1], np.float32)
 
         def search(start: int, stop: int) -> None:
@@ -158,7 +206,11 @@ class Quantized(Index):
             dense_forward(asked, self.query_map_, zeros, y)
             shape = stop - start, 2 * size + BLOCK
             rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
-            shortlists(y, self.planes_, self.scales_, size, rows, scores)
+            if lists is None:
+                shortlists(y, self.planes_, self.scales_, size, rows, scores)
+            else:
+                read = lists.to_read(asked, n_read)
+                shortlists_in_lists(y, self.planes_, self.scales_, lists.starts, read, size, rows, scores)
             labels, best = out.labels[start:stop], out.scores[start:stop]
             rerank_int16(asked, self.vectors_, self.vector_scales_, self.ids_, rows, labels, best)
 
@@ -175,12 +227,14 @@ class Quantized(Index):
         return other
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
-        new: tuple[npt.NDArray[Any], ...] = (ids, *self._encode(vectors))
-        self._set(*(np.concatenate(pair) for pair in zip(self._rows(), new, strict=True)))
+        new: tuple[npt.NDArray[Any], ...] = (ids, *self._encode(vectors, np.arange(len(ids))))
+        lists = np.zeros(len(ids), np.int32) if self.lists_ is None else self.lists_.nearest(vectors)
+        rows = tuple(np.concatenate(pair) for pair in zip(self._rows(), new, strict=True))
+        self._put(rows, np.concatenate([self._list_of(), lists]))
 
     def _remove(self, ids: Ints) -> None:
         keep = ~np.isin(self.ids_, ids)
-        self._set(*(rows[keep] for rows in self._rows()))
+        self._put(tuple(rows[keep] for rows in self._rows()), self._list_of()[keep])
 
 
 def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, Floats, Floats]:
@@ -191,7 +245,7 @@ def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, F
     center: Floats = sample.mean(axis=0, dtype=np.float64).astype(np.float32)
     with threadpool_limits(1, user_api="blas"):  # sums in one order
         root, inverse = _roots(queries) if queries is not None and len(queries) else (np.eye(dimension),) * 2
-        _, directions = np.linalg.eigh(root.T @ _moments(sample - center) @ root)  # by rising eigenvalues
+        _, directions = np.linalg.eigh(root.T @ second_moments(sample - center) @ root)  # by rising eigenvalues
         directions = directions[:, ::-1][:, : min(width, dimension)]
         noise = np.random.default_rng(seed).standard_normal((width, directions.shape[1]))
         B = directions @ np.linalg.qr(noise)[0].T
@@ -199,15 +253,9 @@ def _maps(vectors: Floats, queries: Floats | None, seed: int) -> tuple[Floats, F
 
 
 def _roots(queries: Floats) -> tuple[Doubles, Doubles]:
-    """C^1/2 and C^-1/2, up to a rotation. The ridge keeps what queries do not use from being large in the second."""
-    values, basis = np.linalg.eigh(_moments(queries))
-    values = np.maximum(values, 0) + max(RIDGE * float(values.mean()), 1e-12)
+    """C^1/2 and C^-1/2, up to a rotation."""
+    values, basis = moment_basis(queries)
     return basis * np.sqrt(values), basis / np.sqrt(values)
-
-
-def _moments(rows: Floats) -> Doubles:
-    moments: Doubles = (rows.T @ rows).astype(np.float64) / len(rows)
-    return moments
 
 
 def _levels(x: Floats, bits: int) -> tuple[Words, Floats]:

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
-from labelspace.kernels.compiled import kernel
+from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.quantize import Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Longs
 
 Words = npt.NDArray[np.uint64]
 
@@ -112,6 +112,43 @@ def block_scores(planes: Words, total: int, block: Words, scales: Floats, produc
 
 
 @kernel()
+def scan_blocks(
+    planes: Words, total: int, blocks: Words, scales: Floats, first: int, last: int, size: int, rows: Ints,
+    best: Floats, used: int, threshold: np.float32,
+) -> tuple[int, np.float32]:  # fmt: skip
+    """Add the rows of some blocks to the buffer of ``shortlists``; returns its length and threshold."""
+    n = len(scales)
+    products, scores = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.float32)
+    for b in range(first, last):
+        start, stop = b * BLOCK, min(b * BLOCK + BLOCK, n)
+        block_scores(planes, total, blocks[b], scales[start:stop], products, scores)
+        above = 0
+        for j in range(stop - start):
+            above += scores[j] > threshold
+        if not above:
+            continue
+        if used + above > len(best):
+            select_best(best, rows, used, size)
+            used, threshold = size, best[0]
+            for j in range(1, size):
+                threshold = min(threshold, best[j])
+        for j in range(stop - start):
+            if scores[j] > threshold:
+                best[used], rows[used] = scores[j], start + j
+                used += 1
+    return used, threshold
+
+
+@part()
+def cut_shortlist(rows: Ints, best: Floats, used: int, size: int) -> None:
+    """Move the ``size`` best of a buffer to the front; -1 for all behind them."""
+    if used > size:
+        select_best(best, rows, used, size)
+    for j in range(min(used, size), len(rows)):
+        rows[j] = -1
+
+
+@kernel()
 def shortlists(
     queries: Floats, blocks: Words, scales: Floats, size: int, out_rows: Ints, out_scores: Floats
 ) -> None:  # fmt: skip
@@ -120,38 +157,45 @@ def shortlists(
     ``out`` arrays (m, 2 size + 64) are a buffer: it is filled with rows above a threshold, and when it is full, cut to
     the best ``size`` rows, the last of which is the new threshold.
     """
-    n, m = len(scales), len(queries)
+    m = len(queries)
     planes, totals = np.empty((m, QUERY_BITS, queries.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
     filled, thresholds = np.zeros(m, np.int64), np.full(m, -np.inf, np.float32)
-    products, scores = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.float32)
     for i in range(m):
         totals[i] = query_planes(queries[i], planes[i])
     for first in range(0, len(blocks), CHUNK):
+        last = min(first + CHUNK, len(blocks))
         for i in range(m):
-            rows, best, used, threshold = out_rows[i], out_scores[i], filled[i], thresholds[i]
-            for b in range(first, min(first + CHUNK, len(blocks))):
-                start, stop = b * BLOCK, min(b * BLOCK + BLOCK, n)
-                block_scores(planes[i], totals[i], blocks[b], scales[start:stop], products, scores)
-                above = 0
-                for j in range(stop - start):
-                    above += scores[j] > threshold
-                if not above:
-                    continue
-                if used + above > len(best):
-                    select_best(best, rows, used, size)
-                    used, threshold = size, best[0]
-                    for j in range(1, size):
-                        threshold = min(threshold, best[j])
-                for j in range(stop - start):
-                    if scores[j] > threshold:
-                        best[used], rows[used] = scores[j], start + j
-                        used += 1
-            filled[i], thresholds[i] = used, threshold
+            filled[i], thresholds[i] = scan_blocks(
+                planes[i], totals[i], blocks, scales, first, last, size, out_rows[i], out_scores[i], filled[i],
+                thresholds[i],
+            )  # fmt: skip
     for i in range(m):
-        if filled[i] > size:
-            select_best(out_scores[i], out_rows[i], filled[i], size)
-        for j in range(min(filled[i], size), out_rows.shape[1]):
-            out_rows[i, j] = -1
+        cut_shortlist(out_rows[i], out_scores[i], filled[i], size)
+
+
+@kernel()
+def shortlists_in_lists(
+    queries: Floats, blocks: Words, scales: Floats, starts: Longs, lists: Ints, size: int, out_rows: Ints,
+    out_scores: Floats,
+) -> None:  # fmt: skip
+    """``shortlists`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
+
+    List c has the rows starts[c] to starts[c + 1]; the blocks at its ends are read as a whole, and once.
+    """
+    planes = np.empty((QUERY_BITS, queries.shape[1] // BLOCK), np.uint64)
+    for i in range(len(queries)):
+        total = query_planes(queries[i], planes)
+        used, threshold, done = integer(0), np.float32(-np.inf), integer(0)
+        for c in lists[i]:
+            if c < 0:
+                break
+            if starts[c] < starts[c + 1]:
+                first, last = max(starts[c] // BLOCK, done), (starts[c + 1] + BLOCK - 1) // BLOCK
+                used, threshold = scan_blocks(
+                    planes, total, blocks, scales, first, last, size, out_rows[i], out_scores[i], used, threshold
+                )
+                done = last
+        cut_shortlist(out_rows[i], out_scores[i], used, size)
 
 
 @kernel(fastmath={"reassoc", "contract"})

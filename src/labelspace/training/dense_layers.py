@@ -5,6 +5,7 @@ from typing import Self
 
 import numpy as np
 
+from labelspace.kernels.row_norms import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.parameter_constraints import Constraint, integer
 from labelspace.training.losses import sigmoid
@@ -12,7 +13,6 @@ from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats
 
 ACTIVATIONS = ("relu", "tanh", "sigmoid", "elu", "linear")
-MIN_NORM = np.float32(1e-12)  # counts as the norm of a zero vector, so that one can divide by it
 
 
 class DenseLayer:
@@ -155,8 +155,3 @@ def activation_derivative(out: Floats, activation: str) -> Floats:
     if activation == "elu":
         return np.where(out > 0, np.float32(1), out + np.float32(1))
     return np.ones_like(out)
-
-
-def row_norms(rows: Floats) -> Floats:
-    """Euclidean norms of rows, at least ``MIN_NORM``."""
-    return np.asarray(np.maximum(np.sqrt(np.einsum("ij,ij->i", rows, rows)), MIN_NORM))

@@ -8,9 +8,9 @@
 
 import numpy as np
 
+from labelspace.kernels.row_norms import row_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.network import Net, append_bias
-from labelspace.training.dense_layers import row_norms
 from labelspace.types import Csr, Floats, Ints, Longs, Progress, TopK
 
 QUERY_BLOCK = 16_384  # documents searched at a time

@@ -5,12 +5,12 @@ from typing import Self
 import numpy as np
 
 from labelspace import index, store
+from labelspace.kernels.row_norms import row_norms
 from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.optimizers import FixedNumbers, SgdNumbers, SgdParameter, update_rows
 from labelspace.models.glas.regularizers import RegularizerGradient
-from labelspace.training.dense_layers import row_norms
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
 from labelspace.training.losses import log_odds
 from labelspace.training.negative_sampling import SampledLabels
