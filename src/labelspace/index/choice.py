@@ -4,13 +4,15 @@
 2. Otherwise compute the exact results of a sample of the queries.
 3. Up to ``MAX_INT8_SIZE`` numbers: exact in int8 if that reaches the recall target, else in int8+float32.
 4. Beyond, try quantized search, the cheapest bits and shortlist first, until its recall reaches the target; exact
-   search in int8+float32 if it never does.
+   search in int8+float32 if it never does. Above ``MIN_LISTED_SIZE`` numbers the labels are in inverted lists, and a
+   query reads as many as it takes to miss half of what it may miss; or all of them, where that is most of them.
 5. Exact in float32 where none reaches the target.
 
 Nothing of this is timed, and faiss has no part in it, so the choice is the same on every machine. IVF and HNSW, of the
 extra ``ann``, are built on request: the effort is raised until the recall reaches the target.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -24,12 +26,13 @@ from labelspace.index import approximate
 from labelspace.index.approximate import Approximate, require_faiss
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
-from labelspace.index.quantized import STEPS, Quantized
+from labelspace.index.quantized import MAX_READ_SHARE, STEPS, Quantized
 from labelspace.types import Floats, Ints, Progress, TopK
 
 KINDS = ("auto", "exact", "quantized", *approximate.KINDS)
 MAX_FLOAT32_SIZE = 100_000  # numbers (labels x dimensions) up to which exact search in float32 is fast
 MAX_INT8_SIZE = 8_000_000  # up to which exact search in int8 takes less than a millisecond
+MIN_LISTED_SIZE = 30_000_000  # from which to read all labels takes longer than to choose lists of them
 N_SAMPLED = 300  # queries that recall is measured on
 N_TIMED = 50  # queries that are timed one by one
 MAX_LISTS_DIVISOR = 4  # at most 1 in so many lists is read: beyond, exact search in int8 is faster
@@ -100,20 +103,45 @@ def _quantized(
     vectors: Floats, ids: Ints, fitted_to: npt.ArrayLike | None, queries: Floats, truth: TopK, target: float, seed: int,
     tried: list[dict[str, Any]], progress: Progress | None,
 ) -> Index | None:  # fmt: skip
-    """The cheapest bits and shortlist that reach the target, by the words that a query reads; None if none does."""
-    indexes: dict[int, Quantized] = {}
+    """The cheapest index that reaches the target, in lists where these are of use; None if none does."""
     if not (ids[1:] > ids[:-1]).all():
         order = np.argsort(ids)
         vectors, ids = vectors[order], ids[order]
-    words = len(vectors) * vectors.shape[1] // 64
+    in_lists = (True, False) if vectors.size >= MIN_LISTED_SIZE else (False,)
+    for n_read in (1 if listed else None for listed in in_lists):  # how many are read is set below
+        first = Quantized(vectors, ids, min(STEPS), queries=fitted_to, seed=seed, n_read=n_read)
+        if progress is not None:
+            progress("building the index (quantized)", 1, len(STEPS))
+        if n_read is None or _set_n_read(first, queries, truth, target):
+            found = _cheapest(first, vectors, queries, truth, target, tried, progress)
+            if found is not None:
+                return found
+    return None
+
+
+def _set_n_read(index: Quantized, queries: Floats, truth: TopK, target: float) -> bool:
+    """Read so many labels that lists miss half of what may be missed; False where these are most labels."""
+    assert index.lists_ is not None
+    by_id = np.argsort(index.ids_)
+    listed = truth.labels >= 0
+    rows = by_id[np.searchsorted(index.ids_[by_id], np.where(listed, truth.labels, index.ids_[0]))]
+    needed = np.sort(index.lists_.rows_needed(queries, rows)[listed])
+    n_read = int(needed[math.ceil(len(needed) * (1 + target) / 2) - 1])
+    index.set_n_read(n_read)
+    return n_read <= MAX_READ_SHARE * len(index)
+
+
+def _cheapest(
+    first: Quantized, vectors: Floats, queries: Floats, truth: TopK, target: float, tried: list[dict[str, Any]],
+    progress: Progress | None,
+) -> Quantized | None:  # fmt: skip
+    """The cheapest bits and shortlist that reach the target, by the words that a query reads; None if none does."""
+    indexes = {first.bits: first}
+    words = (first.n_read or len(vectors)) * vectors.shape[1] // 64
     pairs = [(bits, shortlist) for bits in STEPS for shortlist in SHORTLISTS]
     for bits, shortlist in sorted(pairs, key=lambda pair: pair[0] * words + RERANKING_COST * pair[1]):
         if bits not in indexes:
-            indexes[bits] = (
-                next(iter(indexes.values())).with_bits(bits, vectors)
-                if indexes
-                else Quantized(vectors, ids, bits, shortlist, fitted_to, seed)
-            )
+            indexes[bits] = first.with_bits(bits, vectors)
             if progress is not None:
                 progress("building the index (quantized)", len(indexes), len(STEPS))
         index = indexes[bits]

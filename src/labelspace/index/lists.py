@@ -87,7 +87,7 @@ class Lists(NamedTuple):
         choose_lists(scores, self.starts, n_rows, out)
         return out
 
-    def rows_needed(self, queries: Floats, rows: Ints) -> Longs:
+    def rows_needed(self, queries: Floats, rows: Longs) -> Longs:
         """How many rows a query must read to have read each of the ``rows`` (m, k) that it is asked for."""
         order = np.argsort(-self.scores(queries), axis=1, kind="stable")
         read = np.cumsum(np.diff(self.starts)[order], axis=1)

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from labelspace.models.glas import hard_negatives
-from labelspace.models.glas.hard_negatives import LabelLists, mine_hard_negatives
+from labelspace.models.glas import label_lists
+from labelspace.models.glas.hard_negatives import mine_hard_negatives
+from labelspace.models.glas.label_lists import LabelLists
 from labelspace.training.negative_sampling import SampledLabels
 from tests.models.glas.cases import after_one_epoch, quick, small_data
 
@@ -13,9 +14,10 @@ def small():
 
 
 def test_hard_negatives_are_the_best_scored_labels_and_have_weight_1(small, monkeypatch):
-    monkeypatch.setattr(hard_negatives, "SEARCHED_LISTS", 1000)  # every list
+    monkeypatch.setattr(label_lists, "SEARCHED_LISTS", 1000)  # every list
     net, data = after_one_epoch(quick(all_labels=False, n_negatives=2), small)
-    nearest = mine_hard_negatives(net, data.X, data.labels, 4, 0, lambda *step: None)
+    lists = LabelLists(data.labels, net.label_embeddings.shape[1])
+    nearest = mine_hard_negatives(net, lists, data.X, 4, 0, lambda *step: None)
     no_positives = np.zeros(0, np.int32), np.zeros(1, np.int32)
     scores = net.scores(net.encoder.embed(data.X), SampledLabels(np.arange(30, dtype=np.int32), *no_positives))
     best = np.argsort(-scores, axis=1)[:, :4]
@@ -33,39 +35,77 @@ def best_labels(queries, table, k):
     return np.sort(np.argsort(-(queries @ table.T), axis=1)[:, :k], axis=1)
 
 
-def test_most_of_the_best_labels_are_in_the_lists_that_are_read(monkeypatch):
+def listed(table, labels):
+    lists = LabelLists(labels, table.shape[1])
+    lists.update(table, seed=0)
+    return lists
+
+
+@pytest.fixture
+def topics():
+    """Embeddings of 2,000 labels around 40 centers."""
     rng = np.random.default_rng(0)
     table = np.repeat(rng.standard_normal((40, 16)), 50, axis=0) + 0.3 * rng.standard_normal((2000, 16))
-    table = table.astype(np.float32)
-    labels = np.setdiff1d(np.arange(2000, dtype=np.int32), [7, 1000])  # these two are in no list
+    return table.astype(np.float32)
+
+
+def share_found(lists, table, labels):
     queries = table[::20]
-    found = LabelLists(table, labels, seed=0).search(queries, 5)
     best = labels[best_labels(queries, table[labels], 5)]
-    assert np.mean([len(set(one) & set(other)) for one, other in zip(found, best, strict=True)]) > 4.5
-    monkeypatch.setattr(hard_negatives, "SEARCHED_LISTS", 1000)
+    found = lists.search(table, queries, 5)
+    return np.mean([len(set(one) & set(other)) for one, other in zip(found, best, strict=True)]) / 5
+
+
+def test_most_of_the_best_labels_are_in_the_lists_that_are_read(topics, monkeypatch):
+    labels = np.setdiff1d(np.arange(2000, dtype=np.int32), [7, 1000])  # these two are in no list
+    assert share_found(listed(topics, labels), topics, labels) > 0.9
+    monkeypatch.setattr(label_lists, "SEARCHED_LISTS", 1000)
     for threads in ("1", "3"):
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
-        monkeypatch.setattr(hard_negatives, "LIST_BLOCK", 5)
-        assert np.array_equal(np.sort(LabelLists(table, labels, seed=0).search(queries, 5), axis=1), best)
+        monkeypatch.setattr(label_lists, "LIST_BLOCK", 5)
+        assert share_found(listed(topics, labels), topics, labels) == 1
+
+
+def test_labels_that_moved_are_found_without_new_centers(topics, monkeypatch):
+    rng, labels = np.random.default_rng(1), np.arange(2000, dtype=np.int32)
+    lists = listed(topics, labels)
+    drift = rng.standard_normal((40, 16)).repeat(50, axis=0)
+    monkeypatch.setattr(label_lists, "kmeans", None)  # not called again
+    for step in range(1, 5):
+        moved = (topics + 0.25 * step * drift + 0.1 * rng.standard_normal(topics.shape)).astype(np.float32)
+        before = lists.list_of.copy()
+        lists.update(moved, seed=0)
+        assert (lists.list_of != before).any()
+        assert share_found(lists, moved, labels) > 0.9
+
+
+def test_lists_do_not_depend_on_threads(topics, monkeypatch):
+    labels, found = np.arange(2000, dtype=np.int32), []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("LABELSPACE_THREADS", threads)
+        lists = listed(topics, labels)
+        lists.update(topics[::-1].copy(), seed=0)
+        found.append([array.tobytes() for array in lists.arrays().values()])
+    assert found[0] == found[1]
 
 
 def test_where_there_are_fewer_labels_than_asked_for_the_rest_is_none():
-    lists = LabelLists(np.eye(4, dtype=np.float32), np.array([1, 3], np.int32), seed=0)
-    found = lists.search(np.ones((2, 4), np.float32), 3)
+    table = np.eye(4, dtype=np.float32)
+    found = listed(table, np.array([1, 3], np.int32)).search(table, np.ones((2, 4), np.float32), 3)
     assert np.sort(found, axis=1).tolist() == [[-1, 1, 3]] * 2
 
 
 def test_hard_negatives_are_mined_from_the_second_epoch_on(small, monkeypatch):
-    built = []
+    updated = []
 
     class Spy(LabelLists):
-        def __init__(self, embeddings, labels, seed):
-            built.append(embeddings.shape)
-            super().__init__(embeddings, labels, seed)
+        def update(self, embeddings, seed):
+            updated.append((embeddings.shape, bool(self.centers.any())))
+            super().update(embeddings, seed)
 
-    monkeypatch.setattr(hard_negatives, "LabelLists", Spy)
+    monkeypatch.setattr("labelspace.models.glas.model.LabelLists", Spy)
     quick(all_labels=False, epochs=3).fit(small.X, small.Y)
-    assert built == [(30, 17)] * 2
+    assert updated == [((30, 17), False), ((30, 17), True)]
     quick(all_labels=False, epochs=2, n_hard_negatives=0).fit(small.X, small.Y)
     quick(all_labels=True, epochs=2).fit(small.X, small.Y)
-    assert len(built) == 2
+    assert len(updated) == 2

@@ -48,6 +48,7 @@ from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.glas.encoder import Encoder, Int8Encoder
 from labelspace.models.glas.explanations import LabelVectors
 from labelspace.models.glas.hard_negatives import mine_hard_negatives
+from labelspace.models.glas.label_lists import LabelLists
 from labelspace.models.glas.label_placement import DEFAULT_SHARE, place_label, require_names, with_count, without_label
 from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.network import Net, append_bias
@@ -207,6 +208,8 @@ class Glas(Model):
         """All epochs, from the last checkpoint on; with early stopping the net ends as it was after its best epoch."""
         measure = self.similarity if self.regularizer in USE_SIMILARITIES else None
         data = TrainingData.build(X, Y, measure, self.batch_size, self.epochs, self.input_dropout, self.all_labels)
+        if not data.all_labels and self.n_hard_negatives and len(data.labels):
+            net.lists = LabelLists(data.labels, net.label_embeddings.shape[1])
         seen = seen_labels(Y)
         identity = {"params": self.get_params(), "data": data_fingerprint(X, Y, *(held_out or ()))}
         curve = self._curve(net, X, Y, held_out, seen) if self.curve else None
@@ -228,8 +231,8 @@ class Glas(Model):
         """One pass over the documents; its random numbers depend on the seed and the epoch's number alone."""
         rng = np.random.default_rng([self.random_state, 1, epoch])
         hard = None
-        if not data.all_labels and self.n_hard_negatives and epoch:
-            hard = mine_hard_negatives(net, data.X, data.labels, self.n_hard_negatives, self.random_state, progress)
+        if net.lists is not None and epoch:
+            hard = mine_hard_negatives(net, net.lists, data.X, self.n_hard_negatives, self.random_state, progress)
         order = rng.permutation(data.X.shape[0]).astype(np.int32)
         n_batches = -(-len(order) // data.batch_size)
         total = data.epochs * n_batches

@@ -9,6 +9,7 @@ from labelspace.kernels.row_norms import row_norms
 from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder
+from labelspace.models.glas.label_lists import LabelLists
 from labelspace.models.glas.optimizers import FixedNumbers, SgdNumbers, SgdParameter, update_rows
 from labelspace.models.glas.regularizers import RegularizerGradient
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
@@ -35,6 +36,7 @@ class Net:
         self.sgd = isinstance(log_scale, SgdParameter)
         n_squares = 0 if self.sgd else len(embeddings)
         self.label_squares = np.zeros(n_squares, np.float32)  # row-wise Adagrad: sums of squared gradients
+        self.lists: LabelLists | None = None  # where hard negatives are searched, if they are
         self.n_steps = 0  # steps started
 
     @classmethod
@@ -77,7 +79,7 @@ class Net:
             by_adam |= {name: dense.rows, f"{name}_bias": dense.bias, f"{name}_gain": dense.norm}
         for name, weights in by_adam.items():
             arrays |= {name: weights.value, f"{name}_mean": weights.mean, f"{name}_square": weights.square}
-        return arrays
+        return arrays if self.lists is None else arrays | self.lists.arrays()
 
     def is_finite(self) -> bool:
         """Whether training has not diverged."""
