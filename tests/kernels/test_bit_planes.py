@@ -4,7 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.kernels import bit_planes
-from labelspace.kernels.bit_planes import from_blocks, query_planes, rerank_int16, shortlists, to_blocks, to_planes
+from labelspace.kernels.bit_planes import (
+    from_blocks,
+    query_planes,
+    rerank_int16,
+    shortlists,
+    shortlists_in_lists,
+    to_blocks,
+    to_planes,
+)
 from labelspace.kernels.quantize import quantize_int16
 from labelspace.types import TopK
 
@@ -45,6 +53,22 @@ def test_shortlists_equal_numpy_ties_to_the_smaller_row(bits, n, width, size):
     expected = twin_scores(y, codes, scales, bits)
     for i in range(5):
         best = np.lexsort([np.arange(n), -expected[i]])[:size]
+        assert sorted(rows[i, : len(best)]) == sorted(best)
+        assert np.array_equal(scores[i, : len(best)], expected[i, rows[i, : len(best)]])
+        assert (rows[i, len(best) :] == -1).all()
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_shortlists_in_lists_are_those_of_the_blocks_of_the_lists(size):
+    y, codes, scales = drawn(1000, 3, 64, 2, seed=5)
+    starts = np.array([0, 10, 70, 70, 300, 520, 1000])
+    lists = np.array([[0, 1, 2, -1], [3, 4, -1, 5], [2, -1, -1, -1]], np.int32)
+    shape = 3, 2 * size + 64
+    rows, scores = np.empty(shape, np.int32), np.empty(shape, np.float32)
+    shortlists_in_lists(y, to_blocks(to_planes(codes, 2)), scales, starts, lists, size, rows, scores)
+    expected = twin_scores(y, codes, scales, 2)
+    for i, read in enumerate([np.arange(128), np.arange(64, 576), np.arange(0)]):  # whole blocks of 64
+        best = read[np.lexsort([read, -expected[i, read]])][:size]
         assert sorted(rows[i, : len(best)]) == sorted(best)
         assert np.array_equal(scores[i, : len(best)], expected[i, rows[i, : len(best)]])
         assert (rows[i, len(best) :] == -1).all()
