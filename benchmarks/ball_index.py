@@ -103,7 +103,7 @@ def searches(points: Floats, geometry: str, probes: list[int]) -> Iterator[tuple
         start = time.perf_counter()
         index = build()
         built = time.perf_counter() - start
-        name = f"shortlist {index.shortlist}" if index.shortlist else "exact"
+        name = f"shortlist {index.shortlist}{' of lists' if index.lists_ else ''}" if index.shortlist else "exact"
         name = f"{index.probes} of {index.n_clusters} clusters" if index.n_clusters else name
         yield name, index.search, index.report.get("share_read", ""), built
     table = extended_points(points, geometry)

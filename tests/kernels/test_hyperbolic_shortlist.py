@@ -13,7 +13,13 @@ from labelspace.kernels.hyperbolic_search import (
     squared_row_norms,
     to_blocks,
 )
-from labelspace.kernels.hyperbolic_shortlist import CODE_BITS, PointCodes, nearest_in_rows, shortlist_points
+from labelspace.kernels.hyperbolic_shortlist import (
+    CODE_BITS,
+    PointCodes,
+    nearest_in_rows,
+    shortlist_points,
+    shortlist_points_in_lists,
+)
 
 
 def drawn(n, m, width, seed):
@@ -80,6 +86,41 @@ def test_a_query_of_zeros_is_ranked_by_the_weights_and_norms():
     _, mapped, _, table = drawn(300, 1, 64, seed=2)
     rows, _ = shortlist(np.zeros((1, 5), np.float32), np.zeros_like(mapped), table, 10)
     assert sorted(rows[0]) == sorted(np.argsort(table.offsets)[:10])
+
+
+def shortlist_in_lists(queries, mapped, table, starts, lists, size):
+    rows, scores = np.empty((len(queries), size), np.int32), np.empty((len(queries), size), np.float32)
+    shortlist_points_in_lists(queries, mapped, table, starts, lists, rows, scores)
+    return rows, scores
+
+
+@pytest.mark.parametrize(("n", "width", "size"), [(1, 64, 3), (150, 64, 9), (3000, 64, 40), (900, 128, 2000)])
+def test_a_shortlist_of_lists_has_the_smallest_keys_of_the_blocks_they_lie_in(n, width, size):
+    queries, mapped, codes, table = drawn(n, 4, width, seed=n)
+    rng = np.random.default_rng(n)
+    starts = np.concatenate([[0], np.sort(rng.integers(0, n + 1, 24)), [n]])  # some are empty, some share a block
+    lists = np.full((4, 25), -1, np.int32)
+    for i, n_lists in enumerate((0, 1, 6, 25)):
+        lists[i, :n_lists] = np.sort(rng.permutation(25)[:n_lists])
+    rows, scores = shortlist_in_lists(queries, mapped, table, starts, lists, size)
+    expected = twin(queries, mapped, codes, table)
+    for i in range(4):
+        spans = [(starts[c], starts[c + 1]) for c in lists[i] if c >= 0 and starts[c] < starts[c + 1]]
+        blocks = {b for start, stop in spans for b in range(start // 64, -(-stop // 64))}
+        readable = np.flatnonzero(np.isin(np.arange(n) // 64, sorted(blocks)))
+        best, found = np.sort(expected[i, readable])[::-1][:size], rows[i][rows[i] >= 0]
+        assert len(set(found.tolist())) == len(found) == len(best)
+        assert np.isin(found, readable).all()
+        assert np.allclose(np.sort(expected[i, found])[::-1], best, rtol=1e-4)
+        assert np.allclose(scores[i, : len(found)], expected[i, found], rtol=1e-4, atol=1e-3)
+        assert (rows[i, len(found) :] == -1).all()
+
+
+def test_a_shortlist_of_all_lists_is_that_of_all_points():
+    queries, mapped, _, table = drawn(2000, 3, 64, seed=5)
+    lists, starts = np.tile(np.arange(20, dtype=np.int32), (3, 1)), np.arange(0, 2001, 100)
+    listed, full = shortlist_in_lists(queries, mapped, table, starts, lists, 30), shortlist(queries, mapped, table, 30)
+    assert all(np.array_equal(*pair) for pair in zip(listed, full, strict=True))
 
 
 @given(st.integers(1, 300), st.integers(1, 9), st.integers(0, 999))

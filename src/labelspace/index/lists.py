@@ -36,13 +36,13 @@ class Lists(NamedTuple):
     starts: Annotated[Longs, offsets("n_lists", into="n")]  # list i has the rows starts[i] to starts[i + 1]
 
     @classmethod
-    def build(cls, vectors: Floats, queries: Floats, seed: int) -> tuple[Self, Ints]:
-        """Lists, and the list of each vector."""
+    def build(cls, vectors: Floats, queries: Floats, seed: int, power: float = POWER) -> tuple[Self, Ints]:
+        """Lists, and the list of each vector; ``power`` is that of the queries' second moments."""
         n_lists = min(len(vectors), round(LISTS * len(vectors) ** 0.5))
         sample = np.sort(np.random.default_rng(seed).permutation(len(vectors))[: TRAINED_ON * n_lists])
         center = vectors[sample].mean(axis=0, dtype=np.float32)
         with threadpool_limits(1, user_api="blas"):  # sums in one order
-            mapping = moment_power(queries, POWER)
+            mapping = moment_power(queries, power)
 
             def mapped(rows: Floats) -> Floats:
                 x: Floats = np.subtract(rows, center) @ mapping
@@ -57,12 +57,17 @@ class Lists(NamedTuple):
 
             run_blocks(assign, len(vectors), ROW_BLOCK)
         order, starts = grouped(list_of, n_lists)
-        return cls(_means(vectors, order, starts), starts), list_of
+        return cls(list_means(vectors, order, starts), starts), list_of
 
     def nearest(self, vectors: Floats) -> Ints:
         """The list that each new vector goes to: that of the nearest mean."""
-        closeness = 2 * self.scores(vectors) - np.square(self.means).sum(axis=0)
-        return np.asarray(closeness.argmax(axis=1), np.int32)
+        list_of, squares = np.empty(len(vectors), np.int32), np.square(self.means).sum(axis=0)
+
+        def assign(start: int, stop: int) -> None:
+            list_of[start:stop] = (2 * self.scores(vectors[start:stop]) - squares).argmax(axis=1)
+
+        run_blocks(assign, len(vectors), ROW_BLOCK)
+        return list_of
 
     def list_of(self) -> Ints:
         """The list of each row. Shape (n,)."""
@@ -97,7 +102,7 @@ class Lists(NamedTuple):
         return np.take_along_axis(read, np.take_along_axis(rank, lists, axis=1), axis=1)
 
 
-def _means(vectors: Floats, order: Longs, starts: Longs) -> Floats:
+def list_means(vectors: Floats, order: Longs, starts: Longs) -> Floats:
     """The mean of the vectors of each list, 0 where it has none. Shape (dimension, n_lists)."""
     means = np.zeros((vectors.shape[1], len(starts) - 1), np.float32)
 

@@ -3,8 +3,10 @@
 d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). Where points are few, all distances are computed, and the result
 is that of brute force in float64, up to the boundary.
 
-Where they are many, all distances are estimated from 4 bits per number, rounded as in ``Quantized``, and those of a
-shortlist are computed. It is as long as it takes to find the neighbors of a sample of the points.
+Where they are many, distances are estimated from 4 bits per number, rounded as in ``Quantized``, and those of a
+shortlist are computed. The points lie in inverted lists (``point_lists.py``), of which a query reads those that promise
+most. The share of the points to read, and the length of the shortlist, are what it takes to find the neighbors of a
+sample of queries; where that share would be above a half, all points are read.
 
 Or, as in Gerald and Baskiotis (2019, section 2.6), the points of a few clusters are searched:
 
@@ -18,11 +20,15 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.errors import DataError, ParameterError
+from labelspace.errors import ParameterError
 from labelspace.estimator import learned
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
-from labelspace.index.quantized import Quantized
+from labelspace.index.lists import Lists
+from labelspace.index.point_codes import encode_points
+from labelspace.index.point_geometry import GEOMETRIES, distances, extended_queries, point_weights, to_points
+from labelspace.index.point_lists import build_point_lists, can_be_listed, lists_of_new, share_to_read
+from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
 from labelspace.kernels.hyperbolic_search import (
     BLOCK_SIZE,
     Points,
@@ -30,23 +36,23 @@ from labelspace.kernels.hyperbolic_search import (
     from_blocks,
     nearest_in_clusters,
     nearest_points,
-    one_minus_squared_norms,
-    squared_row_norms,
-    to_blocks,
-)  # fmt: skip
-from labelspace.kernels.hyperbolic_shortlist import CODE_BITS, PointCodes, nearest_in_rows, shortlist_points
+)
+from labelspace.kernels.hyperbolic_shortlist import (
+    CODE_BITS,
+    PointCodes,
+    nearest_in_rows,
+    shortlist_points,
+    shortlist_points_in_lists,
+)
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.parameter_constraints import either, integer, one_of, optional, real
 from labelspace.state_constraints import must, offsets, part, plain
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
-GEOMETRIES = ("poincare", "euclidean")
 CLUSTER_SIZE = 3000  # points per center, as in the paper
 QUERY_BLOCK = 32  # queries per task, which share a block of points in the cache
-MIN_GAP = 2.0**-52  # between |y|^2 and 1: below, the norm is 1 in float64
-MAX_NORM = 1e18  # whose square fits float32
-N_SAMPLED = 200  # points that recall is measured on
+N_SAMPLED = 200  # queries that recall is measured on
 RECALL_AT = 10  # of clusters
 MAX_EXACT_SIZE = 5_000_000  # numbers (points x dimensions) up to which all distances are computed in about 1 ms
 SHORTLISTS = (2, 4, 8, 16)  # candidates per neighbor that is asked for
@@ -59,9 +65,10 @@ class PointIndex(Index):
     """Points by id; scores are negative distances, and equal distances (in float64) go to the smaller id.
 
     Results do not depend on the batch or the number of threads. ``recall_target`` is the share of the 100 nearest
-    neighbors of a sample of points that must be found where points are many, or None for an exact search whatever their
-    number. ``clusters`` is None, a number or "auto"; ``report`` then has the recall of ten neighbors, and the share of
-    all points that a query is compared with. An index that is exact when it is made stays so, however many are added.
+    neighbors of a sample of ``queries`` (m, d) that must be found where points are many, or None for an exact search
+    whatever their number; without ``queries``, some of the points stand for them. ``clusters`` is None, a number or
+    "auto"; ``report`` then has the recall of ten neighbors, and the share of all points that a query is compared with.
+    An index that is exact when it is made stays so, however many are added.
 
     >>> index = PointIndex([[0.0, 0.0], [0.5, 0.0], [0.999, 0.0]], ids=[10, 20, 30])
     >>> topk = index.search([[0.7, 0.0]], k=2)
@@ -80,6 +87,8 @@ class PointIndex(Index):
     starts_: Longs = learned(offsets("n_clusters", into="n"))  # row offsets of the clusters
     shortlist: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no codes
     codes_: PointCodes | None = learned(part(PointCodes, optional=True, n="n", dimension="dimension"), default=None)
+    share_read: float | None = learned(plain(optional(real(above=0, at_most=1))), default=None)  # None without lists
+    lists_: Lists | None = learned(part(Lists, optional=True, n="n", dimension="extended"), default=None)
 
     def check_state(self) -> None:
         """The points come in whole blocks, cluster by cluster."""
@@ -92,6 +101,10 @@ class PointIndex(Index):
             (n_blocks, n_words, _), width = self.codes_.planes.shape, self.codes_.query_map.shape[1]
             must(n_blocks == len(self.points_.blocks) and not self.n_clusters, "codes of its points, without clusters")
             must(0 < width and n_words * BLOCK_SIZE == CODE_BITS * width, f"codes of {CODE_BITS} bits")
+        must((self.lists_ is None) == (self.share_read is None), "both lists and how much to read of them, or neither")
+        if self.lists_ is not None:
+            must(self.codes_ is not None, "codes of the points that lie in lists")
+            must(len(self.lists_.means) == self.dimension + 1, "lists of its points")
 
     def __init__(
         self,
@@ -102,6 +115,7 @@ class PointIndex(Index):
         probes: int | None = None,
         seed: int = 0,
         recall_target: float | None = 0.99,
+        queries: npt.ArrayLike | None = None,
     ) -> None:
         if geometry not in GEOMETRIES:
             raise ParameterError(f"geometry must be one of {', '.join(GEOMETRIES)}, but is {geometry!r}; set one")
@@ -115,15 +129,17 @@ class PointIndex(Index):
         new = checked_ids(ids, rows)
         super().__init__("ball", "float32", rows.shape[1])
         self.geometry, self.clusters, self.seed, self.max_probes = geometry, clusters, seed, probes
-        self._weights(rows, "points")  # checks the norms; the error names the caller's row
-        self.centers_ = self._points(rows[:0], new[:0])
-        self.codes_ = self.shortlist = None
+        point_weights(rows, geometry, "points")  # checks the norms; the error names the caller's row
+        asked = checked_vectors(rows[:0] if queries is None else queries, "queries", rows.shape[1])
+        point_weights(asked, geometry, "queries")
+        self.centers_ = self._to_points(rows[:0], new[:0])
+        self.codes_ = self.shortlist = self.lists_ = self.share_read = None
         self._build(rows, new)
         self.report["geometry"] = geometry
         if self.n_clusters:
             self._report_recall()
         elif recall_target is not None and rows.size > MAX_EXACT_SIZE:
-            self._choose_shortlist(recall_target)
+            self._choose_search(recall_target, asked)
 
     @property
     def ids(self) -> Ints:
@@ -145,52 +161,35 @@ class PointIndex(Index):
         """Number of clusters that a query searches."""
         return min(self.n_clusters, self.max_probes or math.ceil(self.n_clusters**0.5))
 
-    def _build(self, rows: Floats, ids: Ints) -> None:
-        """Sort the points by cluster, then by id; steps 1 and 2."""
+    def _build(self, rows: Floats, ids: Ints, list_of: Ints | None = None) -> None:
+        """Sort the points by cluster (steps 1 and 2) or by list, then by id."""
         order = np.argsort(ids)
         if self.clusters is not None and not self.n_clusters and len(ids):
             n_clusters = self.clusters if isinstance(self.clusters, int) else max(1, round(len(ids) / CLUSTER_SIZE))
             drawn = np.random.default_rng(self.seed).permutation(order)[:n_clusters]
-            self.centers_ = self._points(rows[drawn], np.arange(len(drawn), dtype=np.int32))
+            self.centers_ = self._to_points(rows[drawn], np.arange(len(drawn), dtype=np.int32))
         sizes = np.array([len(ids)])
         if self.n_clusters:
             cluster = self._nearest(rows, self.centers_, 1)[0][:, 0]
             order, sizes = np.lexsort([ids, cluster]), np.bincount(cluster, minlength=self.n_clusters)
-        self.points_ = self._points(rows[order], ids[order])
+        elif self.lists_ is not None and list_of is not None:
+            order, self.lists_ = np.lexsort([ids, list_of]), self.lists_.regrouped(list_of)
+        self.points_ = self._to_points(rows[order], ids[order])
         self.starts_ = np.concatenate([[0], np.cumsum(sizes)])
-        if self.codes_ is not None:
-            self.codes_, self.shortlist = (self._encode(), self.shortlist) if len(ids) else (None, None)
+        if not len(ids):
+            self.codes_ = self.shortlist = None
+            self._drop_lists()
+        elif self.codes_ is not None:
+            self.codes_ = encode_points(self.points_, self.seed)
 
-    def _encode(self) -> PointCodes:
-        """The points in few bits, with the maps and levels of ``Quantized``."""
-        rows, a = self.points, self.points_.weights
-        scale = max(float(rows.max()), -float(rows.min())) or 1.0  # second moments of large numbers would overflow
-        coded = Quantized(rows / np.float32(scale), np.arange(len(rows)), CODE_BITS, seed=self.seed)
-        slopes, offsets = 2 * a * scale * coded.scales_, a * self.points_.squares
-        return PointCodes(
-            coded.planes_, slopes.astype(np.float32), a.astype(np.float32), offsets.astype(np.float32),
-            coded.center_ * np.float32(scale), coded.query_map_,
-        )  # fmt: skip
+    def _drop_lists(self) -> None:
+        """Read all points from now on."""
+        if self.lists_ is not None:
+            self.lists_ = self.share_read = None
+            self.report.pop("share_read", None)
 
-    def _points(self, rows: Floats, ids: Ints) -> Points:
-        return Points(to_blocks(rows), squared_row_norms(rows), self._weights(rows, "points"), ids)
-
-    def _weights(self, rows: Floats, name: str) -> Doubles:
-        """The weight a = 1/(1-|y|^2) of each row, or 1 in Euclidean space; a norm out of range is an error."""
-        if self.geometry == "euclidean":
-            norms = np.sqrt(squared_row_norms(rows))
-            if len(rows) and norms.max() > MAX_NORM:
-                rule = f"{name} must have norms of at most {MAX_NORM:g}"
-                raise DataError(f"{rule}, but one is {norms.max():g}; scale them down")
-            return np.ones(len(rows))
-        gaps = one_minus_squared_norms(rows)
-        if len(rows) and gaps.min() < MIN_GAP:
-            row = int(gaps.argmin())
-            raise DataError(
-                f"{name} must have norms below 1, but row {row} has {(1 - gaps[row]) ** 0.5:.9g}; "
-                "scale it into the ball, or set geometry='euclidean'"
-            )
-        return 1 / gaps
+    def _to_points(self, rows: Floats, ids: Ints) -> Points:
+        return to_points(rows, ids, self.geometry)
 
     def _nearest(self, queries: Floats, points: Points, k: int, clusters: Ints | None = None) -> tuple[Ints, Doubles]:
         """Ids and negative keys a|x-y|^2 of the k nearest points, within the given clusters if any."""
@@ -207,58 +206,68 @@ class PointIndex(Index):
         return labels, scores
 
     def _search(self, queries: Floats, k: int) -> TopK:
-        weights = self._weights(queries, "queries")
+        weights = point_weights(queries, self.geometry, "queries")
         size = (self.shortlist or 0) * max(k, MIN_NEIGHBORS)
         if self.codes_ is not None and size <= MAX_SHORTLIST_SHARE * len(self):
             labels, scores = self._nearest_by_codes(queries, self.codes_, k, size)
         else:
             clusters = self._nearest_clusters(queries) if self.n_clusters else None  # step 3
             labels, scores = self._nearest(queries, self.points_, k, clusters)
-        return TopK(labels, -self._distances(-scores, weights[:, None]).astype(np.float32))
+        return TopK(labels, -distances(-scores, weights[:, None], self.geometry).astype(np.float32))
 
     def _nearest_by_codes(self, queries: Floats, codes: PointCodes, k: int, size: int) -> tuple[Ints, Doubles]:
-        """``_nearest`` among the ``size`` points of smallest estimated key."""
+        """``_nearest`` among the ``size`` points of smallest estimated key, of those that are read."""
         labels, scores = empty_results(len(queries), k)
-        zeros = np.zeros(codes.query_map.shape[1], np.float32)
+        zeros, n_read = np.zeros(codes.query_map.shape[1], np.float32), self._n_read(k, size)
+        lists = self.lists_ if n_read <= MAX_READ_SHARE * len(self) else None
 
         def search_block(start: int, stop: int) -> None:
             block, mapped = queries[start:stop], np.empty((stop - start, len(zeros)), np.float32)
             dense_forward(block, codes.query_map, zeros, mapped)
             rows, estimates = np.empty((stop - start, size), np.int32), np.empty((stop - start, size), np.float32)
-            shortlist_points(block, mapped, codes, rows, estimates)
+            if lists is None:
+                shortlist_points(block, mapped, codes, rows, estimates)
+            else:
+                read = lists.to_read(extended_queries(block, self.geometry), n_read)
+                shortlist_points_in_lists(block, mapped, codes, lists.starts, read, rows, estimates)
             nearest_in_rows(block, self.points_, rows, labels[start:stop], scores[start:stop])
 
         run_blocks(search_block, len(queries), QUERY_BLOCK)
         return labels, scores
 
+    def _n_read(self, k: int, size: int) -> int:
+        """How many points a query reads from lists, for k neighbors by a shortlist of this size."""
+        share = (self.share_read or 0.0) * max(1.0, k / SHORTLIST_RECALL_AT)  # more than for as many as were measured
+        return max(math.ceil(share * len(self)), MIN_READ * size)
+
     def _nearest_clusters(self, queries: Floats) -> Ints:
         """The clusters that each query searches, the nearest first. Shape (m, probes)."""
         return self._nearest(queries, self.centers_, self.probes)[0]
-
-    def _distances(self, keys: Doubles, weights: Doubles) -> Doubles:
-        """The distances of keys a|x-y|^2, given the weights of the queries."""
-        if self.geometry == "euclidean":
-            return np.sqrt(keys)
-        excess = 2 * weights * keys  # arcosh(1 + excess), without the rounding error of adding 1
-        return np.log1p(excess + np.sqrt(excess * (excess + 2)))
 
     def _vectors(self, at: Longs) -> Floats:
         return np.ascontiguousarray(self.points_.blocks[at // BLOCK_SIZE, :, at % BLOCK_SIZE])
 
     def _add(self, ids: Ints, vectors: Floats) -> None:
-        self._weights(vectors, "vectors")
-        self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]))
+        point_weights(vectors, self.geometry, "vectors")
+        list_of = None
+        if not can_be_listed(vectors):
+            self._drop_lists()
+        if self.lists_ is not None:
+            list_of = np.concatenate([self.lists_.list_of(), lists_of_new(self.lists_, vectors, self.geometry)])
+        self._build(np.concatenate([self.points, vectors]), np.concatenate([self.ids, ids]), list_of)
 
     def _remove(self, ids: Ints) -> None:
         keep = ~np.isin(self.ids, ids)
-        self._build(self.points[keep], self.ids[keep])
+        self._build(self.points[keep], self.ids[keep], None if self.lists_ is None else self.lists_.list_of()[keep])
 
-    def _sample(self, k: int) -> tuple[Floats, TopK]:
-        """Some of the points, and their k nearest neighbors and themselves, with -1 for themselves."""
-        sample = np.sort(np.random.default_rng(self.seed).permutation(len(self))[:N_SAMPLED])
-        rows, ids = self._vectors(sample), self.ids[sample]
-        labels, scores = self._nearest(rows, self.points_, k + 1)
-        return rows, TopK(np.where(labels == ids[:, None], -1, labels), scores.astype(np.float32))
+    def _sample(self, k: int, queries: Floats | None = None) -> tuple[Floats, TopK]:
+        """Some queries and their k nearest neighbors; or some points with k and themselves, with -1 for themselves."""
+        n, stand_in = (len(self), True) if queries is None or not len(queries) else (len(queries), False)
+        sample = np.sort(np.random.default_rng(self.seed).permutation(n)[:N_SAMPLED])
+        rows = self._vectors(sample) if queries is None or stand_in else queries[sample]
+        labels, scores = self._nearest(rows, self.points_, k + stand_in)
+        own = self.ids[sample] if stand_in else np.full(len(sample), -1, np.int32)
+        return rows, TopK(np.where(labels == own[:, None], -1, labels), scores.astype(np.float32))
 
     def _report_recall(self) -> None:
         """Recall of the nearest neighbors of a sample of points, and the share of all points it is compared with."""
@@ -270,17 +279,41 @@ class PointIndex(Index):
             "recall_at": RECALL_AT, "share_read": round(float(share_read), 4),
         }  # fmt: skip
 
-    def _choose_shortlist(self, recall_target: float) -> None:
-        """Take the shortest shortlist that reaches the target; where none does, the search is exact."""
-        codes = self._encode()
-        rows, truth = self._sample(SHORTLIST_RECALL_AT)
+    def _choose_search(self, recall_target: float, queries: Floats) -> None:
+        """Read some lists where that reaches the target, else all codes; where neither does, the search is exact."""
+        rows, truth = self._sample(SHORTLIST_RECALL_AT, queries)
+        self.report |= {"recall_at": SHORTLIST_RECALL_AT, "recall_target": recall_target}
+        if self._choose_lists(rows, truth, recall_target, queries) and self._choose_shortlist(
+            rows, truth, recall_target
+        ):
+            self.report["share_read"] = round(self.share_read or 0.0, 4)
+            return
+        if self.lists_ is not None:
+            self._drop_lists()
+            self._build(self.points, self.ids)  # by id again
+        if not self._choose_shortlist(rows, truth, recall_target):
+            self.report |= {"recall": 1.0, "why": "no shortlist reached the recall target"}
+
+    def _choose_lists(self, rows: Floats, truth: TopK, recall_target: float, queries: Floats) -> bool:
+        """Sort the points by list, if a query must read at most half of them; the shortlist may miss as many again."""
+        points = self.points
+        if not can_be_listed(points):
+            return False
+        asked = queries if len(queries) else points[::SELF_QUERIES]
+        self.lists_, list_of = build_point_lists(points, asked, self.geometry, self.seed)
+        self._build(points, self.ids, list_of)
+        coverage = (1 + recall_target) / 2
+        self.share_read = share_to_read(self.lists_, rows, self.ids, truth, coverage, self.geometry)
+        return self.share_read <= MAX_READ_SHARE
+
+    def _choose_shortlist(self, rows: Floats, truth: TopK, recall_target: float) -> bool:
+        """Take the shortest shortlist that reaches the target, if one does."""
+        codes = encode_points(self.points_, self.seed)
         for shortlist in SHORTLISTS:
             labels, keys = self._nearest_by_codes(rows, codes, truth.k, shortlist * truth.k)
             found = recall(TopK(labels, keys.astype(np.float32)), truth)
             if found >= recall_target:
                 self.codes_, self.shortlist = codes, shortlist
                 self.report |= {"shortlist": shortlist, "recall": round(found, 4)}
-                break
-        else:
-            self.report |= {"recall": 1.0, "why": "no shortlist reached the recall target"}
-        self.report |= {"recall_at": SHORTLIST_RECALL_AT, "recall_target": recall_target}
+                return True
+        return False

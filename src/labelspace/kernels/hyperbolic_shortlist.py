@@ -2,6 +2,7 @@
 
 The key a|x-y|^2 of a point y for the query x is a(|x|^2 - 2 x'c) + a|y|^2 - 2 a x'(y-c), for any center c. Only the
 product x'(y-c) is estimated, by counting bits as in ``bit_planes``; the weight a of a point near the boundary is exact.
+Or the keys of some inverted lists of points are estimated (``index/point_lists.py``), and the others are not read.
 """
 
 from typing import Annotated, NamedTuple
@@ -13,7 +14,7 @@ from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.hyperbolic_search import BLOCK_SIZE, Points, squared_distance
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.state_constraints import array
-from labelspace.types import Doubles, Floats, Ints
+from labelspace.types import Doubles, Floats, Ints, Longs
 
 CODE_BITS = 4  # with 2, the shortlist must be four times as long for 100 neighbors, which takes longer in all
 MAX_LEVEL = 2**CODE_BITS - 1  # codes 0 to 15 stand for -15, -13, ..., 15
@@ -83,6 +84,25 @@ def push_blocks(
 
 
 @kernel()
+def encode_query(query: Floats, mapped: Floats, center: Floats, planes: Words) -> tuple[int, np.float32, np.float32]:
+    """Write the mapped query as bit planes; returns ``total``, ``step`` and ``shift`` of ``push_blocks``."""
+    largest, shift = np.float32(0.0), 0.0
+    for value in mapped:
+        largest = max(largest, abs(value))
+    for j in range(len(query)):
+        value = np.float64(query[j])
+        shift += value * (value - 2.0 * np.float64(center[j]))
+    return query_planes(mapped, planes), np.float32(largest / np.float32(QUERY_MAX)), np.float32(shift)
+
+
+@part()
+def end_rows(rows: Ints, size: int) -> None:
+    """Write -1 behind the first ``size`` rows."""
+    for j in range(size, len(rows)):
+        rows[j] = -1
+
+
+@kernel()
 def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_rows: Ints, out_scores: Floats) -> None:
     """The rows of smallest estimated key for each query, in no order, and minus the estimates; -1 is none.
 
@@ -92,14 +112,7 @@ def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_row
     planes, totals = np.empty((m, QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64), np.empty(m, np.int64)
     steps, shifts, sizes = np.empty(m, np.float32), np.empty(m, np.float32), np.zeros(m, np.int64)
     for i in range(m):
-        totals[i] = query_planes(mapped[i], planes[i])
-        largest, shift = np.float32(0.0), 0.0
-        for value in mapped[i]:
-            largest = max(largest, abs(value))
-        for j in range(queries.shape[1]):
-            value = np.float64(queries[i, j])
-            shift += value * (value - 2.0 * np.float64(codes.center[j]))
-        steps[i], shifts[i] = largest / np.float32(QUERY_MAX), shift
+        totals[i], steps[i], shifts[i] = encode_query(queries[i], mapped[i], codes.center, planes[i])
     for first in range(0, len(codes.planes), CHUNK):
         last = min(first + CHUNK, len(codes.planes))
         for i in range(m):
@@ -107,8 +120,29 @@ def shortlist_points(queries: Floats, mapped: Floats, codes: PointCodes, out_row
                 planes[i], totals[i], steps[i], shifts[i], codes, first, last, out_rows[i], out_scores[i], sizes[i]
             )
     for i in range(m):
-        for j in range(sizes[i], out_rows.shape[1]):
-            out_rows[i, j] = -1
+        end_rows(out_rows[i], sizes[i])
+
+
+@kernel()
+def shortlist_points_in_lists(
+    queries: Floats, mapped: Floats, codes: PointCodes, starts: Longs, lists: Ints, out_rows: Ints, out_scores: Floats
+) -> None:  # fmt: skip
+    """``shortlist_points`` of the rows in some lists: ``lists`` (m, p) ascending, the first -1 ends them.
+
+    List c has the rows starts[c] to starts[c + 1]; the blocks at its ends are read as a whole, and once.
+    """
+    planes = np.empty((QUERY_BITS, mapped.shape[1] // BLOCK), np.uint64)
+    for i in range(len(queries)):
+        total, step, shift = encode_query(queries[i], mapped[i], codes.center, planes)
+        size, done = integer(0), integer(0)
+        for c in lists[i]:
+            if c < 0:
+                break
+            if starts[c] < starts[c + 1]:
+                first, last = max(starts[c] // BLOCK, done), (starts[c + 1] + BLOCK - 1) // BLOCK
+                size = push_blocks(planes, total, step, shift, codes, first, last, out_rows[i], out_scores[i], size)
+                done = last
+        end_rows(out_rows[i], size)
 
 
 @kernel()

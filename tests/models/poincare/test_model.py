@@ -214,6 +214,23 @@ def test_the_documents_nearest_on_the_sphere_have_the_largest_cosines(small):
     assert np.allclose(np.take_along_axis(cosines, np.argsort(documents.ids)[found], axis=1), best, atol=1e-6)
 
 
+def test_searches_are_chosen_for_held_out_documents_and_each_learner_by_its_own_points(small, monkeypatch):
+    given, made = [], poincare.index.PointIndex
+
+    def spied(points, *args, queries=None, **kwargs):
+        given.append((len(points), queries))
+        return made(points, *args, queries=queries, **kwargs)
+
+    rows = np.arange(40)
+    monkeypatch.setattr(poincare.index, "PointIndex", spied)
+    model = quick(n_estimators=2).fit(small.X[40:], small.Y[40:], validation=(small.X[rows], small.Y[rows]))
+    of_indexes = [queries for _, queries in given if queries is not None]
+    assert len(of_indexes) == 4  # labels and documents of each learner
+    for number in range(2):
+        expected = model._embed(model.scaled(small.X[rows]), number)
+        assert all(np.array_equal(queries, expected) for queries in of_indexes[2 * number : 2 * number + 2])
+
+
 def test_documents_are_used_as_given_without_normalize(small):
     scaled = small.X.multiply(np.linspace(1, 3, 260)[:, None]).tocsr().astype(np.float32)
     models = [quick(normalize=n).fit(X, small.Y) for n in (True, False) for X in (small.X, scaled)]

@@ -247,13 +247,14 @@ class Poincare(Model):
         thetas, scales, label_points, validation_scores = zip(*learners, strict=True)
         self.theta_, self.theta_scales_ = np.stack(thetas), np.stack(scales)
         label_ids, geometry = data.label_ids[: len(label_points[0])], self.manifold.geometry  # none, or all
-        self.label_indexes_ = [index.PointIndex(points, label_ids, geometry) for points in label_points]
         clusters = self.n_clusters if self.n_clusters in (None, "auto") else int(self.n_clusters)
         searched = (clusters, None if self.probes is None else int(self.probes), int(self.random_state))
-        self.document_indexes_ = [  # step 8
-            index.PointIndex(self._embed(X[train], number), train, geometry, *searched)
-            for number in range(self.n_estimators)
-        ]
+        self.label_indexes_, self.document_indexes_ = [], []
+        for number, points in enumerate(label_points):  # step 8
+            queries = None if held_out is None else self._embed(held_out[0], number)  # what searches are chosen for
+            embedded = self._embed(X[train], number)
+            self.label_indexes_.append(index.PointIndex(points, label_ids, geometry, queries=queries))
+            self.document_indexes_.append(index.PointIndex(embedded, train, geometry, *searched, queries=queries))
         self.vote_weights_ = self._choose_vote_weights(held_out, context.progress)
         if len(held_out_rows):
             for number, documents in enumerate(self.document_indexes_):
