@@ -57,5 +57,5 @@ def share_to_read(lists: Lists, queries: Floats, ids: Ints, truth: TopK, coverag
     """The share of the rows that a query reads to have read this share of its neighbors; ``ids`` are those of rows."""
     by_id = np.argsort(ids)
     rows = by_id[np.searchsorted(ids[by_id], np.maximum(truth.labels, ids[by_id[0]]))]
-    needed = lists.rows_needed(extended_queries(queries, geometry), rows.astype(np.int32))[truth.labels >= 0]
+    needed = lists.rows_needed(extended_queries(queries, geometry), rows)[truth.labels >= 0]
     return float(np.quantile(needed, coverage, method="higher") / len(ids))
