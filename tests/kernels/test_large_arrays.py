@@ -29,6 +29,24 @@ def test_large_arrays_are_in_files_within_the_context_only(scratch):
     assert large_arrays.memory() is None
 
 
+def test_working_arrays_are_in_memory_where_that_has_room(scratch, monkeypatch):
+    monkeypatch.setenv("LABELSPACE_THREADS", "2")
+    size = 2 * LARGE * 8  # of both arrays, for each of two threads
+
+    def stored():
+        values, ids = large_arrays.working(LARGE, np.float32, np.int32)
+        assert (values.dtype, ids.dtype, len(values), len(ids)) == (np.float32, np.int32, LARGE, LARGE)
+        assert is_stored(values) == is_stored(ids)
+        return is_stored(values)
+
+    assert not stored()
+    with large_arrays.stored_in(scratch):
+        monkeypatch.setattr(scratch, "room", lambda: size)
+        assert not stored()
+        monkeypatch.setattr(scratch, "room", lambda: size - 1)
+        assert stored()
+
+
 def test_tasks_see_the_storage_of_their_caller(scratch, monkeypatch):
     monkeypatch.setenv("LABELSPACE_THREADS", "2")
     seen = []

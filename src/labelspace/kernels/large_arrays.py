@@ -14,6 +14,8 @@ from typing import IO, Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.kernels.threads import n_threads
+
 Array = npt.NDArray[Any]
 Arrays = TypeVar("Arrays", bound=tuple[Array, ...])
 SMALL_SHARE = 64  # an array below this part of the memory stays in it
@@ -38,6 +40,9 @@ class Storage(Protocol):
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = False) -> Array:
         """An array of any values, which can be written to; whether it is read in order, or here and there."""
+
+    def room(self) -> int:
+        """Bytes that an array in memory may have now."""
 
     def growing(self, dtype: npt.DTypeLike) -> GrowingArray:
         """An array to append to."""
@@ -78,6 +83,19 @@ def empty(shape: int | tuple[int, ...], dtype: npt.DTypeLike, in_order: bool = F
     if storage is None or math.prod(shape) * np.dtype(dtype).itemsize < storage.memory // SMALL_SHARE:
         return np.empty(shape, dtype)
     return storage.empty(shape, dtype, in_order)
+
+
+def working(n: int, *dtypes: npt.DTypeLike) -> list[Array]:
+    """Arrays of n values that are soon gone, and read again and again until then: in memory where that has room.
+
+    The page of a file that is read here and there, and dropped each time, takes longer to get than its values to use.
+
+    >>> [values.dtype.name for values in working(3, np.float32, np.int32)]
+    ['float32', 'int32']
+    """
+    storage, size = _storage.get(), n * sum(np.dtype(dtype).itemsize for dtype in dtypes)
+    in_memory = storage is None or size <= storage.room() // n_threads()  # which all may ask at the same time
+    return [np.empty(n, dtype) if in_memory else empty(n, dtype) for dtype in dtypes]
 
 
 def keep(array: Array) -> Array:

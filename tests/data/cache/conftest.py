@@ -3,6 +3,7 @@
 import pytest
 
 from labelspace.data.cache.folder import CacheFolder
+from labelspace.data.cache.scratch import Scratch
 from labelspace.features import ngrams, normalize, sparse_matrix, vocabulary
 from labelspace.kernels import large_arrays
 
@@ -14,6 +15,7 @@ def cache(tmp_path, monkeypatch):
     """An open cache in whose files every array lives that may be large, however small; blocks are small too."""
     monkeypatch.setattr(large_arrays, "SMALL_SHARE", MEMORY + 1)
     monkeypatch.setattr(large_arrays, "SMALL_PART", 1)
+    monkeypatch.setattr(Scratch, "room", lambda self: 0)
     monkeypatch.setattr(vocabulary, "DOCUMENT_BLOCK", 50)
     monkeypatch.setattr(ngrams, "_BLOCK", 50)
     for module in (normalize, sparse_matrix):

@@ -32,6 +32,18 @@ def test_pages_of_files_are_dropped_near_the_limit(tmp_path):
     assert (array == 1).all()
 
 
+def test_room_is_what_the_process_does_not_use_itself(tmp_path):
+    limit = MemoryLimit(2**40)
+    before = limit.room()
+    assert 0.6 * 2**40 < before < 0.7 * 2**40
+    mapped = Scratch(tmp_path, 2**20).empty((2**25,), np.uint8)
+    mapped[:] = 1
+    assert limit.room() > before - 2**23, "pages of files can be dropped"
+    block = np.ones(2**26, np.uint8)
+    assert limit.room() < before - block.nbytes // 2
+    assert MemoryLimit(2**20).room() == 0
+
+
 def test_a_thread_looks_again_and_again_within_the_context():
     looks, enough = iter(range(3)), threading.Event()
 
@@ -47,6 +59,7 @@ def test_a_thread_looks_again_and_again_within_the_context():
 def test_where_pages_cannot_be_dropped_nobody_looks(monkeypatch):
     monkeypatch.setattr(resident, "STATM", Path("/nowhere"))
     assert not MemoryLimit(1).is_near()
+    assert MemoryLimit(2**40).room() == 0
     with ResidencyLimiter(lambda: None) as limiter:
         assert not limiter._thread.is_alive()
 

@@ -54,10 +54,11 @@ class MemoryLimit:
 
     def __init__(self, memory: int) -> None:
         self._near, self._worthwhile, self._statm, self.peak = NEAR * memory, WORTHWHILE * memory, -1, 0
+        self._of_libraries = 0  # bytes of pages that stay, and that processes share
         if can_drop_pages():
             self._statm = os.open(STATM, os.O_RDONLY)
             weakref.finalize(self, os.close, self._statm)
-            self._worthwhile += self._resident()[1]  # pages of libraries stay
+            self._of_libraries = self._resident()[1]
 
     def is_near(self) -> bool:
         """Whether pages of mapped files should be dropped now."""
@@ -65,7 +66,14 @@ class MemoryLimit:
             return False
         resident, of_files = self._resident()
         self.peak = max(self.peak, resident - of_files)
-        return resident > self._near and of_files > self._worthwhile
+        return resident - self._of_libraries > self._near and of_files - self._of_libraries > self._worthwhile
+
+    def room(self) -> int:
+        """Bytes that an array in memory may have now, without pages of files being dropped for it; 0 if unknown."""
+        if self._statm < 0:
+            return 0
+        resident, of_files = self._resident()
+        return max(0, int(self._near) - (resident - of_files))
 
     def _resident(self) -> tuple[int, int]:
         """Bytes of this process in memory: all, and those of mapped files."""

@@ -62,6 +62,10 @@ class Scratch:
             self._used = start + size
             return np.frombuffer(self._segment, kind, n_items, start).reshape(shape)
 
+    def room(self) -> int:
+        """Bytes that an array in memory may have now."""
+        return self.limit.room()
+
     def growing(self, dtype: npt.DTypeLike) -> "GrowingFile":
         """An array to append to."""
         return GrowingFile(self, np.dtype(dtype))

@@ -70,12 +70,11 @@ class NodeTraining:
             below.indices, below.indptr, tree.cuts(part.node), part.node == 0, part.negatives, row_index
         )
         root, mine = int(self.roots[part.tree]), ends[part.first : part.first + CHILD_BLOCK + 1]
-        n_entries = count_entries(self.X.indptr, rows)
+        values, columns = large_arrays.working(count_entries(self.X.indptr, rows), np.float32, np.int32)
         features, weights, stops, biases = train_children(
             self.X.data, self.X.indices, self.X.indptr, rows, positives, mine,
             self.loss == "logistic", BIAS, self.C, self.tol, self.max_iter, self.threshold,
-            self.random_state + root + part.node + part.first, new_column,
-            large_arrays.empty(n_entries, np.float32), large_arrays.empty(n_entries, np.int32),
+            self.random_state + root + part.node + part.first, new_column, values, columns,
         )  # fmt: skip
         begin = root + int(tree.first_child[part.node]) + part.first
         return TrainedPart(begin, features, weights, np.diff(stops), biases)
