@@ -26,6 +26,7 @@ from labelspace.index import approximate
 from labelspace.index.approximate import Approximate, require_faiss
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
+from labelspace.index.lists import Lists
 from labelspace.index.quantized import MAX_READ_SHARE, STEPS, Quantized
 from labelspace.types import Floats, Ints, Progress, TopK
 
@@ -112,20 +113,19 @@ def _quantized(
         first = Quantized(vectors, ids, min(STEPS), queries=fitted_to, seed=seed, n_read=n_read)
         if progress is not None:
             progress("building the index (quantized)", 1, len(STEPS))
-        if n_read is None or _set_n_read(first, queries, truth, target):
+        if first.lists_ is None or _set_n_read(first, first.lists_, queries, truth, target):
             found = _cheapest(first, vectors, queries, truth, target, tried, progress)
             if found is not None:
                 return found
     return None
 
 
-def _set_n_read(index: Quantized, queries: Floats, truth: TopK, target: float) -> bool:
+def _set_n_read(index: Quantized, lists: Lists, queries: Floats, truth: TopK, target: float) -> bool:
     """Read so many labels that lists miss half of what may be missed; False where these are most labels."""
-    assert index.lists_ is not None
     by_id = np.argsort(index.ids_)
     listed = truth.labels >= 0
     rows = by_id[np.searchsorted(index.ids_[by_id], np.where(listed, truth.labels, index.ids_[0]))]
-    needed = np.sort(index.lists_.rows_needed(queries, rows)[listed])
+    needed = np.sort(lists.rows_needed(queries, rows)[listed])
     n_read = int(needed[math.ceil(len(needed) * (1 + target) / 2) - 1])
     index.set_n_read(n_read)
     return n_read <= MAX_READ_SHARE * len(index)
