@@ -1,12 +1,10 @@
 """A cluster of three machines in this one."""
 
-import os
-import signal
 import warnings
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
+
+from tests.cluster import losses
 
 
 class Machines:
@@ -31,17 +29,6 @@ class Machines:
         """Kill all processes of a machine."""
         self.cluster.remove_node(self.others.pop(), allow_graceful=False)
 
-    def kill_task(self):
-        """Kill a process that runs a task, on whatever machine of this cluster."""
-        for node in self.cluster.list_all_nodes():
-            raylet = node.all_processes["raylet"][0].process.pid
-            for pid in map(int, Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()):
-                with suppress(OSError):  # it ended by itself
-                    if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_task"):
-                        os.kill(pid, signal.SIGKILL)
-                        return
-        raise AssertionError("no task runs")
-
     def restore(self):
         while len(self.others) < 2:
             self.others.append(self.cluster.add_node(**self.size))
@@ -50,7 +37,8 @@ class Machines:
 
 @pytest.fixture(scope="session")
 def machines():
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
+    ray.cloudpickle.register_pickle_by_value(losses)  # processes of tasks cannot import it
     started = Machines()
     yield started
     started.cluster.shutdown()

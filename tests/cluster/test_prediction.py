@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from labelspace import Tagger
+from labelspace.cluster import RayExecutor
 from labelspace.cluster.prediction import blocks
+from labelspace.cluster.prediction.run import predict_block
 from labelspace.data.source import write_dataset
 from labelspace.report.progress import StepProgress
 from labelspace.types import Dataset
+from tests.cluster.losses import KilledOnce
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
 pytestmark = pytest.mark.slow
@@ -50,9 +53,15 @@ def test_what_is_lost_is_done_again(run, model, documents, three_nodes, monkeypa
     assert b"".join(parts) == Path("a.jsonl").read_bytes()
     assert len(parts) > 12
 
-    losses = [three_nodes.kill_task, three_nodes.remove_one]
+    killed, losses, map_unordered = Path("killed").resolve(), [three_nodes.remove_one], RayExecutor.map_unordered
+
+    def losing(self, task, *given):
+        return map_unordered(self, KilledOnce(task, killed) if task is predict_block else task, *given)
+
+    monkeypatch.setattr(RayExecutor, "map_unordered", losing)
     monkeypatch.setattr(StepProgress, "overall", lambda self, *given: losses and losses.pop()())
     code, _, err = run(*args, "out")
     assert code == 0, err
+    assert killed.exists()
     assert not losses
     assert files_of("out") == whole

@@ -12,6 +12,7 @@ from labelspace.cluster.nodes import alive_nodes, check_shared, check_versions
 from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, DataError
 from labelspace.models.registry import create
+from tests.cluster.losses import KilledOnce
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
 pytestmark = pytest.mark.slow
@@ -52,27 +53,26 @@ def test_tasks_train_the_model_of_one_process(method, documents, cluster, tmp_pa
 
 
 class Losing(RayExecutor):
-    """Loses something once a first task is done, while others run."""
+    """Loses a process, and a machine once a first task is done, while others run."""
 
-    def __init__(self, cluster, lose):
+    def __init__(self, cluster, killed, lose):
         super().__init__(cluster)
-        self.lose = lose
+        self.killed, self.lose = killed, lose
 
     def map_unordered(self, task, shared, items, whole_node=False):
-        for done in super().map_unordered(task, shared, items, whole_node):
+        for done in super().map_unordered(KilledOnce(task, self.killed), shared, items, whole_node):
             lose, self.lose = self.lose, lambda: None
             lose()
             yield done
 
 
-@pytest.mark.parametrize(("method", "lost"), [("label_tree", "process"), ("blend", "machine")])
-def test_what_is_lost_with_a_process_or_a_machine_is_trained_again(
-    method, lost, documents, cluster, three_nodes, tmp_path
-):
+@pytest.mark.parametrize("method", ["label_tree", "blend"])
+def test_what_is_lost_with_a_process_and_a_machine_is_trained_again(method, documents, cluster, three_nodes, tmp_path):
     here = create(method, **METHODS[method]).fit(documents.X, documents.Y)
-    lose = three_nodes.kill_task if lost == "process" else three_nodes.remove_one
-    executor = Losing(cluster, lose)
+    executor = Losing(cluster, tmp_path / "killed", three_nodes.remove_one)
     there = create(method, **METHODS[method]).fit(documents.X, documents.Y, executor=executor)
+    assert executor.killed.exists()
+    assert len(three_nodes.others) == 1
     assert saved_files(there, tmp_path / "there") == saved_files(here, tmp_path / "here")
 
 
