@@ -10,10 +10,10 @@ def rows(rng, n, d=60, density=0.15):
     return normalize_rows(sp.random(n, d, density, "csr", np.float32, rng=rng))
 
 
-def split(Z, members, first_half, seed, max_iter=50, most=10**6):
+def split(Z, members, first_half, seed, max_iter=50, sample=10**6):
     members = np.array(members, np.int32)
-    sums = np.zeros((2, Z.shape[1]), np.float32)
-    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, seed, sums, most)
+    sums = np.zeros((Z.shape[1], 2), np.float32)
+    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, 0.0, seed, sums, sample)
     assert not sums.any(), "the scratch is left clean"
     return members[:first_half], members[first_half:]
 
@@ -36,13 +36,13 @@ def test_the_result_is_a_fixed_point_of_balanced_2_means(seed):
     assert is_fixed_point(Z, one, other)
 
 
-def test_the_centers_of_a_sample_split_all_rows():
+def test_centers_of_samples_are_the_first_ones_of_all_rows():
     rng = np.random.default_rng(0)
     planted = rng.random((110, 20)) + np.repeat(5 * np.eye(20)[:2], 55, axis=0)
     Z = normalize_rows(sp.csr_matrix(planted.astype(np.float32)))
     members = rng.permutation(110)
-    for most in (110, 40, 20):
-        parts = {tuple(sorted(part.tolist())) for part in split(Z, members, 55, 3, most=most)}
+    for sample in (110, 40, 20, 10):
+        parts = {tuple(sorted(part.tolist())) for part in split(Z, members, 55, 3, sample=sample)}
         assert parts == {tuple(range(55)), tuple(range(55, 110))}
 
 

@@ -12,64 +12,73 @@ from labelspace.types import Floats, Ints, Longs
 
 @kernel()
 def balanced_2means(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, seed: int, sums: Floats,
-    most: int,
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, tol: float, seed: int,
+    sums: Floats, sample: int,
 ) -> None:  # fmt: skip
     """Reorder ``members`` (unit rows of a CSR matrix) so that the first ``first_half`` of them are one cluster.
 
     Each iteration ranks rows by how much closer they are to the first center than to the second, and splits the
-    ranking. Of more than twice ``most`` rows, evenly spread ones are iterated over, and then all are ranked once.
-    ``sums`` (2, n_columns), the sums of the rows of each side, is scratch: all zeros before and after.
+    ranking; they end after ``max_iter`` or when at most the share ``tol`` of the rows changes sides. Twice ``sample``
+    rows or more are not split at once: first evenly spread ones are, at least so many, and the centers found for them
+    are the first ones of twice as many rows, up to all. ``sums`` (n_columns, 2), the sums of the rows of each side, is
+    scratch: all zeros before and after.
     """
-    n, step = len(members), max(1, len(members) // most)
-    if step == 1:
-        side = init_sides(n, seed)
-        _iterate(data, indices, indptr, members, first_half, max_iter, side, sums)
-    else:
+    n, step = len(members), 1
+    while n // (2 * step) >= max(sample, 2):
+        step *= 2
+    side = init_sides(len(members[::step]), seed)
+    while step > 1:
         some = members[::step].copy()
-        half = (first_half * len(some) + n // 2) // n
-        of_some, side = init_sides(len(some), seed), np.full(n, -1, np.int8)
-        _iterate(data, indices, indptr, some, half, max_iter, of_some, sums)
-        for i in range(len(some)):
-            side[i * step] = of_some[i]
-        _iterate(data, indices, indptr, members, first_half, 1, side, sums)
+        _iterate(data, indices, indptr, some, first_half * len(some) // n, max_iter, tol, side, sums)
+        step //= 2
+        of_some, side = side, np.full(len(members[::step]), -1, np.int8)
+        for i in range(len(of_some)):
+            side[2 * i] = of_some[i]
+    _iterate(data, indices, indptr, members, first_half, max_iter, tol, side, sums)
     partition_by_side(members, side, first_half)
 
 
 @kernel()
 def _iterate(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, side: Int8s, sums: Floats
-) -> None:
+    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, tol: float, side: Int8s,
+    sums: Floats,
+) -> None:  # fmt: skip
     """Iterations of ``balanced_2means``; rows of ``side`` -1 are on none of the two."""
     n = len(members)
     similarity = np.empty((2, n), np.float32)
+    for i in range(n):
+        if side[i] >= 0:
+            for j in range(indptr[members[i]], indptr[members[i] + 1]):
+                sums[indices[j], side[i]] += data[j]
     for _ in range(max_iter):
-        for i in range(n):
-            if side[i] >= 0:
-                for j in range(indptr[members[i]], indptr[members[i] + 1]):
-                    sums[side[i], indices[j]] += data[j]
         squares = np.zeros(2, np.float64)
         for i in range(n):
             first, second = np.float32(0.0), np.float32(0.0)
             for j in range(indptr[members[i]], indptr[members[i] + 1]):
-                first += data[j] * sums[0, indices[j]]
-                second += data[j] * sums[1, indices[j]]
+                first += data[j] * sums[indices[j], 0]
+                second += data[j] * sums[indices[j], 1]
             similarity[0, i], similarity[1, i] = first, second
             if side[i] >= 0:
                 squares[side[i]] += similarity[side[i], i]  # |sum|^2 is the sum of the rows' products with it
         norms = np.sqrt(np.maximum(squares, 1e-12))
         order = np.argsort(similarity[1] / norms[1] - similarity[0] / norms[0], kind="mergesort")
-        changed = False
+        n_changed = 0
         for rank in range(n):
-            new = 0 if rank < first_half else 1
-            changed |= side[order[rank]] != new
-            side[order[rank]] = new
-        for i in range(n):
-            for j in range(indptr[members[i]], indptr[members[i] + 1]):
-                sums[0, indices[j]] = 0.0
-                sums[1, indices[j]] = 0.0
-        if not changed:
+            i, new = order[rank], 0 if rank < first_half else 1
+            old = side[i]
+            if old != new:
+                side[i] = new
+                n_changed += 1
+                for j in range(indptr[members[i]], indptr[members[i] + 1]):
+                    if old >= 0:
+                        sums[indices[j], old] -= data[j]
+                    sums[indices[j], new] += data[j]
+        if n_changed <= tol * n:
             break
+    for i in range(n):
+        for j in range(indptr[members[i]], indptr[members[i] + 1]):
+            sums[indices[j], 0] = 0.0
+            sums[indices[j], 1] = 0.0
 
 
 @kernel()

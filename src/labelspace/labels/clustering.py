@@ -15,6 +15,7 @@ from labelspace.types import Csr, Ints, Longs
 LABEL_BLOCK = 8192  # labels whose sums are in memory at a time
 SUMS_SHARE = 256  # of the memory: so many entries of sums, where that is limited
 MAX_ITERATIONS = 8  # of k-means; more cost time and gain nothing
+SAMPLED_ITERATIONS, SAMPLED_TOL = 50, 0.01  # where samples come first: few are over many rows
 
 
 def pifa_embeddings(X: Csr, Y: Csr, max_features: int | None = None) -> Csr:
@@ -62,7 +63,7 @@ def _with_largest(sums: Csr, max_features: int) -> Csr:
 def balanced_tree(Z: Csr, max_leaf: int, seed: int, sample: int | None = None) -> tuple[Ints, list[Longs]]:
     """Halve the rows of Z by balanced 2-means until no cluster is larger than ``max_leaf``.
 
-    With ``sample``, the centers of larger clusters are those of so many of their rows.
+    With ``sample``, the centers of larger clusters are first those of so many of their rows, then of more and more.
 
     Returns the rows in the order of the leaves, and for each depth where its clusters start (and the last ends).
 
@@ -74,19 +75,20 @@ def balanced_tree(Z: Csr, max_leaf: int, seed: int, sample: int | None = None) -
     """
     order: Ints = np.arange(Z.shape[0], dtype=np.int32)
     depths: list[Longs] = [np.array([0, Z.shape[0]], np.int64)]
-    most = max(Z.shape[0], 1) if sample is None else sample
+    max_iter, tol = (MAX_ITERATIONS, 0.0) if sample is None else (SAMPLED_ITERATIONS, SAMPLED_TOL)
+    smallest = max(Z.shape[0], 1) if sample is None else sample
     while np.diff(depths[-1]).max(initial=0) > max_leaf:
         bounds = depths[-1]
         middles = (bounds[:-1] + bounds[1:] + 1) // 2
 
         def halve(start: int, stop: int, bounds: Longs = bounds, middles: Longs = middles) -> None:
-            sums = np.zeros((2, Z.shape[1]), np.float32)
+            sums = np.zeros((Z.shape[1], 2), np.float32)
             for i in range(start, stop):
                 members = order[bounds[i] : bounds[i + 1]]
                 if len(members) > 1:
                     half, cluster_seed = int(middles[i] - bounds[i]), seed * 1_000_003 + len(bounds) + i
                     balanced_2means(
-                        Z.data, Z.indices, Z.indptr, members, half, MAX_ITERATIONS, cluster_seed, sums, most
+                        Z.data, Z.indices, Z.indptr, members, half, max_iter, tol, cluster_seed, sums, smallest
                     )
 
         run_blocks(halve, len(middles), max(1, len(middles) // 64))

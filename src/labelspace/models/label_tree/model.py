@@ -55,7 +55,7 @@ from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default
 FLAT_C, TREE_C, LEAF_SIZE = 0.35, 1.0, 100  # a flat level may have either C
 MANY_LABELS = 2**16  # above, trees are grown on less
-CENTROID_FEATURES, CLUSTER_SAMPLE = 128, 2**14  # features that a label keeps, and labels that say where centers are
+CENTROID_FEATURES, CLUSTER_SAMPLE = 512, 2**12  # features that a label keeps, and labels that first centers come from
 NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice between
 MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
 TRIAL_TOL = 1.0  # of the trainings that are only compared
