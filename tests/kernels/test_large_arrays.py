@@ -77,6 +77,7 @@ def test_parts_are_kept_where_they_are_worth_a_file(scratch):
 def test_the_values_are_those_of_numpy(stored, scratch, monkeypatch):
     monkeypatch.setattr(large_arrays, "TAKEN", 3)
     monkeypatch.setattr(large_arrays, "SMALL_SHARE", 2**60)
+    monkeypatch.setattr(large_arrays, "MIN_MOVED", 6)
     arrays = [np.arange(5, dtype=np.int32), np.arange(3, dtype=np.int64)]
     table, rows = np.arange(12).reshape(6, 2), np.array([5, 0, -1, 3])
 
@@ -86,9 +87,9 @@ def test_the_values_are_those_of_numpy(stored, scratch, monkeypatch):
         assert np.array_equal(joined, np.concatenate(arrays))
         assert np.array_equal(large_arrays.take(table, rows), table[rows])
         growing = large_arrays.growing(np.float32)
-        for array in arrays:
+        for array in arrays * 5:
             growing.append(array)
-        assert np.array_equal(growing.finish(), np.concatenate(arrays))
+        assert np.array_equal(growing.finish(), np.concatenate(arrays * 5))
         with large_arrays.temporary_file() as file:
             file.write(b"a")
 

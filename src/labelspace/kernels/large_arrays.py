@@ -21,6 +21,7 @@ Arrays = TypeVar("Arrays", bound=tuple[Array, ...])
 SMALL_SHARE = 64  # an array below this part of the memory stays in it
 TAKEN = 2**20  # rows that are taken at a time
 SMALL_PART = 2**12  # bytes of a part that is not worth a file
+MIN_MOVED = 2**16  # numbers that are moved to the end of a growing array at a time
 
 
 class GrowingArray(Protocol):
@@ -167,17 +168,30 @@ def take(array: Array, rows: Array) -> Array:
 
 
 class _Parts:
-    """A growing array in memory."""
+    """A growing array in memory: what is added is moved to its end now and then, so that little is there twice."""
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._dtype, self._parts = np.dtype(dtype), list[Array]()
+        self._whole, self._parts, self._n_added = np.empty(0, dtype), list[Array](), 0
 
     def append(self, values: Array) -> None:
-        self._parts.append(values.astype(self._dtype, copy=False))
+        self._parts.append(values.astype(self._whole.dtype, copy=False))
+        self._n_added += len(values)
+        if self._n_added > max(MIN_MOVED, len(self._whole) // 8):
+            self._move()
 
     def finish(self) -> Array:
-        parts, self._parts = self._parts or [np.empty(0, self._dtype)], []
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        if len(self._parts) == 1 and not len(self._whole):
+            return self._parts.pop()
+        self._move()
+        return self._whole
+
+    def _move(self) -> None:
+        at = len(self._whole)
+        self._whole.resize(at + self._n_added, refcheck=False)  # in place, where the system can: nobody else has it
+        for part in self._parts:
+            self._whole[at : at + len(part)] = part
+            at += len(part)
+        self._parts, self._n_added = [], 0
 
 
 def relieve() -> None:

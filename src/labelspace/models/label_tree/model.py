@@ -156,14 +156,15 @@ class LabelTree(Model):
         frequency = np.diff(documents.indptr)
         built = (self._build_tree(Z, seen, context, number) for number in range(self.n_estimators))
         forest = [PartitionTree(frequent_first(order, levels, frequency), levels) for order, levels in built]  # step 3
-        del Z, built  # the largest thing in memory, and not needed to train
+        columns = [documents[:, tree.order] for tree in forest]
+        del Z, built, documents  # large, and not needed to train
         offsets = np.cumsum([0, *map(len, forest)]).astype(np.int32)
         self.roots_ = offsets[:-1]
         self.first_child_ = np.concatenate([tree.first_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.last_child_ = np.concatenate([tree.last_child + at for tree, at in zip(forest, offsets, strict=False)])
         self.label_ = np.concatenate([np.where(tree.label < 0, -1, seen[tree.label]) for tree in forest])
         with WeightParts() as parts:
-            self._train_nodes(X, documents, forest, C, context, parts)  # steps 4 and 5
+            self._train_nodes(X, columns, forest, C, context, parts)  # steps 4 and 5
 
     def _choose(self, views: Views, Y: Csr, context: FitContext) -> tuple[str, float | None]:
         """The view, and C; None leaves C to the shape of the tree."""
@@ -239,15 +240,14 @@ class LabelTree(Model):
     def _train_nodes(
         self,
         X: Csr,
-        documents: sp.csc_matrix,
+        columns: list[sp.csc_matrix],
         forest: list[PartitionTree],
         C: float | None,
         context: FitContext,
         trained: WeightParts,
     ) -> None:
-        """The classifiers of all nodes of all trees, as the columns of one matrix."""
+        """The classifiers of all nodes of all trees, from the documents of the labels of each tree, in its order."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        columns = [documents[:, tree.order] for tree in forest]
         training = NodeTraining(
             X, columns, forest, self.roots_, self.loss, float(C or (FLAT_C if flat else TREE_C)), float(self.tol),
             self.max_iter, float(self.threshold), self.random_state,
