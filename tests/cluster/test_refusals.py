@@ -15,6 +15,7 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace
         (["--method", "neighbors", "--cluster", "local"], "neighbors does not; train with --method label_tree"),
         (["--cluster", "somewhere"], "a cluster must be local, auto, ray://HOST:PORT or HOST:PORT, but is 'somewhere'"),
         (["--cluster", "ray://127.0.0.1:1"], "no cluster answers at ray://127.0.0.1:1"),
+        (["--cluster", "ray://host.invalid:1"], "no cluster answers at ray://host.invalid:1"),
         (["--task-memory", "4GB"], "--task-memory is for the tasks of a cluster"),
         (["--cluster", "local", "--task-memory", "much"], "--task-memory must be a size such as 500MB or 4GB"),
         (

@@ -95,7 +95,7 @@ def _start(ray: Any, address: str) -> None:  # noqa: ANN401 - the module
                 require("grpc", "cluster", "--cluster ray://")
                 _check_reachable(address)
             ray.init(address, **quiet)
-    except (ConnectionError, TimeoutError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(_unreachable(address, error)) from error
 
 
