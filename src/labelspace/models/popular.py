@@ -1,5 +1,7 @@
 """Most-Common: the same labels for every document, the most frequent of train first. The baseline of every table."""
 
+from functools import cached_property
+
 import numpy as np
 
 from labelspace.estimator import learned
@@ -7,7 +9,7 @@ from labelspace.features.views import BIGRAMS
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import array
-from labelspace.types import Bools, Csr, Floats, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 
 class Popular(Model):
@@ -29,13 +31,20 @@ class Popular(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
 
+    @cached_property
+    def _by_share(self) -> Ints:
+        """The labels of training documents, most frequent first; of equally frequent ones the smaller id first."""
+        seen = np.flatnonzero(self.share_ > 0)
+        return seen[np.argsort(-self.share_[seen], kind="stable")].astype(np.int32)
+
     def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, k, self.share_ > 0)
+        return self._first(self._by_share, X, k)
 
     def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, k, allowed & (self.share_ > 0))
+        labels: Ints = self.of_mask.get(allowed, lambda: self._by_share[allowed[self._by_share]])
+        return self._first(labels, X, k)
 
-    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        scores = np.where(allowed, self.share_, -np.inf)[None, :]
-        best = TopK.from_scores(scores, k)
-        return TopK(np.repeat(best.labels, X.shape[0], axis=0), np.repeat(best.scores, X.shape[0], axis=0))
+    def _first(self, labels: Ints, X: Csr, k: int) -> TopK:
+        best, out = labels[:k], TopK.empty(X.shape[0], k)
+        out.labels[:, : len(best)], out.scores[:, : len(best)] = best, self.share_[best]
+        return out

@@ -40,6 +40,22 @@ class Random(Model):
             at = slice(X.indptr[row], X.indptr[row + 1])
             # The document's content seeds the draw, so that a batch and single rows agree.
             content = zlib.crc32(X.data[at].tobytes(), zlib.crc32(X.indices[at].tobytes()))
-            out.labels[row, :n] = np.random.default_rng([self.random_state, content]).permutation(self.seen_)[:n]
+            rng = np.random.default_rng([self.random_state, content])
+            out.labels[row, :n] = self.seen_[_draw(rng, len(self.seen_), n)]
         out.scores[:, :n] = 1.0 / np.arange(1, n + 1)
         return out
+
+
+def _draw(rng: np.random.Generator, n: int, k: int) -> list[int]:
+    """The first k of n numbers in random order: the first steps of a Fisher-Yates shuffle, without the other numbers.
+
+    >>> few, all_five = (_draw(np.random.default_rng(1), n=5, k=k) for k in (2, 5))
+    >>> sorted(all_five), few == all_five[:2]
+    ([0, 1, 2, 3, 4], True)
+    """
+    at: dict[int, int] = {}  # where it is not its own number
+    drawn = []
+    for i, j in enumerate(rng.integers(np.arange(k), n).tolist()):
+        drawn.append(at.get(j, j))
+        at[j] = at.pop(i, i)
+    return drawn

@@ -47,9 +47,11 @@ def save(
     """Write the state of some parts, each to arrays of its own, with the labels and what else ``model.json`` says."""
     packed: dict[str, Any] = {}
     files: dict[str, Arrays | Writer] = {}
+    saved: dict[str, Arrays] = {}
     for name, value in parts.items():
         bundle = ModelBundle()
         packed[name] = pack(value, bundle)
+        saved[name] = bundle.arrays
         files |= {f"{name}.safetensors": bundle.arrays, **bundle.files}
 
     def check(target: Path) -> None:
@@ -57,7 +59,7 @@ def save(
         try:
             manifest = read_manifest(target)
             for name, value in parts.items():
-                load_part(target, manifest, name, type(value), verify=False)
+                load_part(target, manifest, name, type(value), verify=False, same_as=saved[name])
             read_labels(target, manifest, verify=False)
         except ModelError as error:
             raise ModelError(f"a model must be such that it can be loaded, so nothing was saved: {error}") from error
@@ -66,10 +68,23 @@ def save(
 
 
 def load_part(
-    folder: str | Path, manifest: Mapping[str, Any], name: str, kind: Kind, verify: bool | None = None
+    folder: str | Path,
+    manifest: Mapping[str, Any],
+    name: str,
+    kind: Kind,
+    verify: bool | None = None,
+    same_as: Arrays | None = None,
 ) -> Any:  # noqa: ANN401 - of the class of the part
-    """One of the parts that ``save`` wrote, checked; its arrays are memory-mapped."""
+    """One of the parts that ``save`` wrote, checked; its arrays are memory-mapped.
+
+    ``same_as`` are the arrays that were just written: their numbers are checked, since those of the file would be in
+    memory a second time.
+    """
     arrays = read_arrays(folder, manifest, f"{name}.safetensors", verify)
+    if same_as is not None:
+        if _kinds(arrays) != _kinds(same_as):
+            raise ModelError(f"{name}.safetensors must hold the arrays that were saved, but holds others; save again")
+        arrays = same_as
     bundle = LoadedBundle(arrays, lambda file: checked_path(folder, manifest, file, verify))
     with refusing_damage(folder):
         return unpack(manifest[name], bundle, kind)
@@ -150,7 +165,12 @@ def _write_file(path: Path, content: Arrays | Writer) -> dict[str, Any]:
         content(path)
         return {}
     save_file({key: np.asarray(value, order="C") for key, value in content.items()}, path)
-    return {"arrays": {key: f"{value.dtype} {list(value.shape)}" for key, value in content.items()}}
+    return {"arrays": _kinds(content)}
+
+
+def _kinds(arrays: Arrays) -> dict[str, str]:
+    """The types and shapes of arrays."""
+    return {key: f"{value.dtype} {list(value.shape)}" for key, value in arrays.items()}
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:

@@ -259,6 +259,8 @@ class LabelTree(Model):
             report = partial(lambda before, now, _: context.progress("nodes", before + now, total), done)
             train_parts(training, parts, nodes.add, context.executor, report)
             done += len(parts)
+            if not self.hard_negatives:
+                columns.clear()  # there is no other stage, and what comes now needs the most memory
             self.bias_ = nodes.biases
             self.values_, self.scales_, self.nodes_, self.starts_ = trained.feature_major(X.shape[1], nodes.sizes)
 

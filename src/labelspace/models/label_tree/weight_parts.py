@@ -1,5 +1,7 @@
-"""The weights of a tree while it is trained: parts in memory up to a limit, and in a temporary file beyond."""
+"""The weights of a tree while it is trained: in memory up to a limit, and in a temporary file beyond."""
 
+import io
+import os
 import threading
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple, Self
@@ -39,41 +41,34 @@ class WeightParts:
 
     def __init__(self, in_memory: int | None = None) -> None:
         self._left = (large_arrays.memory() or IN_MEMORY * SHARE) // SHARE if in_memory is None else in_memory
-        self._kept: dict[int, tuple[Ints, Floats]] = {}  # by first node
-        self._filed: dict[int, tuple[int, int]] = {}  # where in the file, and how many weights
-        self._file: IO[bytes] | None = None
+        # One buffer: parts in arrays of their own would keep the holes between them, which are larger, from the system.
+        self._file: IO[bytes] = io.BytesIO()
+        self._parts: dict[int, tuple[int, int]] = {}  # by first node: where in the file, and how many weights
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._file.close()
 
     def add(self, first_node: int, features: Ints, weights: Floats) -> None:
         """The features and weights of some nodes from ``first_node`` on, node after node."""
         with self._lock:
             self._left -= features.nbytes + weights.nbytes
-            if self._left >= 0:
-                self._kept[first_node] = features, weights
-                return
-            if self._file is None:
-                self._file = large_arrays.temporary_file()
-            self._filed[first_node] = self._file.seek(0, 2), len(features)
+            if self._left < 0 and isinstance(self._file, io.BytesIO):
+                in_memory, self._file = self._file, large_arrays.temporary_file()
+                self._file.write(in_memory.getbuffer())
+            self._parts[first_node] = self._file.seek(0, os.SEEK_END), len(features)
             self._file.write(features.tobytes())
             self._file.write(weights.tobytes())
 
     def __iter__(self) -> Iterator[tuple[int, Ints, Floats]]:
         """The first node, features and weights of each part, in the order of the nodes."""
-        for first_node in sorted([*self._kept, *self._filed]):
-            if first_node in self._kept:
-                yield first_node, *self._kept[first_node]
-            elif self._file is not None:
-                at, size = self._filed[first_node]
-                self._file.seek(at)
-                read = self._file.read(8 * size)
-                yield first_node, np.frombuffer(read, np.int32, size), np.frombuffer(read, np.float32, size, 4 * size)
+        for first_node, (at, size) in sorted(self._parts.items()):
+            self._file.seek(at)
+            read = self._file.read(8 * size)
+            yield first_node, np.frombuffer(read, np.int32, size), np.frombuffer(read, np.float32, size, 4 * size)
 
     def feature_major(self, n_features: int, sizes: Longs) -> FeatureMajor:
         """All weights by features; ``sizes`` (n_nodes,) is the number of weights of each node. Zeros are left out."""
