@@ -210,6 +210,21 @@ def test_a_model_that_could_not_be_loaded_is_not_saved(data, tmp_path):
     assert os.listdir(tmp_path) == ["model"]
 
 
+def test_a_file_with_other_arrays_than_those_saved_does_not_replace_a_model(folder, data, monkeypatch):
+    import safetensors.numpy
+
+    train, _ = data
+    before, write = (folder / "model.json").read_bytes(), safetensors.numpy.save_file
+
+    def lose_precision(arrays, path):
+        write({key: value.astype(np.float16) for key, value in arrays.items()}, path)
+
+    monkeypatch.setattr(safetensors.numpy, "save_file", lose_precision)
+    with pytest.raises(ModelError, match="model.safetensors must hold the arrays that were saved, but holds others"):
+        create("one_vs_rest").fit(train.X, train.Y, labels=train.labels).save(folder)
+    assert (folder / "model.json").read_bytes() == before
+
+
 def test_what_a_vocabulary_says_of_labels_is_saved_with_a_model(tmp_path):
     labels = labelspace.LabelSpace(
         ["cats", "dogs"], [["catz"], []], concepts=[Concept("http://example.org/p1", hidden=("catz",)), Concept()]
