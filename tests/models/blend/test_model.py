@@ -53,11 +53,12 @@ def test_members_are_chosen_by_what_there_is(data):
 
 
 def test_members_that_cost_much_are_left_out_where_labels_are_many(monkeypatch):
-    def methods(effort, per_document=9.0):
-        return [m.method for m in members.choose_members_on_features((9, 9), per_document, effort)]
+    def methods(effort, per_document=9.0, shape=(9, 9)):
+        return [m.method for m in members.choose_members_on_features(shape, per_document, effort)]
 
     assert methods("normal") == ["neighbors", "network", "glas", "sleec"]
     assert methods("normal", 2.0) == ["neighbors", "label_tree", "sleec"]
+    assert methods("normal", shape=(9, 20)) == ["neighbors", "label_tree", "sleec"], "4 documents per label"
     monkeypatch.setattr(members, "MAX_NETWORK_CELLS", 0)
     assert methods("normal") == ["neighbors", "label_tree", "sleec"]
     assert [m.method for m in members.choose_members((9, 9), "words", with_text=False)] == ["neighbors", "pdsparse"]

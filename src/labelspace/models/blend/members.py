@@ -32,7 +32,8 @@ MANY_DOCUMENTS = 100_000  # above, more features than the words cost more than t
 MAX_PDSPARSE_CELLS = 3e8  # documents x labels up to which each label has its own classifier; above, a tree of labels
 NETWORKS = ["network", "glas"]
 MAX_NETWORK_CELLS, MAX_NETWORK_LABELS = 1e8, 10_000  # documents x labels, and labels, up to which these are trained
-MANY_LABELS = 5  # per document, from which they are better members on ready-made features than ``label_tree``
+MANY_LABELS = 5  # per document, from which they are better members on ready-made features than ``label_tree``,
+MIN_LABEL_DOCUMENTS = 8  # unless a label has fewer documents than this, on average: too few for a network
 MAX_SLEEC_DOCUMENTS = 50_000  # with ready-made features, up to which sleec is trained
 FEW_DOCUMENTS = 50  # below, n-grams of a single text are kept too
 EFFORTS = (FAST, NORMAL, BEST)
@@ -123,7 +124,8 @@ def choose_members_on_features(
         names = ["neighbors", "label_tree", *networks]
         names += ["pdsparse"] if math.prod(shape) <= MAX_PDSPARSE_CELLS else []
     else:
-        many = labels_per_document >= MANY_LABELS
+        documents_per_label = labels_per_document * shape[0] / shape[1]
+        many = labels_per_document >= MANY_LABELS and documents_per_label >= MIN_LABEL_DOCUMENTS
         names = ["neighbors", *(networks if networks and many else ["label_tree"])]
     if effort != FAST and shape[0] <= MAX_SLEEC_DOCUMENTS:
         names += ["sleec", "fastxml", "poincare"] if effort == BEST else ["sleec"]
