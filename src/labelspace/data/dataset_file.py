@@ -111,7 +111,7 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadO
 def files_of(path: Path) -> list[Path]:
     """The files that are read with a split: itself and its label files, or all of its folder where it needs several."""
     if path.is_dir():
-        return files_in(path)
+        return [*files_in(path), *label_files(path)]
     possible = formats_of(path)
     if possible and possible[0].file_names is not None:  # several files are one split
         return files_in(path.parent)

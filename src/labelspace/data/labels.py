@@ -54,7 +54,8 @@ def read_labels(path: str | Path) -> LabelSpace:
             raise location.expected("'alt' to be a list of names", problem, 'write "alt": ["name", ...]')
         concept = _concept(row, location)
         seen[name] = None
-        synonyms.append([*(alt or ()), *concept.hidden] or no_synonyms)
+        shown = [word for word in alt or () if word not in concept.hidden]  # hidden ones last, each once
+        synonyms.append([*shown, *concept.hidden] or no_synonyms)
         concepts.append(concept)
     has_concepts = any(concept is not NO_CONCEPT for concept in concepts)
     return LabelSpace(list(seen), synonyms if any(synonyms) else None, concepts=concepts if has_concepts else None)

@@ -124,7 +124,7 @@ def _range(size: int) -> str:
 def _csr(counts: npt.NDArray[Any], ids: npt.NDArray[Any], values: npt.NDArray[Any], n_columns: int) -> Csr:
     indptr = np.zeros(len(counts) + 1, np.int64 if len(ids) > MAX_COLUMNS else np.int32)
     np.cumsum(counts, out=indptr[1:])
-    matrix = sp.csr_matrix((values, ids, indptr), shape=(len(counts), n_columns))
+    matrix = sp.csr_matrix((values, large_arrays.cast(ids, indptr.dtype), indptr), shape=(len(counts), n_columns))
     matrix.has_canonical_format = True  # the kernel sorted and merged; SciPy need not check
     return matrix
 

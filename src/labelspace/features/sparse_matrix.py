@@ -64,7 +64,7 @@ def csr_matrix(columns: Ints, values: Floats, ends: Longs, n_features: int) -> C
     index = np.int32 if columns.size < 2**31 else np.int64
     indptr = np.zeros(ends.size + 1, index)
     indptr[1:] = ends
-    columns = columns.astype(index, copy=False)
+    columns = large_arrays.cast(columns, index)
     if ends.size == 1:  # SciPy's constructor would take a third of the time of one text; a copy takes a tenth of that
         matrix = copy(_empty_row(n_features))
         matrix.data, matrix.indices, matrix.indptr = values, columns, indptr

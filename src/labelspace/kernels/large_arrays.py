@@ -7,13 +7,14 @@ What makes an array as large as the documents asks here for it. The values never
 import math
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.errors import DataError
 from labelspace.kernels.threads import n_threads
 
 Array = npt.NDArray[Any]
@@ -50,6 +51,9 @@ class Storage(Protocol):
 
     def open_file(self) -> IO[bytes]:
         """A new file that is gone when it is closed."""
+
+    def refusing_full_disk(self) -> AbstractContextManager[None]:
+        """Where writing to a file fails, an error that names the folder."""
 
     def relieve(self) -> None:
         """Drop the pages of files from memory where much of it is used."""
@@ -137,6 +141,23 @@ def temporary_file() -> IO[bytes]:
     return tempfile.TemporaryFile(prefix="labelspace-") if storage is None else storage.open_file()
 
 
+@contextmanager
+def refusing_full_disk() -> Iterator[None]:
+    """Where writing to a temporary file fails, an error that names its folder."""
+    storage = _storage.get()
+    if storage is not None:
+        with storage.refusing_full_disk():
+            yield
+        return
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"the folder for temporary files must have room for the weights of the training, but writing to "
+            f"{tempfile.gettempdir()} failed ({error.strerror or error}); free some space, or name another in TMPDIR"
+        ) from error
+
+
 def concatenate(arrays: Iterable[Array]) -> Array:
     """``np.concatenate``, into a file where the result is large.
 
@@ -164,6 +185,20 @@ def take(array: Array, rows: Array) -> Array:
     out = empty((*rows.shape, *array.shape[1:]), array.dtype, in_order=True)
     for part in blocks(len(rows), TAKEN):
         np.take(array, rows[part], axis=0, out=out[part], mode="wrap")  # the mode that checks would make a copy first
+    return out
+
+
+def cast(array: Array, dtype: npt.DTypeLike) -> Array:
+    """``array.astype(dtype)``, into a file where the result is large; the array itself where it has that type.
+
+    >>> cast(np.array([5, 6], np.int32), np.int64).dtype.name
+    'int64'
+    """
+    if array.dtype == dtype:
+        return array
+    out = empty(array.shape, dtype, in_order=True)
+    for part in blocks(len(array), TAKEN):
+        out[part] = array[part]
     return out
 
 

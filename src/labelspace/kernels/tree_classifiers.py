@@ -17,7 +17,7 @@ from labelspace.types import Floats, Ints, Longs
 @kernel()
 def compact_rows(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints
-) -> tuple[Floats, Ints, Ints, Ints]:
+) -> tuple[Floats, Ints, Longs, Ints]:
     """Some rows of a CSR matrix with their columns renumbered from 0; the original columns are returned last.
 
     ``new_column`` (n_columns) is scratch, all -1 before and after.
@@ -40,10 +40,10 @@ def count_entries(indptr: Ints, rows: Ints) -> int:
 @kernel()
 def compact_rows_into(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints, values: Floats, columns: Ints
-) -> tuple[Ints, Ints]:
+) -> tuple[Longs, Ints]:
     """``compact_rows`` into ``values`` and ``columns``, which have an entry for each of the rows."""
     size = len(values)
-    ends = np.zeros(len(rows) + 1, np.int32)
+    ends = np.zeros(len(rows) + 1, np.int64)  # rows of all documents may have more than 2**31 entries
     column_ids = np.empty(min(size, len(new_column)), np.int32)
     n_columns, pos = 0, 0
     for i, row in enumerate(rows):

@@ -35,8 +35,11 @@ def pifa_embeddings(X: Csr, Y: Csr, max_features: int | None = None) -> Csr:
         values.append(unit.data)
         sizes[labels] = np.diff(unit.indptr)
     ends = np.append(0, np.cumsum(sizes))
-    parts = values.finish(), columns.finish(), ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
-    return sp.csr_matrix(parts, shape=(by_label.shape[0], X.shape[1]))
+    Z = sp.csr_matrix((by_label.shape[0], X.shape[1]), dtype=np.float32)
+    # Set, not passed: beside ends of 64 bits, SciPy's constructor would give each column as many.
+    Z.data, Z.indices = values.finish(), columns.finish()
+    Z.indptr = ends.astype(np.int32 if ends[-1] < 2**31 else np.int64)
+    return Z
 
 
 def _label_blocks(by_label: Csr, X: Csr, max_features: int | None) -> Iterator[slice]:

@@ -184,7 +184,7 @@ def _as_csr(M: Any) -> Csr:  # noqa: ANN401 - sparse or dense
     csr = M if ours and isinstance(M, sp.csr_matrix) else sp.csr_matrix(M, dtype=np.float32)
     if csr is M and not csr.has_canonical_format:
         csr = csr.copy()
-    if csr.indices.dtype != np.int32 and csr.shape[1] < 2**31:
+    if csr.indices.dtype != np.int32 and max(csr.nnz, csr.shape[1]) < 2**31:  # else SciPy would widen them again
         csr = sp.csr_matrix((csr.data, csr.indices.astype(np.int32), csr.indptr), shape=csr.shape)
     width = csr.shape[1]
     for part in large_arrays.blocks(csr.nnz, BLOCK):  # kernels do not look again

@@ -90,14 +90,17 @@ class CacheFolder:
                 options.say(line)
             options.say(f"{path} is unchanged: its documents are those in {self.folder}")
             return documents
-        shutil.rmtree(stored, ignore_errors=True)  # lest the disk hold both
+        for old in (stored, *self.folder.glob(f".{DOCUMENTS}.writing-*")):  # of a process that was killed
+            shutil.rmtree(old, ignore_errors=True)  # lest the disk hold both
         heard: list[str] = []
 
         def say(line: str) -> None:
             heard.append(line)
             options.say(line)
 
-        save_documents(stored, read_dataset(path, options=replace(options, say=say)), key, heard)
+        documents = read_dataset(path, options=replace(options, say=say))
+        with self.scratch.refusing_full_disk():
+            save_documents(stored, documents, key, heard)
         return open_documents(stored, key, self.scratch.map_file)[0]
 
     @property

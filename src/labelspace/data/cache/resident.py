@@ -12,14 +12,16 @@ from typing import Self
 
 STATM = Path("/proc/self/statm")  # pages: size, resident, resident of files
 STATUS, MOUNTS = Path("/proc/self/status"), Path("/proc/mounts")
+CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 INTERVAL = 0.01  # seconds between two looks
 NEAR = 0.7  # of the limit, from which pages are dropped
 WORTHWHILE = 0.05  # of the limit: fewer pages of files are not worth the reading again
 
 
 def machine_memory() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    """Bytes of memory of this machine, or of the container that this process is in."""
+    limits = [file.read_text().strip() for file in CONTAINER_LIMITS if file.exists()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *(int(n) for n in limits if n.isdecimal())])
 
 
 def peak_memory() -> int:

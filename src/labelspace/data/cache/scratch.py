@@ -8,7 +8,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -153,7 +153,8 @@ class GrowingFile:
         self._scratch, self._dtype, self._n, self._file = scratch, dtype, 0, scratch.open_file()
 
     def __del__(self) -> None:
-        self._file.close()  # where reading failed, nobody asks for the whole
+        with suppress(OSError, AttributeError):  # closing writes once more to a disk that may be full
+            self._file.close()  # where reading failed, nobody asks for the whole
 
     def append(self, values: Array) -> None:
         """Add values at the end."""

@@ -4,6 +4,7 @@ import io
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
@@ -50,11 +51,12 @@ class WeightParts:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # closing writes once more to a disk that may be full
+            self._file.close()
 
     def add(self, first_node: int, features: Ints, weights: Floats) -> None:
         """The features and weights of some nodes from ``first_node`` on, node after node."""
-        with self._lock:
+        with self._lock, large_arrays.refusing_full_disk():
             self._left -= features.nbytes + weights.nbytes
             if self._left < 0 and isinstance(self._file, io.BytesIO):
                 in_memory, self._file = self._file, large_arrays.temporary_file()
@@ -66,7 +68,8 @@ class WeightParts:
     def __iter__(self) -> Iterator[tuple[int, Ints, Floats]]:
         """The first node, features and weights of each part, in the order of the nodes."""
         for first_node, (at, size) in sorted(self._parts.items()):
-            self._file.seek(at)
+            with large_arrays.refusing_full_disk():  # what is not yet written is written now
+                self._file.seek(at)
             read = self._file.read(8 * size)
             yield first_node, np.frombuffer(read, np.int32, size), np.frombuffer(read, np.float32, size, 4 * size)
 
