@@ -22,6 +22,7 @@ def test_compact_rows_have_the_same_values_in_new_columns():
     X = planted(n=60, d=80, l=5, seed=1).X
     rows, new_column = np.array([5, 9, 33], np.int32), np.full(80, -1, np.int32)
     values, columns, ends, column_ids = compact_rows(X.data, X.indices, X.indptr, rows, new_column)
+    assert ends.dtype == np.int64, "there may be more than 2**31 entries"
     small = sp.csr_matrix((values, columns, ends), shape=(3, len(column_ids))).toarray()
     assert np.array_equal(small, X[rows].toarray()[:, column_ids])
     assert len(set(column_ids)) == len(column_ids) == len(np.unique(X[rows].indices))

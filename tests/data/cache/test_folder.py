@@ -108,6 +108,52 @@ def test_names_synonyms_concepts_and_hierarchy_are_kept(cache, tmp_path):
     assert (tmp_path / "again.tsv").read_text() == "cat\tpet\ndog\tpet\n"
 
 
+def test_labels_are_read_in_blocks_as_in_one(cache, pets, monkeypatch):
+    whole = list(cache.read(pets).labels.names)
+    monkeypatch.setattr("labelspace.store.labels.PARSED_LINES", 2)
+    assert list(cache.read(pets).labels.names) == whole == ["cat", "dog", "pet"]
+
+
+def test_a_synonym_that_is_hidden_too_is_there_once(cache, tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(ROWS)
+    line = {"label": "cat", "id": "http://a/cat", "alt": ["moggy", "kitty"], "hidden": ["moggy"]}
+    lines = [line, {"label": "dog"}, {"label": "pet"}]
+    (tmp_path / "labels.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert cache.read(path).labels.synonyms[0] == read_dataset(path).labels.synonyms[0] == ["kitty", "moggy"]
+
+
+def test_a_label_file_beside_a_folder_of_texts_is_noticed(cache, tmp_path):
+    texts = tmp_path / "train"
+    texts.mkdir()
+    (texts / "a.txt").write_text("it purrs")
+    (texts / "a.key").write_text("cat\n")
+    (tmp_path / "labels.jsonl").write_text('{"label": "dog"}\n{"label": "cat"}\n')
+    cache.read(texts)
+    (tmp_path / "labels.jsonl").write_text('{"label": "cat"}\n{"label": "dog"}\n{"label": "pet"}\n')
+    documents, said = again(cache, texts)
+    assert same(documents, read_dataset(texts))
+    assert f"the documents in {cache.folder} are read anew: labels.jsonl was changed since" in said
+
+
+def test_what_a_killed_process_left_is_removed_before_documents_are_read(cache, pets, monkeypatch):
+    left = cache.folder / f".{module.DOCUMENTS}.writing-0123"
+    left.mkdir()
+    pets.write_text("no JSON")
+    with pytest.raises(DataError, match="pets.jsonl"):
+        cache.read(pets)
+    assert not left.exists()
+
+
+def test_a_full_disk_is_named_while_documents_are_saved(cache, pets, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module, "save_documents", full)
+    with pytest.raises(DataError, match=r"must have room .*cache failed \(No space left on device\); free some space"):
+        cache.read(pets)
+
+
 def test_a_file_is_read_once(cache, pets, request):
     first, _ = again(cache, pets)
     request.getfixturevalue("unreadable")

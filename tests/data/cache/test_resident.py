@@ -71,6 +71,14 @@ def test_the_memory_of_process_and_machine():
     assert block.nbytes < peak_memory() < machine_memory()
 
 
+@pytest.mark.parametrize(("limit", "known"), [("123456789\n", 123456789), ("max\n", None)])
+def test_the_limit_of_a_container_counts(limit, known, tmp_path, monkeypatch):
+    machine = machine_memory()
+    (tmp_path / "memory.max").write_text(limit)
+    monkeypatch.setattr(resident, "CONTAINER_LIMITS", (tmp_path / "memory.max", tmp_path / "missing"))
+    assert machine_memory() == (known or machine)
+
+
 def test_a_disk_in_memory_is_known(tmp_path, monkeypatch):
     mounts = tmp_path / "mounts"
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {tmp_path / 'fast'} tmpfs rw 0 0\n")

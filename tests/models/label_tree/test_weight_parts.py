@@ -1,9 +1,13 @@
 """Weights by features, in 8 bits."""
 
+import io
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.errors import DataError
+from labelspace.kernels import large_arrays
 from labelspace.kernels.quantize import quantize_columns
 from labelspace.models.label_tree.weight_parts import WeightParts
 
@@ -32,3 +36,30 @@ def test_parts_in_any_order_are_the_matrix_of_the_twin_without_zeros(in_memory):
     np.testing.assert_array_equal(made.starts, expected.indptr)
     np.testing.assert_array_equal(made.nodes, expected.indices)
     np.testing.assert_array_equal(made.values, expected.data)
+
+
+class FullDisk(io.RawIOBase):
+    """A file on a disk without room: also closing it, which writes what is left, fails."""
+
+    def writable(self):
+        return True
+
+    def seekable(self):
+        return True
+
+    def seek(self, offset, whence=0):
+        return 0
+
+    def write(self, content):
+        raise OSError(28, "No space left on device")
+
+    def close(self):
+        raise OSError(28, "No space left on device")
+
+
+def test_a_full_disk_is_named_with_the_folder_and_how_to_take_another(monkeypatch):
+    monkeypatch.setattr(large_arrays, "temporary_file", FullDisk)
+    weights = np.zeros(5, np.int32), np.zeros(5, np.float32)
+    with pytest.raises(DataError, match=r"writing to .* \(No space left on device\); free some space, .*TMPDIR"):
+        with WeightParts(in_memory=0) as parts:
+            parts.add(0, *weights)
