@@ -12,11 +12,11 @@ import numpy as np
 from labelspace.kernels.compiled import kernel, part
 from labelspace.kernels.lanes import LANES, add_row_products, add_to_rows
 from labelspace.kernels.random_numbers import initial_state, shuffle
-from labelspace.types import Bools, Floats, Ints
+from labelspace.types import Bools, Floats, Ints, Longs
 
 
 @kernel()
-def squared_norms(data: Floats, indptr: Ints, bias: float) -> Floats:
+def squared_norms(data: Floats, indptr: Ints | Longs, bias: float) -> Floats:
     """|x_i|^2 of every row, including the bias feature. Shape (n,)."""
     out = np.empty(len(indptr) - 1, np.float32)
     for row in range(len(out)):
@@ -56,8 +56,8 @@ def lane_steps(
 
 @kernel()
 def solve_squared_hinge(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, signs: Floats, bias: float, C: float, tolerance: float,
-    max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
+    data: Floats, indices: Ints, indptr: Ints | Longs, norms: Floats, signs: Floats, bias: float, C: float,
+    tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
 ) -> int:  # fmt: skip
     """Fit up to ``LANES`` labels side by side into ``w`` (D + 1, LANES), zeros; returns the iterations made.
 
@@ -114,7 +114,7 @@ def solve_squared_hinge(
 
 @kernel()
 def solve_logistic(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: Bools, bias: float,
+    data: Floats, indices: Ints, indptr: Ints | Longs, norms: Floats, positive: Bools, bias: float,
     C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
 ) -> int:  # fmt: skip
     """``solve_squared_hinge`` for the logistic loss: each alpha is between 0 and C, found by a few Newton steps."""

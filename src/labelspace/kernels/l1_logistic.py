@@ -12,7 +12,7 @@ Features of weight 0 whose gradient is well within [-1, 1] are left out until th
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
-from labelspace.types import Bools, Doubles, Floats, Ints
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 DAMPING = 1e-12  # added to each second derivative: a feature without curvature still has a step
 MAX_PASSES = 100  # of coordinate descent per Newton step
@@ -21,9 +21,9 @@ SUFFICIENT = 0.01  # share of the predicted decrease that is asked for
 
 
 @kernel()
-def to_columns(values: Floats, columns: Ints, ends: Ints, n_columns: int) -> tuple[Floats, Ints, Ints]:
+def to_columns(values: Floats, columns: Ints, ends: Ints | Longs, n_columns: int) -> tuple[Floats, Ints, Longs]:
     """A CSR matrix as CSC: values, rows, and where each column begins."""
-    starts = np.zeros(n_columns + 1, np.int32)
+    starts = np.zeros(n_columns + 1, np.int64)
     for column in columns:
         starts[column + 1] += 1
     for column in range(n_columns):
@@ -74,7 +74,7 @@ def loss_terms(positive: Bools, costs: Doubles, margins: Doubles, slope: Doubles
 
 @kernel()
 def newton_direction(
-    data: Floats, rows: Ints, starts: Ints, curvature: Doubles, g: Doubles, h: Doubles, active: Ints, n_active: int,
+    data: Floats, rows: Ints, starts: Longs, curvature: Doubles, g: Doubles, h: Doubles, active: Ints, n_active: int,
     tolerance: float, w: Doubles, d: Doubles, xd: Doubles,
 ) -> None:  # fmt: skip
     """Step 2: the direction into ``d``, and X d into ``xd``; both are zeros at first."""
@@ -124,7 +124,7 @@ def line_search(
 
 @kernel()
 def solve_l1_logistic(
-    data: Floats, rows: Ints, starts: Ints, positive: Bools, costs: Doubles, tolerance: float, max_iter: int,
+    data: Floats, rows: Ints, starts: Longs, positive: Bools, costs: Doubles, tolerance: float, max_iter: int,
     w: Doubles, margins: Doubles,
 ) -> int:  # fmt: skip
     """Fit ``w`` (zeros), with ``margins`` (zeros) = X w; returns the Newton steps made.

@@ -3,7 +3,7 @@
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
-from labelspace.types import Bools, Doubles, Floats, Ints
+from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 LEAST_GAIN = 1e-6  # of the mean nDCG by a round
 MAX_ROUNDS = 100
@@ -11,7 +11,13 @@ MAX_ROUNDS = 100
 
 @kernel()
 def partition_by_ndcg(
-    gains: Floats, labels: Ints, ends: Ints, n_labels: int, row_weights: Doubles, discounts: Doubles, positive: Bools
+    gains: Floats,
+    labels: Ints,
+    ends: Ints | Longs,
+    n_labels: int,
+    row_weights: Doubles,
+    discounts: Doubles,
+    positive: Bools,
 ) -> int:
     """Move documents between two groups, from a start in ``positive``, while the mean nDCG rises; returns the rounds.
 
