@@ -3,16 +3,19 @@
 import csv
 import gzip
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from labelspace.cluster.prediction import block_reader, blocks, parquet_rows
+from labelspace.cluster.prediction import block_reader, blocks, layout, parquet_rows
 from labelspace.cluster.prediction.block_reader import block_records
 from labelspace.cluster.prediction.blocks import block_bytes, scan_file
-from labelspace.cluster.prediction.storage import InputFile, file_system, list_inputs
+from labelspace.cluster.prediction.listing import list_inputs
+from labelspace.cluster.prediction.output_folder import OutputFolder
+from labelspace.cluster.prediction.storage import InputFile, check_unchanged, file_system
 from labelspace.data.files import writing
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import iter_records
@@ -57,6 +60,14 @@ def write_parquet(path, row_group=11):
     parquet.write_table(table, path, row_group_size=row_group)
 
 
+def write_double(path, columns=("text", "other", "other")):
+    """Parquet with columns of one name."""
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'labelspace[parquet]'")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    cells = [pyarrow.array([text(i) for i in range(N)])] * len(columns)
+    parquet.write_table(pyarrow.Table.from_arrays(cells, names=columns), path, row_group_size=11)
+
+
 def scanned(path, reading=READING, size=1):
     (file,) = list_inputs(str(path))
     return scan_file((reading, size), file)
@@ -89,8 +100,10 @@ WRITERS = {
     "a.csv": write_csv,
     "western.csv": lambda path: write_csv(path, encoding="cp1252"),
     "excel.csv": lambda path: write_csv(path, "sep=|\r\n", "utf-8-sig", delimiter="|"),
+    "broken_header.csv": lambda path: write_csv(path, encoding="utf-8-sig", columns=("text\nin full", "sku")),
     "without_ids.tsv": lambda path: write_csv(path, columns=("text",), delimiter="\t"),
     "a.parquet": write_parquet,
+    "double.parquet": write_double,
     "one_group.parquet": lambda path: write_parquet(path, N),
 }
 
@@ -107,6 +120,20 @@ def test_a_table_and_named_columns(tmp_path):
     write_csv(tmp_path / "a.csv")
     same_as_whole(tmp_path / "a.csv", ReadOptions(columns=Columns(("title", "sku"), (("brand",),))))
     same_as_whole(tmp_path / "a.csv", ReadOptions(text=("sku",), delimiter="semicolon"))
+
+
+def test_a_byte_order_mark_that_is_asked_for_is_that_of_utf_8(tmp_path):
+    WRITERS["excel.csv"](tmp_path / "a.csv")
+    same_as_whole(tmp_path / "a.csv", ReadOptions(encoding="UTF-8-SIG"))
+    write_jsonl(tmp_path / "a.jsonl")  # and where there is none
+    same_as_whole(tmp_path / "a.jsonl", ReadOptions(encoding="utf_8_sig"))
+
+
+def test_the_rows_of_a_block_may_lack_an_optional_field(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", rows=[{"title": f"a {i}"} | ({"sku": i} if i == 3 else {}) for i in range(N)])
+    same_as_whole(tmp_path / "a.jsonl", ReadOptions(columns=Columns(("title", "sku"), (("brand",),))))
+    with pytest.raises(DataError, match=r"a\.jsonl must have the column 'price', but has: title, sku"):
+        scanned(tmp_path / "a.jsonl", ReadOptions(columns=Columns(("title", "price"), (("brand",),))))
 
 
 def test_what_is_detected_is_that_of_the_beginning(tmp_path):
@@ -137,6 +164,25 @@ def test_blocks_follow_each_other_in_an_open_file(tmp_path, monkeypatch):
         opens.clear()
 
 
+def test_a_later_row_group_is_entered_without_those_before_it(tmp_path, monkeypatch):
+    decoded, kind = [], parquet_rows.ParquetRows
+    monkeypatch.setattr(parquet_rows, "_BATCH", 4)
+
+    class Counted(kind):
+        def __init__(self, *given):
+            super().__init__(*given)
+            self._batches = (decoded.append(len(batch)) or batch for batch in self._batches)
+
+    write_parquet(tmp_path / "a.parquet")  # row groups from rows 0, 11, 22, 33, 44 and 55 on
+    found = scanned(tmp_path / "a.parquet").blocks  # from rows 0, 5, 10, ..., 55 on
+    whole = read_blocks(found)
+    monkeypatch.setattr(block_reader, "ParquetRows", Counted)
+    assert read_blocks([found[0]]) == whole[:5]
+    decoded.clear()
+    assert read_blocks([found[9]]) == whole[45:50]
+    assert sum(decoded) <= 11
+
+
 def test_errors_name_the_line_of_the_file(tmp_path):
     lines = [json.dumps(row) for row in rows_of()]
     for broken, said in (("{", ":32: expected a JSON object, but the line is not JSON"), ("", ":32: .* is blank")):
@@ -156,6 +202,12 @@ def test_errors_name_the_line_of_the_file(tmp_path):
     path.write_text("id,name,name\n1,a,b\n")
     with pytest.raises(DataError, match=f"^{path}:1: expected unique columns"):
         scanned(path)
+    path.write_text("\nid,text\n1,a\n")
+    with pytest.raises(DataError, match=f"^{path}:1: expected a header .*, but the line is blank; remove the line"):
+        scanned(path)
+    write_double(tmp_path / "a.parquet", ("text", "text"))
+    with pytest.raises(DataError, match=r"a\.parquet must have the column 'text' once, but has it several times; re"):
+        scanned(tmp_path / "a.parquet")
 
 
 def test_what_cannot_be_cut_is_refused(tmp_path):
@@ -212,6 +264,64 @@ def test_files_of_folders_and_patterns(tmp_path):
             list_inputs(str(url))
 
 
+def relative(url, root):
+    return [Path(file.path).relative_to(root).as_posix() for file in list_inputs(str(url))]
+
+
+def test_links_are_followed_and_each_folder_is_read_once(tmp_path):
+    there, root = tmp_path / "there", tmp_path / "in"
+    for path in (there / "c.jsonl", there / "deep" / "d.jsonl", root / "a.jsonl"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"text": "a"}\n')
+    (root / "b.jsonl").symlink_to(there / "c.jsonl")
+    (root / "linked").symlink_to(there)
+    (there / "back").symlink_to(root)  # a circle
+    (root / "other").symlink_to(there / "deep")
+    assert relative(root, root) == ["a.jsonl", "b.jsonl", "linked/c.jsonl", "other/d.jsonl"]
+    assert relative(root / "*.jsonl", root) == ["a.jsonl", "b.jsonl"]
+    assert relative(root / "*" / "c.jsonl", root) == ["linked/c.jsonl"]
+    assert relative(root / "**" / "[cd].jsonl", root) == ["linked/c.jsonl", "other/d.jsonl"]
+
+
+def test_a_link_is_as_large_and_as_old_as_what_it_leads_to(tmp_path):
+    (tmp_path / "in").mkdir()
+    link, target = tmp_path / "in" / "a.jsonl", tmp_path / "a"
+    target.write_text('{"text": "a"}\n')
+    link.symlink_to(target)
+    for url in (tmp_path / "in", tmp_path / "in" / "*.jsonl", link):
+        os.utime(target, (1, 1))
+        (before,) = list_inputs(str(url))
+        check_unchanged(before)
+        target.write_text('{"text": "b"}\n')
+        assert list_inputs(str(url)) == [replace(before, modified=str(target.stat().st_mtime))] != [before]
+
+
+def test_what_cannot_be_listed_is_refused(tmp_path, monkeypatch):
+    for name in ("in/a.jsonl", "in/locked/b.jsonl", "in/_locked/c.jsonl"):
+        Path(tmp_path, name).parent.mkdir(parents=True, exist_ok=True)
+        Path(tmp_path, name).write_text("{}\n")
+    scandir = os.scandir
+
+    def denied(path):
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", denied)  # what chmod would do, but root may read all
+        for url in ("in", "in/*/*.jsonl", "in/**/b.jsonl"):
+            with pytest.raises(DataError, match=r"in/_?locked must be readable, but is not \(Permission denied\)"):
+                list_inputs(str(tmp_path / url))
+        assert relative(tmp_path / "in" / "*.jsonl", tmp_path) == ["in/a.jsonl"]
+    (tmp_path / "in" / "gone.jsonl").symlink_to("nowhere")
+    for url in ("in", "in/*.jsonl"):
+        with pytest.raises(DataError, match=r"must exist, but .*in/gone\.jsonl does not"):
+            list_inputs(str(tmp_path / url))
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(DataError, match=r"must be a file, or a folder with files, but .*pipe\.jsonl is neither"):
+        list_inputs(str(tmp_path / "pipe.jsonl"))
+
+
 def test_a_store_whose_package_is_missing(monkeypatch):
     def missing(url):
         raise ImportError("Install s3fs to access S3")
@@ -242,7 +352,7 @@ def store(monkeypatch):
     return Store()
 
 
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.parquet"])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.csv", "a.parquet", "double.parquet"])
 def test_an_object_store_is_read_as_a_path(name, store, tmp_path):
     WRITERS[name](tmp_path / name)
     store.put_file(str(tmp_path / name), f"s3://bucket/{name}")
@@ -250,3 +360,33 @@ def test_an_object_store_is_read_as_a_path(name, store, tmp_path):
     assert scan.blocks[0].file.path == f"s3://bucket/{name}"
     assert read_blocks(scan.blocks) == read_blocks(scanned(tmp_path / name).blocks)
     assert [note.replace("s3://bucket", str(tmp_path)) for note in scan.notes] == scanned(tmp_path / name).notes
+
+
+def test_the_first_line_in_an_object_store_may_be_long(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(layout, "UNPACKED", 100)
+    rows = [{"id": "long", "text": "word " * 100}, *rows_of(N - 1)]
+    write_jsonl(tmp_path / "a.jsonl", rows=rows)
+    store.put_file(str(tmp_path / "a.jsonl"), "s3://bucket/a.jsonl")
+    assert read_blocks(scanned("s3://bucket/a.jsonl").blocks) == read_blocks(scanned(tmp_path / "a.jsonl").blocks)
+    monkeypatch.setenv("LABELSPACE_MAX_LINE_BYTES", "300")
+    with pytest.raises(DataError, match=r"^s3://bucket/a\.jsonl:1: expected at most 300"):
+        scanned("s3://bucket/a.jsonl")
+
+
+def test_what_the_package_of_a_store_raises_is_one_line(store, tmp_path, monkeypatch):
+    def failing(*given, **named):
+        raise RuntimeError("Unable to locate\ncredentials")  # as botocore's NoCredentialsError, which is no OSError
+
+    WRITERS["a.parquet"](tmp_path / "a.parquet")
+    store.put_file(str(tmp_path / "a.parquet"), "s3://bucket/a.parquet")
+    (file,) = list_inputs("s3://bucket/a.parquet")
+    monkeypatch.setattr(type(store), "info", failing)
+    said = r"^s3://bucket/\S+ must be readable, but is not \(Unable to locate credentials\); give a file that can be"
+    with pytest.raises(DataError, match=said):
+        list_inputs("s3://bucket/a.jsonl")
+    monkeypatch.setattr(type(store), "open", failing)
+    with pytest.raises(DataError, match=said):
+        parquet_rows.ParquetRows(file.path)
+    monkeypatch.setattr(type(store), "put_file", failing)
+    with pytest.raises(DataError, match=r"written to s3://bucket/out, but that failed \(Unable to locate credentials"):
+        OutputFolder("s3://bucket/out").put(tmp_path / "a.parquet")

@@ -12,6 +12,7 @@ from labelspace import Tagger
 from labelspace.cli import predict_cluster
 from labelspace.cluster.prediction import blocks, checks, tasks
 from labelspace.cluster.prediction import run as prediction_run
+from labelspace.cluster.prediction.listing import list_inputs
 from labelspace.cluster.prediction.output_folder import OutputFolder
 from labelspace.cluster.prediction.storage import InputFile
 from labelspace.data.source import write_dataset
@@ -167,6 +168,39 @@ def test_what_cannot_be_done_is_refused(args, said, run, model, documents, here,
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_the_output_is_not_among_the_input_behind_links(tmp_path):
+    real, link = tmp_path / "real", tmp_path / "link"
+    for path in (real / "part-00000.jsonl", tmp_path / "in" / "a.jsonl"):
+        path.parent.mkdir()
+        path.write_text('{"text": "a"}\n')
+    link.symlink_to(real)
+    (tmp_path / "in" / "b.jsonl").symlink_to(real / "part-00000.jsonl")
+    (real / "c.jsonl").symlink_to(tmp_path / "in" / "a.jsonl")
+    (tmp_path / "in" / "linked").symlink_to(real)
+    for given, out in (
+        ("link/*.jsonl", "link"),  # the files are in the folder behind a link
+        ("link/part-00000.jsonl", "real"),
+        ("in/b.jsonl", "real"),  # a link leads there
+        ("real/c.jsonl", "link"),  # a link is there
+        ("in", "real/out"),  # a folder that a link leads to is read
+    ):
+        url, output = str(tmp_path / given), OutputFolder(str(tmp_path / out))
+        with pytest.raises(DataError, match="--out must not be in the folder of --input, but"):
+            checks.check_apart(url, list_inputs(url), output)
+    url = str(tmp_path / "in" / "a.jsonl")
+    checks.check_apart(url, list_inputs(url), OutputFolder(str(real)))
+
+
+def test_ctrl_c_says_which_command_goes_on(run, model, documents, here, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("labelspace.cluster.prediction.predict_files", interrupted)
+    args = ("predict", model, "--input", documents, "--cluster", "local", "--out", "out")
+    assert "note: the same command goes on with what is left" in run(*args)[2]
+    assert "note: the same command without --force goes on with what is left" in run(*args, "--force")[2]
 
 
 def test_options_and_files_that_need_something_else(run, model, documents, here):

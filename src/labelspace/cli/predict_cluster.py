@@ -97,7 +97,7 @@ def predict_on_cluster(request: ClusterRequest, asked: PredictRequest, quiet: bo
 
     Unread(asked.tagger, asked.k, asked.options)  # refuses options that the model cannot follow
     prepared = prepare(prediction_run(request, asked))
-    with _noting_resumption(), cluster_executor(request.address, request.task_memory, quiet) as executor:
+    with _noting_resumption(request.force), cluster_executor(request.address, request.task_memory, quiet) as executor:
         if executor is None:  # there is an address
             return
         with progress(quiet) as report:
@@ -155,10 +155,10 @@ def run_settings(
 
 
 @contextmanager
-def _noting_resumption() -> Iterator[None]:
+def _noting_resumption(force: bool) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
         if is_interrupt(error):
-            note("the same command goes on with what is left")
+            note(f"the same command{' without --force' * force} goes on with what is left")
         raise

@@ -117,4 +117,9 @@ def _unreachable(address: str, error: Exception) -> str:
         )
     if address == LOCAL:
         return f"Ray could not be started on this machine ({reason}); see the logs in /tmp/ray/session_latest/logs"
+    if "No node info found" in reason:
+        return (
+            f"--cluster HOST:PORT needs a machine of the cluster, but this one is not of that at {address}; run "
+            "`ray start` here, or use ray://HOST:PORT with its client port (10001)"
+        )
     return f"no cluster answers at {address} ({reason}); check the address, and that `ray status` works there"

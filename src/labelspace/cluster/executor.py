@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from labelspace.cluster.connection import Cluster
 from labelspace.cluster.nodes import alive_nodes
 from labelspace.cluster.shared_data import Packed, SharedValues, pack, unpack
-from labelspace.errors import ClusterError, LabelspaceError
+from labelspace.errors import ClusterError
 from labelspace.kernels.threads import THREADS_VARIABLE
 
 Item = TypeVar("Item")
@@ -42,20 +43,24 @@ class RayExecutor:
         """``task(shared, item)`` of every item: its position and the result, as each gets done."""
         ray: Any = import_module("ray")
         threads = min(node.n_cpus for node in self.cluster.nodes) if whole_node else 1  # so that it can run on any
-        self.check_room(threads)
+        with refusing_losses():
+            self.check_room(threads)
+            key, packed = self._put(shared)
         remote = ray.remote(run_task).options(
             num_cpus=threads, memory=self.memory, max_retries=MAX_RETRIES, scheduling_strategy="SPREAD"
         )
-        key, packed = self._put(shared)
         left, running = list(enumerate(items))[::-1], dict[Any, int]()
         # Where one fails, those that run are not canceled: Ray 2.60 aborts this process if one ends at that moment (a
         # failed check in task_manager.cc). They end with the connection.
         while left or running:
-            while left and len(running) < IN_FLIGHT * self.n_cpus:
-                position, item = left.pop()
-                running[remote.remote(task, key, packed, pack(item), threads)] = position
-            for done in ray.wait(list(running))[0]:
-                result, seconds = result_of(done)
+            with refusing_losses():
+                while left and len(running) < IN_FLIGHT * self.n_cpus:
+                    position, item = left.pop()
+                    running[remote.remote(task, key, packed, pack(item), threads)] = position
+                ready = ray.wait(list(running))[0]
+            for done in ready:
+                with refusing_losses():
+                    result, seconds = unpack(ray.get(done), copy=True)
                 self.cpu_seconds += seconds
                 yield running.pop(done), result
 
@@ -89,21 +94,38 @@ def run_task(task: Callable[[Any, Any], Any], key: str, packed: Packed, item: Pa
     return pack((result, time.process_time() - start))
 
 
-def result_of(done: Any) -> Any:  # noqa: ANN401 - a reference, and what it refers to
-    """What ``run_task`` returned; an error of the library as it was raised."""
-    ray: Any = import_module("ray")
+@contextmanager
+def refusing_losses() -> Iterator[None]:
+    """What Ray cannot do is an error of one line; what a task has raised is raised here."""
     try:
-        return unpack(ray.get(done), copy=True)
-    except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, LabelspaceError):
+        yield
+    except Exception as error:
+        ray: Any = import_module("ray").exceptions
+        if isinstance(error, ray.RayTaskError) and _is_of_task(error.cause):
+            error.cause.add_note(str(error))  # the traceback there; as a cause, its text would be taken for the reason
             raise error.cause from None
+        if isinstance(error, (ray.RayError, ConnectionError)):  # the latter: Ray's client has lost the cluster
+            raise ClusterError(_loss(error)) from error
         raise
-    except ray.exceptions.OutOfMemoryError as error:
-        raise ClusterError(
+
+
+def _is_of_task(cause: object) -> bool:
+    """Whether a task has raised an error, and not Ray: that one was lost on which it depends, or cannot be sent."""
+    return isinstance(cause, Exception) and not isinstance(cause, import_module("ray").exceptions.RayError)
+
+
+def _loss(error: Exception) -> str:
+    ray: Any = import_module("ray").exceptions
+    if isinstance(error, ray.OutOfMemoryError):
+        return (
             "the memory of a machine ran out, and a task was ended several times; "
             "use machines with more memory, or fewer tasks at a time (--task-memory)"
-        ) from error
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
-        raise ClusterError(
-            f"a task was lost with its process or machine {MAX_RETRIES} times; see `ray logs` for the reason"
-        ) from error
+        )
+    if isinstance(error, (ray.WorkerCrashedError, ray.NodeDiedError)):
+        return f"a task was lost with its process or machine {MAX_RETRIES} times; see `ray logs` for the reason"
+    lines = str(error).strip().splitlines() or [""]
+    reason = lines[-1] if isinstance(error, ray.RayTaskError) else f"{type(error).__name__}: {lines[0]}"
+    return (
+        f"the cluster must answer until the work is done, but does not ({reason}); see `ray status` and `ray logs` "
+        "there, and start again"
+    )

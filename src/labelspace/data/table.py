@@ -23,10 +23,10 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none"})  # in lower case
 
 
 def table_records(
-    path: str | Path, rows: Rows, columns: Columns, with_labels: bool = True, first: int = 0
+    path: str | Path, rows: Rows, columns: Columns, with_labels: bool = True, first: int = 0, is_checked: bool = False
 ) -> Iterator[Record]:
-    """The rows of a file as records; ``first`` is the number of its first row."""
-    names = rows.names()
+    """The rows of a file as records; ``first`` is the number of its first row, ``is_checked``: it has the columns."""
+    names = [] if is_checked else rows.names()
     if names:  # an empty file has no columns
         check_columns(path, names, columns, with_labels)
     for number, (location, row) in enumerate(rows.read(["id", *required_columns(columns, with_labels)]), first):

@@ -10,7 +10,7 @@ from labelspace.data.detection.label_separator import detect_separator
 from labelspace.data.field_records import cell_labels, field_records
 from labelspace.data.formats.csvfile import format_labels, open_csv
 from labelspace.data.records import Location, Record
-from labelspace.data.source import read_dataset
+from labelspace.data.source import iter_records, read_dataset
 from labelspace.errors import DataError
 from labelspace.types import Fields
 
@@ -81,6 +81,11 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
             "text,labels\nx,y\ncafé ü,z\n".encode() + b"caf\xe9,z\n",
             r"a\.csv:4: expected UTF-8 text, but byte 4 .* 0xe9",
         ),
+        *[
+            (text, rf"a\.csv:{line}: expected a header with the names of the columns, but the line is blank; remove")
+            for text, line in (("\ntext,labels\nx,y\n", 1), ("\r\n\r\ntext\r\n", 1), ("sep=;\n\ntext;labels\nx;y\n", 2))
+        ],
+        ("\n\n", r"a\.csv must hold at least one document, but has none"),
         ("text,labels\n", r"a\.csv must hold at least one document, but has none"),
     ],
 )
@@ -90,6 +95,16 @@ def test_malformed_files(tmp_path, text, message):
     with pytest.raises(DataError, match=message) as error:
         read_dataset(path)
     assert "\n" not in str(error.value)
+
+
+def test_a_blank_first_line_is_refused_where_documents_are_tagged_too(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\nid,text\n1,a\n")
+    with pytest.raises(DataError, match=r"a\.csv:1: expected a header"):
+        list(iter_records(path))
+    for empty in ("", "\n\n"):
+        path.write_text(empty)
+        assert list(iter_records(path)) == []
 
 
 def test_labels_left_aside_are_not_even_checked(tmp_path):

@@ -13,10 +13,11 @@ from labelspace.cluster.prediction.blocks import Block
 from labelspace.cluster.prediction.parquet_rows import ParquetRows
 from labelspace.cluster.prediction.storage import check_unchanged, opened, read_range, refusing_failures
 from labelspace.data.archives import compression
-from labelspace.data.records import Record
+from labelspace.data.records import Record, Rows
 from labelspace.data.source import layout_records
+from labelspace.data.table import table_records
 from labelspace.errors import DataError
-from labelspace.types import Columns, Fields
+from labelspace.types import Columns
 
 _SKIPPED = 2**20  # bytes at a time
 
@@ -31,10 +32,16 @@ def block_records(block: Block) -> Iterator[tuple[str, Iterator[Record]]]:
         _copy(block, path)
         try:
             with layout.open_rows(path) as rows:
-                if layout.columns is not None:
-                    yield str(path), layout_records(path, rows, layout.columns, first=block.first_row)
+                yield str(path), _records(path, rows, block)
         except DataError as error:
             raise DataError(_in_file(str(error), str(path), block)) from error
+
+
+def _records(path: Path, rows: Rows, block: Block) -> Iterator[Record]:
+    columns = block.layout.columns
+    if isinstance(columns, Columns):  # those of the file were checked; the rows of a block may lack an optional field
+        return table_records(path, rows, columns, with_labels=False, first=block.first_row, is_checked=True)
+    return iter(()) if columns is None else layout_records(path, rows, columns, first=block.first_row)
 
 
 def _in_file(message: str, copy: str, block: Block) -> str:
@@ -51,7 +58,7 @@ def _in_file(message: str, copy: str, block: Block) -> str:
 def _copy(block: Block, target: Path) -> None:
     path = block.file.path
     if block.layout.format == "parquet":
-        columns = _needed(block.layout.columns)
+        columns = block.layout.needed
         with _parquet.opened(
             (path, columns), block.first_row, lambda: ParquetRows(path, columns, block.first_row)
         ) as rows:
@@ -61,12 +68,6 @@ def _copy(block: Block, target: Path) -> None:
             target.write_bytes(block.header + file.read(block.start, block.stop))
     else:
         target.write_bytes(block.header + read_range(path, block.start, block.stop))
-
-
-def _needed(columns: Columns | Fields | None) -> tuple[str, ...]:
-    if isinstance(columns, Columns):
-        return ("id", *columns.inputs)
-    return () if columns is None else (*columns.text, columns.features, *([] if columns.id is None else [columns.id]))
 
 
 class UnpackedFile:
@@ -85,13 +86,17 @@ class UnpackedFile:
         self.at += len(found)
         return found
 
+    def leads_to(self, position: int) -> bool:
+        """Whether some bytes can be read from here."""
+        return self.at <= position
+
     def close(self) -> None:
         """Close the file."""
         self._stack.close()
 
 
 class _Forward(Protocol):
-    at: int  # what is before it can no longer be read
+    def leads_to(self, position: int, /) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -107,9 +112,9 @@ class _LastFile(Generic[F]):
 
     @contextmanager
     def opened(self, key: object, position: int, open_new: Callable[[], F]) -> Iterator[F]:
-        """A file that was not read beyond a position."""
+        """A file from which a position can be reached."""
         last, self._last = self._last, None  # it is not used again where something fails
-        if last is not None and last[0] == key and last[1].at <= position:
+        if last is not None and last[0] == key and last[1].leads_to(position):
             file = last[1]
         else:
             if last is not None:

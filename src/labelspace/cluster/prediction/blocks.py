@@ -86,7 +86,7 @@ def scan_file(shared: tuple[ReadOptions, int], file: InputFile) -> Scan:
 
 
 def _parquet_blocks(file: InputFile, layout: FileLayout, size: int) -> Iterator[Block]:
-    rows = ParquetRows(file.path)
+    rows = ParquetRows(file.path, layout.needed)
     rows.close()
     n = rows.n_rows
     step = min(max(n * size // max(file.size, 1), MIN_ROWS), MAX_ROWS, n * MAX_BYTES // max(rows.n_bytes, 1))
@@ -142,6 +142,7 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
             if end - start > MAX_LINE_BYTES.value:
                 raise too_long(path, before + 1)
             text = raw.decode(encoding, "replace")
+            text = text.removeprefix("\ufeff") if n_lines == 1 else text
             if n_lines > 1 or not _names_delimiter(text):
                 yield text
 
@@ -160,7 +161,7 @@ def _csv_rows(path: str, encoding: str, dialect: Dialect, file: BinaryIO) -> Ite
 
 def _names_delimiter(line: str) -> bool:
     """Whether the first line of a file is for spreadsheets, and the header the second."""
-    return DELIMITER_LINE.fullmatch(line.removeprefix("\ufeff")) is not None
+    return DELIMITER_LINE.fullmatch(line) is not None
 
 
 def _raw_lines(path: str, file: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -24,13 +24,20 @@ ROOM_SECONDS = 10.0  # in which a CPU must get free
 def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> None:
     """Refuse to write where the input is read: a restart would read it."""
     fs, root = file_system(url)
-    target = os.path.realpath(output.path) if output.is_local else output.path.rstrip("/")
     if is_local(fs) != output.is_local:
         return
-    folder = (os.path.realpath(root) if output.is_local else root.rstrip("/")) if fs.isdir(root) else None
-    inside = folder is not None and f"{target}/".startswith(f"{folder}/")
-    if inside or any(file_system(file.path)[1].startswith(f"{target}/") for file in files):
+    real = os.path.realpath if output.is_local else _without_slash
+    target, paths = real(output.path), [file_system(file.path)[1] for file in files]
+    folders = {root, *map(os.path.dirname, paths)} if fs.isdir(root) else set()  # links may lead to other ones
+    inside = any(f"{target}/".startswith(f"{real(folder)}/") for folder in folders)
+    # A file is where its own name is, which may be a link, and where that leads to.
+    places = (place for path in paths for place in (real(path), f"{real(os.path.dirname(path))}/"))
+    if inside or any(place.startswith(f"{target}/") for place in places):
         raise DataError(f"--out must not be in the folder of --input, but {output.url} is; give another folder")
+
+
+def _without_slash(path: str) -> str:
+    return path.rstrip("/")
 
 
 def check_machines(executor: RayExecutor, job: PredictJob, files: Sequence[InputFile]) -> None:

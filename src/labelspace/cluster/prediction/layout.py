@@ -24,6 +24,7 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.source import document_layout, layout_records
 from labelspace.errors import DataError
+from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Columns, Fields
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet")  # each is also the ending of what is written
@@ -37,6 +38,14 @@ class FileLayout:
     encoding: str = UTF_8
     dialect: Dialect | None = None  # of CSV
     columns: Columns | Fields | None = None  # None where there are no documents
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that documents are read from."""
+        columns = self.columns
+        if isinstance(columns, Columns):
+            return ("id", *columns.inputs)
+        return () if columns is None else (*columns.text, columns.features, *filter(None, [columns.id]))
 
     def open_rows(self, path: Path) -> AbstractContextManager[Rows]:
         """The rows of a file of this layout on this machine."""
@@ -75,6 +84,8 @@ def _layout(path: Path, file: InputFile, options: ReadOptions) -> FileLayout:
             "labelspace data convert"
         )
     encoding = options.encoding or UTF_8
+    if codecs.lookup(encoding).name == "utf-8-sig":  # of UTF-8 too, a byte order mark is skipped
+        encoding = UTF_8
     if "\n".encode(encoding) != b"\n":
         raise DataError(
             f"files for a cluster must be read line by line, but {file.path} is in {codecs.lookup(encoding).name}; "
@@ -105,5 +116,6 @@ def _beginning(file: InputFile) -> Iterator[Path]:
         else:
             with opened(file.path) as unpacked:
                 head = unpacked.read(UNPACKED)
-            path.write_bytes(head if len(head) < UNPACKED else head[: head.rfind(b"\n") + 1])
+                head += unpacked.readline(MAX_LINE_BYTES.value + 1)  # the last line as a whole
+            path.write_bytes(head)
         yield path

@@ -6,11 +6,11 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from labelspace.cluster.prediction.storage import file_system, is_local
+from labelspace.cluster.prediction.storage import file_system, is_local, refusing
 from labelspace.errors import DataError
 
 # They show an object when all of it is there; of other file systems a file may be seen before it is written.
@@ -34,14 +34,12 @@ class OutputFolder:
     def names(self) -> set[str]:
         """The names in the folder; none where there is no such folder."""
         self._fs.invalidate_cache()
-        try:
+        with refusing(self.url, lambda why: f"--out must be readable, but {self.url} is not ({why}); give another"):
             if not self._fs.exists(self.path):
                 return set()
             if not self._fs.isdir(self.path):
                 raise DataError(f"--out must be a folder, but {self.url} is a file; give another name")
             return {name.rstrip("/").rpartition("/")[2] for name in self._fs.ls(self.path, detail=False)}
-        except OSError as error:
-            raise DataError(f"--out must be readable, but {self.url} is not ({error}); give another") from error
 
     def put(self, file: Path) -> None:
         """Copy a file into the folder, under its own name."""
@@ -83,16 +81,14 @@ class OutputFolder:
         """Remove what processes left that were killed while they wrote."""
         self.remove(name for name in self.names() if name.startswith(".") and WRITING in name)
 
-    @contextmanager
-    def _refusing_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            reason = error.strerror or error
-            raise DataError(
+    def _refusing_failures(self) -> AbstractContextManager[None]:
+        return refusing(
+            self.url,
+            lambda reason: (
                 f"the predictions must be written to {self.url}, but that failed ({reason}); free some space or give "
                 "another --out"
-            ) from error
+            ),
+        )
 
 
 def _sync(path: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from labelspace.cluster.prediction.storage import opened
+from labelspace.cluster.prediction.storage import opened, refusing_failures
 from labelspace.errors import DataError, require
 
 EXTRA = "parquet"
@@ -27,14 +28,22 @@ class ParquetRows:
             about = self._file.metadata
             groups = [about.row_group(i) for i in range(about.num_row_groups)]
             self.n_rows, self.n_bytes = about.num_rows, sum(group.total_byte_size for group in groups)
-            ends = list(accumulate(group.num_rows for group in groups))
-            names = [name for name in self._file.schema_arrow.names if columns is None or name in columns]
-            self.schema = self._file.schema_arrow.empty_table().select(names).schema
-            left = [group for group, end in enumerate(ends) if end > first]
+            self._ends = list(accumulate(group.num_rows for group in groups))
+            self.schema = _selected(path, self._file.schema_arrow, columns)
+            left = range(self._group(first), len(groups))
             size = max(min(_BATCH, _BATCH_BYTES * self.n_rows // max(self.n_bytes, 1)), 1)
-            self._batches = self._file.iter_batches(size, row_groups=left, columns=names)
+            self._batches = self._file.iter_batches(
+                size, row_groups=left, columns=None if columns is None else self.schema.names
+            )
         self._batch: Any = self.schema.empty_table()
-        self.at = ends[left[0] - 1] if left and left[0] else 0  # the row that the batch begins with
+        self.at = self._ends[left[0] - 1] if left and left[0] else 0  # the row that the batch begins with
+
+    def _group(self, row: int) -> int:
+        return bisect_right(self._ends, row)
+
+    def leads_to(self, row: int) -> bool:
+        """Whether a row is best read from here: to one of a later row group, a file that is opened there is faster."""
+        return self.at <= row and self._group(row) <= self._group(self.at + len(self._batch))
 
     def take(self, rows: range) -> Iterator[Any]:
         """Batches with these rows, which must not begin before ``at``."""
@@ -63,13 +72,25 @@ class ParquetRows:
         self._stack.close()
 
 
+def _selected(path: str, schema: Any, columns: Collection[str] | None) -> Any:  # noqa: ANN401 - pyarrow has no types
+    """The schema of some columns, or of all; one that is needed must be there once."""
+    if columns is None:
+        return schema
+    names = [name for name in schema.names if name in columns]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise DataError(f"{path} must have the column {double!r} once, but has it several times; rename the others")
+    return schema.empty_table().select(names).schema
+
+
 @contextmanager
 def _refusing_damage(path: str) -> Iterator[None]:
     arrow = require("pyarrow", EXTRA)
-    try:
-        yield
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        reason = str(error).split("\n")[0]
-        raise DataError(
-            f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
-        ) from error
+    with refusing_failures(path):
+        try:
+            yield
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+            reason = str(error).split("\n")[0]
+            raise DataError(
+                f"{path} must be a Parquet file, but cannot be read as one ({reason}); write it again"
+            ) from error

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from labelspace.cluster.executor import RayExecutor
+from labelspace.cluster.executor import RayExecutor, refusing_losses
 from labelspace.cluster.nodes import alive_nodes, check_shared
 from labelspace.cluster.prediction.blocks import Block, Scan, block_bytes, scan_file
 from labelspace.cluster.prediction.checks import check_apart, check_machines
 from labelspace.cluster.prediction.layout import check_format
+from labelspace.cluster.prediction.listing import list_inputs
 from labelspace.cluster.prediction.manifest import NAME, PART, Manifest, earlier_manifest, refuse_other
 from labelspace.cluster.prediction.output_folder import OutputFolder
-from labelspace.cluster.prediction.storage import InputFile, list_inputs
+from labelspace.cluster.prediction.storage import InputFile
 from labelspace.cluster.prediction.tasks import NamedBlock, PredictJob, predict_block
 from labelspace.data.archives import compression
 from labelspace.data.read_options import ReadOptions
@@ -159,7 +160,8 @@ def predict_missing(
     for n_done, (position, problems) in enumerate(tasks, start=1):
         summary.n_new += left[position].block.n_rows
         summary.problems.update(problems)
-        n, machines = kept + summary.n_new, len(alive_nodes())
+        with refusing_losses():
+            n, machines = kept + summary.n_new, len(alive_nodes())
         # The first blocks take longer: each process loads the model.
         is_known = n_done > 2 * executor.n_cpus
         seconds = (time.monotonic() - start) * (total - n) / summary.n_new if is_known else None

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 from labelspace.data.files import decompressed
-from labelspace.errors import DataError, MissingExtraError, require
+from labelspace.errors import DataError, LabelspaceError, MissingExtraError, require
 
 LOCAL = "file"
-GLOB = "*?["
 _BUFFER = 2**20
 
 
@@ -57,47 +56,32 @@ def _protocols(fs: Any) -> tuple[str, ...]:  # noqa: ANN401 - fsspec has no type
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
-def list_inputs(url: str) -> list[InputFile]:
-    """The files of a path: one, those of a folder and its folders, or those of a pattern with ``*``; by their names.
-
-    As other tools do, names that begin with a dot or an underscore are left out of folders.
-    """
-    fs, root = file_system(url)
-    with refusing_failures(url):
-        if fs.isdir(root):
-            found = {path: about for path, about in fs.find(root, detail=True).items() if not _is_hidden(path, root)}
-        elif any(mark in root for mark in GLOB) and not fs.exists(root):
-            found = {path: about for path, about in fs.glob(root, detail=True).items() if about["type"] == "file"}
-        else:
-            found = {root: fs.info(root)}
-    if not found:
-        raise DataError(f"--input must be a file, or a folder with files, but {url} has none; check the path")
-    return [InputFile(_named(fs, path), about["size"] or 0, _modified(about)) for path, about in sorted(found.items())]
+def _is_path(url: str) -> bool:
+    protocol, found, _ = url.partition("://")
+    return not found or protocol in (LOCAL, "local")
 
 
-def _is_hidden(path: str, root: str) -> bool:
-    return any(part.startswith((".", "_")) for part in path[len(root) :].split("/"))
-
-
-def _named(fs: Any, path: str) -> str:  # noqa: ANN401 - fsspec has no types
-    return path if is_local(fs) else str(fs.unstrip_protocol(path))
-
-
-def _modified(about: dict[str, Any]) -> str:
-    keys = ("mtime", "ETag", "etag", "LastModified", "last_modified", "updated")
-    return next((str(about[key]) for key in keys if about.get(key)), "")
+@contextmanager
+def refusing(url: str, says: Callable[[str], str]) -> Iterator[None]:
+    """What the file system of a path or URL cannot do is an error of one line: what is said of the reason."""
+    failures = (OSError, EOFError, zlib.error) if _is_path(url) else Exception  # the package of a store has its own
+    try:
+        yield
+    except (LabelspaceError, MemoryError):
+        raise
+    except failures as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise DataError(says(reason)) from error
 
 
 @contextmanager
 def refusing_failures(path: str) -> Iterator[None]:
-    """What a file system cannot do is an error of one line."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DataError(f"a data file must exist, but {path} does not; check the path") from error
-    except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{path} must be readable, but is not ({reason}); give a file that can be read") from error
+    """A file that cannot be read is an error of one line."""
+    with refusing(path, lambda reason: f"{path} must be readable, but is not ({reason}); give a file that can be read"):
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise DataError(f"a data file must exist, but {path} does not; check the path") from error
 
 
 @contextmanager

@@ -59,7 +59,10 @@ def open_csv(path: str | Path, encoding: str = UTF_8, dialect: Dialect | None = 
         first = next(texts, None)
     dialect = dialect or detect_dialect([] if first is None else [first[1]], None if named is None else named[1])
     cells = _cells(path, texts if first is None else chain([first], texts), dialect, 0 if named is None else 1)
-    header = [name.strip() for name in next(cells, (None, []))[1]]
+    location, names = next(cells, (Location(path, 1), []))
+    if not names and any(row for _, row in cells):
+        raise location.expected("a header with the names of the columns", "the line is blank", "remove the line")
+    header = [name.strip() for name in names]
     yield Rows(lambda: header, partial(_rows, path, header, cells, dialect))
 
 
