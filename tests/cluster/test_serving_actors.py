@@ -12,8 +12,9 @@ import pytest
 
 from labelspace.cluster import connect
 from labelspace.cluster.serving import ClusterBackend, serving
+from labelspace.cluster.serving.actor import LOADING
 from labelspace.cluster.serving.asking import RemoteShards
-from labelspace.cluster.serving.shard_folder import saved_model, shards_of
+from labelspace.cluster.serving.shard_folder import SavedPart, saved_model, shards_of
 from labelspace.data.synthetic import planted
 from labelspace.errors import ClusterError, ParameterError
 from labelspace.tagger import Tagger
@@ -70,6 +71,22 @@ def same(found, expected):
     np.testing.assert_array_equal(found.scores, expected.scores)
 
 
+def check_answers_meanwhile(actors, released, ask):
+    """Questions are answered while the thread that loads is busy."""
+    import ray
+
+    def load(_):
+        while not released.exists():
+            time.sleep(0.02)
+
+    loading = [actor.__ray_call__.options(concurrency_group=LOADING).remote(load) for actor in actors]
+    ask()
+    waiting = [actor.prepare.remote(SavedPart("another", 0)) for actor in actors]  # on the thread that loads
+    assert ray.wait(loading + waiting, timeout=0.2)[0] == []
+    released.touch()
+    ray.get(loading)
+
+
 def check_replacement(backend, actors, folder):
     """A version that replaces another is answered by the same processes, and so are requests under way for the old."""
     before = [pid(actor) for actor in actors]
@@ -94,19 +111,20 @@ def test_shards_answer_as_one_process_and_come_back(cluster, folder):
         before = pid(actors[1])
         os.kill(before, signal.SIGKILL)
         with pytest.raises(ClusterError, match="every shard of the model must answer within 0.01 s"):
-            RemoteShards(actors, parts, wait_seconds=0.01).ask("inner_nodes")
+            RemoteShards(actors, parts, answer_seconds=0.01).ask("inner_nodes")
         same(tagger.predict_topk(TEXTS, 5), whole.predict_topk(TEXTS, 5))  # it is waited for
         assert pid(actors[1]) != before
         check_replacement(backend, actors, folder)
 
 
-def test_replicas_answer_many_at_once_while_one_is_lost(cluster, folder):
+def test_replicas_answer_many_at_once_while_one_is_lost(cluster, folder, tmp_path):
     whole = Tagger.load(folder)
     expected = whole.tag_batch(TEXTS, 3)
     with served(cluster, folder, 2, sharded=False) as (backend, actors), ThreadPoolExecutor(8) as threads:
         tagger = backend.load("m", folder)
         assert list(threads.map(lambda text: tagger.tag(text, 3), TEXTS)) == expected
         assert min(tagger._replicas._asked) > 0
+        check_answers_meanwhile(actors, tmp_path / "released", lambda: tagger.tag_batch(TEXTS, 3))
         os.kill(pid(actors[0]), signal.SIGKILL)
         assert list(threads.map(lambda text: tagger.tag(text, 3), TEXTS)) == expected
         assert tagger.explain(TEXTS[0], k=1)[0].to_dict() == whole.explain(TEXTS[0], k=1)[0].to_dict()

@@ -2,16 +2,20 @@
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from labelspace import store
 from labelspace.cluster.serving.shard_folder import load_part, saved_model, shards_of, write_shards
+from labelspace.cluster.serving.shards import id_counts
 from labelspace.cluster.serving.splitting import splitting_of
+from labelspace.cluster.serving.tree_shard import Scored
 from labelspace.cluster.shared_data import pack, unpack
 from labelspace.data.synthetic import planted
-from labelspace.errors import ModelError, ParameterError
+from labelspace.errors import ClusterError, ModelError, ParameterError
 from labelspace.models.base import Model
 from labelspace.models.checks import check_inputs
 from labelspace.models.registry import create
@@ -153,6 +157,83 @@ def test_a_part_of_another_version_is_refused(tree_model, saved):
     part = write_shards(saved, tree_model, 2).shards[0]
     with pytest.raises(ModelError, match="must be of the served model"):
         load_part(part._replace(checksum=part.checksum ^ 1))
+
+
+def a_cycle(shard):
+    shard.parents_ = shard.parents_ + shard.nodes_[-1]
+
+
+def the_number_that_is_no_node(shard):
+    shard.nodes_ = np.append(shard.nodes_[:-1], np.int32(2**31 - 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [(a_cycle, "children with larger numbers than their parents"), (the_number_that_is_no_node, "must be below")],
+)
+def test_a_shard_whose_nodes_lead_nowhere_is_refused(change, rule, tree_model, saved, tmp_path):
+    shard = load_part(write_shards(saved, tree_model, 2).shards[0])
+    change(shard)
+    with pytest.raises(ModelError, match=rule):
+        store.save(tmp_path / "shard", {}, {"shard": shard}, None)
+
+
+def fewer_features(shard):
+    shard.starts_ = np.append(shard.starts_[: shard.n_features // 2], shard.starts_[-1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        fewer_features,
+        lambda shard: setattr(shard, "labels_", shard.labels_ + 90),
+        lambda shard: setattr(shard, "nodes_", shard.nodes_ + 1000),
+    ],
+)
+def test_a_shard_that_is_not_of_the_door_is_refused(change, tree_model, saved):
+    written = write_shards(saved, tree_model, 2)
+    shards = [load_part(part) for part in written.shards]
+    change(shards[1])
+    with pytest.raises(ModelError, match="every shard must have 200 features, labels below 90 and nodes below"):
+        splitting_of(tree_model).connected(written.load_door(), ShardsHere(shards))
+
+
+@pytest.mark.parametrize("case", ["one_vs_rest", "glas"])
+def test_shards_of_other_labels_than_the_door_has_are_refused(case, tmp_path):
+    name, params = CASES[case]
+    whole = create(name, **params).fit(TRAIN.X, TRAIN.Y)
+    parts = list(splitting_of(whole).split(whole, 2))
+    door = splitting_of(whole).door(whole, 2)
+    door.n_labels_ = 20
+    with pytest.raises(ModelError, match="labels below 20"):
+        splitting_of(whole).connected(door, ShardsHere(parts))
+
+
+def test_a_question_of_other_features_than_a_shard_has_is_refused(tree_model, saved):
+    linear = create("one_vs_rest", max_iter=1).fit(TRAIN.X, TRAIN.Y)
+    tree, classifiers = (
+        load_part(write_shards(saved, tree_model, 2).shards[0]),
+        next(splitting_of(linear).split(linear, 2)),
+    )
+    wider, few = TEST.X[:1].copy(), np.zeros(1, np.int32)
+    wider.resize(1, 201)
+    with pytest.raises(ClusterError, match="must be of the 200 features of the shard, but is of others"):
+        tree.expand(wider, Scored.empty(1, 1, 2), 2, 2)
+    with pytest.raises(ClusterError, match="must be of the 200 features"):
+        classifiers.search(wider, 2)
+    for shard in (tree, classifiers):
+        with pytest.raises(ClusterError, match="must be of the 200 features"):
+            shard.weights(np.array([3, 200], np.int32), few)
+
+
+def test_ids_are_counted_without_a_copy_of_them():
+    ids = np.arange(2**23, dtype=np.uint16) % np.uint16(7)
+    tracemalloc.start()
+    counts = id_counts(ids, 8)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert counts.tolist() == np.bincount(ids, minlength=8).tolist()
+    assert peak < ids.nbytes  # in 64 bits, four times as many
 
 
 @pytest.mark.parametrize("change", ["damage", "edit", "format"])

@@ -6,6 +6,7 @@ import pytest
 faiss = pytest.importorskip("faiss", reason="needs faiss, which the extra ann installs")
 
 from labelspace.index import Approximate  # noqa: E402 - needs faiss
+from labelspace.index.approximate import _read_mapped  # noqa: E402
 from labelspace.index.faiss_checks import check_faiss  # noqa: E402
 from labelspace.state_constraints import StateError  # noqa: E402
 
@@ -67,6 +68,38 @@ def test_a_graph_that_leads_out_of_itself_is_refused(forge, rule):
     forge(index.hnsw)
     with pytest.raises(StateError, match=rule):
         check(index, "hnsw")
+
+
+def read(index, path):
+    """The index as a model folder gives it."""
+    faiss.write_index(index, str(path))
+    return _read_mapped(path)
+
+
+def test_lists_in_another_file_are_refused(tmp_path):
+    index = build("ivf", "float32")
+    check(read(index, tmp_path / "own"), "ivf", "float32")
+    lists = faiss.OnDiskInvertedLists(index.nlist, index.code_size, str(tmp_path / "other"))
+    merged = faiss.InvertedListsPtrVector()
+    merged.push_back(index.invlists)
+    lists.merge_from_multiple(merged.data(), 1)
+    index.replace_invlists(lists, False)
+    with pytest.raises(StateError, match="its lists itself"):
+        check(read(index, tmp_path / "forged"), "ivf", "float32")
+
+
+@pytest.mark.parametrize(("kind", "other"), [("ivf", "IVF9,FlatDedup"), ("ivf", "IVF9,PQ4"), ("hnsw", "HNSW16,PQ4")])
+def test_an_index_of_a_class_that_we_do_not_write_is_refused(kind, other):
+    index = faiss.index_factory(DIMENSION, other, faiss.METRIC_INNER_PRODUCT)
+    with pytest.raises(StateError, match="a faiss index of vectors stored as float32"):
+        check(index, kind, "float32")
+
+
+def test_an_index_without_its_lists_is_refused():
+    index = build("ivf", "fp16")
+    index.invlists = None
+    with pytest.raises(StateError, match="centers and lists"):
+        check(index, "ivf")
 
 
 def test_numbers_of_vectors_that_are_not_there_are_refused_when_they_are_found():

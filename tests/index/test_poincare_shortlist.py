@@ -152,6 +152,16 @@ def test_codes_that_are_not_of_the_points_are_rejected(spread, tmp_path):
             load(save(each, tmp_path / str(number)))
 
 
+@pytest.mark.parametrize(("width", "n_words"), [(16, 1), (80, 5), (128, 4)])
+def test_codes_of_a_width_that_fills_no_words_are_rejected(spread, tmp_path, width, n_words):
+    points, ids, _ = spread
+    index = PointIndex(points, ids)
+    planes, query_map = index.codes_.planes[:, :1].repeat(n_words, axis=1), index.codes_.query_map[:, :1]
+    wrong = damaged(index, planes=planes, query_map=query_map.repeat(width, axis=1))
+    with pytest.raises(ModelError, match="codes of 4 bits in whole words"):
+        load(save(wrong, tmp_path / "model"))
+
+
 @pytest.mark.parametrize("target", [0, 1.5, "high"])
 def test_a_target_that_is_no_share_is_rejected(spread, target):
     points, ids, _ = spread

@@ -7,8 +7,9 @@ import threading
 import pytest
 
 from labelspace.data.source import open_source
+from labelspace.errors import ClusterError, ModelError
 from labelspace.experiment.evaluate import evaluate
-from labelspace.server.served_model import ServedModel
+from labelspace.server.served_model import LoadedModel, ServedModel
 from labelspace.tagger import Tagger
 from labelspace.version import __version__
 from tests.server.conftest import wait_until
@@ -175,6 +176,34 @@ def test_a_damaged_model_says_why(make_client, model_folder):
     assert client.get("/readyz").status_code == 503
     assert array.name in client.get("/readyz").json()["detail"]
     assert counter(client, 'labelspace_model_loads_total{model="foods",result="failed"}') == 1
+
+
+def test_a_cluster_that_did_not_answer_is_asked_again_and_the_log_says_so_once(
+    make_client, monkeypatch, quick_look, caplog
+):
+    load, failures = LoadedModel.load, ["a machine was lost"] * 3
+
+    def lost_at_first(*arguments):
+        if failures:
+            raise ClusterError(failures.pop())
+        return load(*arguments)
+
+    monkeypatch.setattr(LoadedModel, "load", lost_at_first)
+    client = make_client()
+    assert client.post(f"{URL}/suggest", json={"text": "green tea"}).status_code == 200
+    assert not failures
+    assert [row.message for row in caplog.records].count("foods could not be loaded: a machine was lost") == 1
+
+
+@pytest.mark.parametrize(("kind", "again"), [(ClusterError, True), (ModelError, False), (OSError, False)])
+def test_a_load_is_tried_again_where_the_cluster_failed_and_not_the_model(model_folder, kind, again):
+    def failing(folder):
+        raise kind("no")
+
+    model = ServedModel("foods", model_folder, failing)
+    with pytest.raises(kind):
+        model.load()
+    assert model.is_replaced() == again
 
 
 def test_the_old_model_is_served_on_where_the_new_one_is_damaged(client, model_folder):

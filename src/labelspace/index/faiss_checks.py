@@ -16,22 +16,53 @@ def check_faiss(index: Faiss, kind: str, storage: str, dimension: int, n: int) -
 
     wanted = faiss.IndexIVF if kind == "ivf" else faiss.IndexHNSW
     must(isinstance(index, wanted), f"a faiss index of kind {kind}")
+    must(type(index) is _index_class(kind, storage), f"a faiss index of vectors stored as {storage}")
     must(index.ntotal == n and index.d == dimension, f"{n} vectors of {dimension} numbers")
     must(index.metric_type == faiss.METRIC_INNER_PRODUCT and index.is_trained, "a trained index of inner products")
     if kind == "ivf":
-        quantizer, lists = faiss.downcast_index(index.quantizer), index.invlists
-        must(isinstance(quantizer, faiss.IndexFlat), "centers as they are")
-        must(quantizer.d == dimension and quantizer.ntotal == index.nlist == lists.nlist, "a center per list")
-        must(quantizer.codes.size() == 4 * dimension * index.nlist, "centers of its lists")
-        must(sum(lists.list_size(i) for i in range(index.nlist)) == n, f"lists of {n} vectors")
-        must(lists.code_size == index.code_size, "lists of its vectors")
+        _check_lists(index, dimension, n)
         _check_codes(index, storage, dimension)
         return
+    must(index.storage is not None, f"{n} vectors")
     vectors = faiss.downcast_index(index.storage)
+    plain = _is_flat(vectors) if storage == "float32" else type(vectors) is faiss.IndexScalarQuantizer
+    must(plain, f"vectors stored as {storage}")
     must(vectors.ntotal == n and vectors.d == dimension, f"{n} vectors of {dimension} numbers")
     must(vectors.codes.size() == n * vectors.code_size, f"{n} vectors")
     _check_codes(vectors, storage, dimension)
     _check_graph(index.hnsw, n)
+
+
+def _index_class(kind: str, storage: str) -> type:
+    """The class of what we write: others that faiss reads have more to follow."""
+    import faiss
+
+    if kind == "ivf":
+        found: type = faiss.IndexIVFFlat if storage == "float32" else faiss.IndexIVFScalarQuantizer
+    else:
+        found = faiss.IndexHNSWFlat if storage == "float32" else faiss.IndexHNSWSQ
+    return found
+
+
+def _is_flat(index: Faiss) -> bool:
+    """Whether vectors are stored as they are, one after the other; a file gives the second class."""
+    import faiss
+
+    return type(index) in (faiss.IndexFlat, faiss.IndexFlatIP)
+
+
+def _check_lists(index: Faiss, dimension: int, n: int) -> None:
+    """The lists are in the file itself: faiss reads others from whatever file and place the file names."""
+    import faiss
+
+    must(index.quantizer is not None and index.invlists is not None, "centers and lists")
+    quantizer, lists = faiss.downcast_index(index.quantizer), faiss.downcast_InvertedLists(index.invlists)
+    must(_is_flat(quantizer), "centers as they are")
+    must(type(lists) is faiss.ArrayInvertedLists, "its lists itself")
+    must(quantizer.d == dimension and quantizer.ntotal == index.nlist == lists.nlist, "a center per list")
+    must(quantizer.codes.size() == 4 * dimension * index.nlist, "centers of its lists")
+    must(sum(lists.list_size(i) for i in range(index.nlist)) == n, f"lists of {n} vectors")
+    must(lists.code_size == index.code_size, "lists of its vectors")
 
 
 def _check_codes(index: Faiss, storage: str, dimension: int) -> None:

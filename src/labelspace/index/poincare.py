@@ -29,6 +29,7 @@ from labelspace.index.point_codes import encode_points
 from labelspace.index.point_geometry import GEOMETRIES, distances, extended_queries, point_weights, to_points
 from labelspace.index.point_lists import build_point_lists, can_be_listed, lists_of_new, share_to_read
 from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
+from labelspace.kernels.bit_planes import BLOCK
 from labelspace.kernels.hyperbolic_search import (
     BLOCK_SIZE,
     Points,
@@ -100,7 +101,8 @@ class PointIndex(Index):
         if self.codes_ is not None:
             (n_blocks, n_words, _), width = self.codes_.planes.shape, self.codes_.query_map.shape[1]
             must(n_blocks == len(self.points_.blocks) and not self.n_clusters, "codes of its points, without clusters")
-            must(0 < width and n_words * BLOCK_SIZE == CODE_BITS * width, f"codes of {CODE_BITS} bits")
+            whole = width > 0 and width % BLOCK == 0
+            must(whole and n_words == CODE_BITS * width // BLOCK, f"codes of {CODE_BITS} bits in whole words")
         must((self.lists_ is None) == (self.share_read is None), "both lists and how much to read of them, or neither")
         if self.lists_ is not None:
             must(self.codes_ is not None, "codes of the points that lie in lists")

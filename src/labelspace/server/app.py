@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -97,7 +98,7 @@ async def _lifespan(
     app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool, on_load: Callable[[], None]
 ) -> AsyncIterator[None]:
     """Models are loaded beside the server."""
-    state = ServerState(settings, open_database(settings.database_url), monitoring)
+    state = ServerState(with_answer_seconds(settings), open_database(settings.database_url), monitoring)
     app.state.server = state
     tasks = [asyncio.create_task(_keep_loaded(state, model, on_load)) for model in state.models.values()]
     tasks.append(asyncio.create_task(_end_with_supervisor()))
@@ -113,16 +114,27 @@ async def _lifespan(
         monitoring.close()
 
 
+def with_answer_seconds(settings: Settings) -> Settings:
+    """The same, where models on a cluster have as long for an answer as the request has.
+
+    >>> with_answer_seconds(Settings({"a": "a"}, cluster={"n_actors": 2})).cluster
+    {'n_actors': 2, 'answer_seconds': 30.0}
+    """
+    if settings.cluster is None:
+        return settings
+    return replace(settings, cluster={**settings.cluster, "answer_seconds": settings.limits.timeout_seconds})
+
+
 async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
-    """Load a model, and load it again whenever its folder is replaced; have each version measured."""
-    await _load(state, model, on_load, first=True)
+    """Load a model, and load it again whenever its folder is replaced, or a cluster failed; measure each version."""
+    await _load(state, model, on_load)
     measured = None
     while True:
         if model.current is not None and model.current.version != measured:
             measured = await _measure(state, model.name, model.current.version)
         await asyncio.sleep(LOOK_SECONDS)
         if model.is_replaced():
-            await _load(state, model, on_load, first=False)
+            await _load(state, model, on_load)
 
 
 async def _end_with_supervisor() -> None:
@@ -133,12 +145,15 @@ async def _end_with_supervisor() -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None], first: bool) -> None:
+async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
+    first, before = model.current is None, model.error
     try:
         loaded = await state.beside(model.load)
     except Exception as error:  # whatever is in the folder, others are looked for
         state.monitoring.reloads.labels(model.name, "failed").inc()
-        logger.error("%s could not be loaded%s: %s", model.name, "" if first else "; the old one is served on", error)
+        if str(error) != before:  # a cluster may fail in the same way every second
+            old = "" if first else "; the old one is served on"
+            logger.error("%s could not be loaded%s: %s", model.name, old, error)
         return
     state.monitoring.reloads.labels(model.name, "loaded").inc()
     on_load()

@@ -15,7 +15,7 @@ import numpy as np
 
 from labelspace import store
 from labelspace.answers import TagOptions
-from labelspace.errors import ParameterError
+from labelspace.errors import ClusterError, ParameterError
 from labelspace.labels.keep_rule import LeftOut
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
 from labelspace.server.label_details import LabelDetails
@@ -212,23 +212,22 @@ class ServedModel:
         self.name, self.folder, self._read_tagger = name, Path(folder), read_tagger
         self.current: LoadedModel | None = None
         self.error: str | None = None  # of the last load, where it failed
-        self._seen: Hashable = None  # the folder when it was loaded last
+        self._seen: Hashable = None  # the folder when it was loaded last; None where that is to be tried again
 
     def load(self) -> LoadedModel:
-        """Load what is in the folder; where that fails, what is served stays."""
+        """Load what is in the folder; where that fails, what is served stays. A cluster is asked again."""
         seen = identity(self.folder)
         try:
             loaded = LoadedModel.load(self.folder, self._read_tagger)
         except Exception as error:
             self.error = str(error)
+            self._seen = None if isinstance(error, ClusterError) else seen
             raise
-        finally:
-            self._seen = seen
-        self.current, self.error = loaded, None
+        self.current, self.error, self._seen = loaded, None, seen
         return loaded
 
     def is_replaced(self) -> bool:
-        """Whether the folder is another one than was loaded last, well or not."""
+        """Whether the folder is another one than was loaded last, well or not; or is to be tried again."""
         seen = identity(self.folder)
         return seen is not None and seen != self._seen
 

@@ -1,14 +1,17 @@
 """A process of the cluster that holds a shard, or a whole model, and answers the door.
 
 It loads what it is asked for by path, memory-mapped, and keeps the last two: the version that is served, and the next
-one. So a process that was restarted, on whatever machine, needs nothing but the next question.
+one. So a process that was restarted, on whatever machine, needs nothing but the next question. The next version is
+loaded on a thread of its own, while another answers questions to the old one, one at a time.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -21,6 +24,8 @@ from labelspace.kernels.threads import THREADS_VARIABLE
 from labelspace.tagger import Tagger
 
 KEPT = 2  # versions in memory
+LOADING = "loading"  # the calls that have a thread of their own
+WARM_UP = "A text that is long enough to have every kernel compiled, and most pages read, before anybody waits for it."
 
 
 class PartActor:
@@ -31,6 +36,7 @@ class PartActor:
         threadpool_limits(1)
         self._load = load
         self._kept: dict[SavedPart, Any] = {}  # the last one last
+        self._lock, self._loading = threading.Lock(), threading.Lock()  # of what is kept, and of who loads
 
     def ask(self, part: SavedPart, method: str, arguments: Packed, mask: Packed | None = None) -> Packed:
         """What a method of the part returns; ``mask`` is its argument ``allowed``."""
@@ -46,18 +52,43 @@ class PartActor:
         return socket.gethostname()
 
     def _held(self, part: SavedPart) -> Any:  # noqa: ANN401 - what ``load`` gave
-        found = self._kept.pop(part, None)
+        found = self._keep(part)
         if found is None:
-            try:
-                found = self._load(part)
-            except (LabelspaceError, OSError) as error:
-                raise ClusterError(
-                    f"all machines must see the same model, but {socket.gethostname()} cannot load it: {error}"
-                ) from error
-        self._kept[part] = found
-        while len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
+            with self._loading:
+                found = self._keep(part)  # perhaps the other thread has loaded it meanwhile
+                if found is None:
+                    found = self._keep(part, self._loaded(part))
         return found
+
+    def _keep(self, part: SavedPart, loaded: Any = None) -> Any:  # noqa: ANN401 - what ``load`` gave
+        """What is kept of a part, or the part that was loaded now, as the last one; None where there is none."""
+        with self._lock:
+            found = self._kept.pop(part, loaded)
+            if found is not None:
+                self._kept[part] = found
+            while len(self._kept) > KEPT:
+                del self._kept[next(iter(self._kept))]
+            return found
+
+    def _loaded(self, part: SavedPart) -> Any:  # noqa: ANN401 - what ``load`` gave
+        try:
+            return self._load(part)
+        except (LabelspaceError, OSError) as error:
+            raise ClusterError(
+                f"all machines must see the same model, but {socket.gethostname()} cannot load it: {error}"
+            ) from error
+
+
+def remote_class() -> Any:  # noqa: ANN401 - of Ray
+    """``PartActor`` as Ray starts it: one thread loads, another answers."""
+    ray: Any = import_module("ray")
+
+    class Process(PartActor):
+        @ray.method(concurrency_group=LOADING)  # type: ignore[untyped-decorator]
+        def prepare(self, part: SavedPart) -> str:
+            return super().prepare(part)
+
+    return ray.remote(concurrency_groups={LOADING: 1})(Process)
 
 
 def load_shard(part: SavedPart) -> Any:  # noqa: ANN401 - of the class of the shard
@@ -66,11 +97,19 @@ def load_shard(part: SavedPart) -> Any:  # noqa: ANN401 - of the class of the sh
 
 
 def load_replica(part: SavedPart) -> Tagger:
-    """A whole model, of the version that the door has."""
+    """A whole model, of the version that the door has, which has answered once."""
 
     def read() -> Tagger:
         if store.read_manifest(part.folder)["checksum"] != part.checksum:
             raise ModelError(f"{part.folder} must be of the served version, but is of another; copy it there too")
         return Tagger.load(part.folder)
 
-    return store.read_unreplaced(part.folder, read)
+    tagger = store.read_unreplaced(part.folder, read)
+    warm_up(tagger)
+    return tagger
+
+
+def warm_up(tagger: Tagger) -> None:
+    """Ask once what requests ask: on a new machine, compiling kernels takes longer than an answer may."""
+    if not tagger.ready_made:  # else the server refuses it
+        tagger.answers([WARM_UP], 1)

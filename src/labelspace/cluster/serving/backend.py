@@ -14,10 +14,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from labelspace import store
 from labelspace.cluster.connection import CLIENT, Cluster, connect
 from labelspace.cluster.nodes import check_shared
-from labelspace.cluster.serving.actor import PartActor, load_replica, load_shard
-from labelspace.cluster.serving.asking import RemoteShards, Replicas
+from labelspace.cluster.serving.actor import load_replica, load_shard, remote_class, warm_up
+from labelspace.cluster.serving.asking import ANSWER_SECONDS, RemoteShards, Replicas
 from labelspace.cluster.serving.replicated_tagger import ReplicatedTagger
 from labelspace.cluster.serving.shard_folder import SavedPart, saved_model, shards_of, write_shards
 from labelspace.cluster.serving.splitting import splitting_of
@@ -36,6 +37,7 @@ class ServingCluster:
     namespace: str  # of the names of actors
     n_actors: int  # of each model
     sharded: bool  # else they are replicas
+    answer_seconds: float = ANSWER_SECONDS  # that an answer may take
 
     @property
     def n_concurrent(self) -> int:
@@ -78,8 +80,16 @@ def _parts(folder: str, n: int, sharded: bool) -> tuple[list[SavedPart], int | N
     saved = saved_model(folder)
     if not sharded:
         return [saved] * n, None  # replicas of a machine share it
-    written = shards_of(saved, n) or write_shards(saved, Tagger.load(folder).model, n)
+    written = shards_of(saved, n)
+    if written is None:
+        saved, tagger = read_version(folder)
+        written = write_shards(saved, tagger.model, n)
     return list(written.shards), written.largest_bytes
+
+
+def read_version(folder: str | Path) -> tuple[SavedPart, Tagger]:
+    """A model, and which version it is: one that replaces it meanwhile is neither."""
+    return store.read_unreplaced(folder, lambda: (saved_model(folder), Tagger.load(folder)))
 
 
 def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memory: int | None) -> list[Any]:
@@ -89,7 +99,7 @@ def _start(served: ServingCluster, model: str, parts: Sequence[SavedPart], memor
         "namespace": served.namespace, "num_cpus": 1, "memory": memory, "max_restarts": -1,
         "scheduling_strategy": "SPREAD",
     }  # fmt: skip
-    load, remote = load_shard if served.sharded else load_replica, ray.remote(PartActor)
+    load, remote = load_shard if served.sharded else load_replica, remote_class()
     actors = [remote.options(name=_name(model, number), **options).remote(load) for number in range(len(parts))]
     try:
         ready = [actor.prepare.remote(part) for actor, part in zip(actors, parts, strict=True)]
@@ -122,17 +132,24 @@ class ClusterBackend:
     def load(self, name: str, folder: Path) -> Tagger:
         """A model whose shards or replicas answer, which load its version."""
         self._connect()
-        saved, tagger = saved_model(folder), Tagger.load(folder)
+        saved, tagger = read_version(folder)
         actors = self._actors(name)
-        if not self.served.sharded:
-            for actor in actors:  # not waited for: one that is lost loads the model once it is back
-                actor.prepare.remote(saved)
-            return ReplicatedTagger.of(tagger, Replicas(actors, saved))
-        n, model = self.served.n_actors, tagger.model
-        written = shards_of(saved, n) or write_shards(saved, model, n)
-        RemoteShards(actors, written.shards, START_SECONDS).ask("check_fitted")  # they load their parts
-        tagger.model = splitting_of(model).connected(written.load_door(), RemoteShards(actors, written.shards))
+        if self.served.sharded:
+            return self._sharded(saved, tagger, actors)
+        replicas = Replicas(actors, saved, self.served.answer_seconds)
+        replicas.wait_for_first(START_SECONDS)  # not for all: one that is lost loads the model once it is back
+        return ReplicatedTagger.of(tagger, replicas)
+
+    def _sharded(self, saved: SavedPart, tagger: Tagger, actors: Sequence[Any]) -> Tagger:
+        """The same tagger, whose model is asked in shards."""
+        n = self.served.n_actors
+        written = shards_of(saved, n) or write_shards(saved, tagger.model, n)
+        shards = RemoteShards(actors, written.shards, START_SECONDS)  # the first answers may take longer
+        shards.prepare(START_SECONDS)
+        tagger.model = splitting_of(tagger.model).connected(written.load_door(), shards)
         tagger.model.attach_labels(tagger.labels_)
+        warm_up(tagger)
+        shards.answer_seconds = self.served.answer_seconds
         return tagger
 
     def close(self) -> None:

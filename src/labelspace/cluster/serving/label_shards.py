@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from labelspace.cluster.serving.shards import MAX_ID
+from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
 from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
 from labelspace.features.sparse_matrix import scaled_values
@@ -43,6 +43,10 @@ class IndexShard(Stateful):
         shard = cls()
         shard.index_ = index
         return shard
+
+    def extent(self) -> Extent:
+        """How far the numbers here reach."""
+        return Extent(self.index_.dimension, int(self.index_.ids.max(initial=-1)))
 
     @cached_property
     def _of_mask(self) -> LastMask[VectorIndex]:
@@ -84,8 +88,18 @@ class LinearShard(Stateful):
         """Labels are found by bisection."""
         must(are_sorted_spans(self.labels_, np.array([0, len(self.labels_)])), "labels in order")
 
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.classifiers_.scales)
+
+    def extent(self) -> Extent:
+        """How far the numbers here reach."""
+        return Extent(self.n_features, int(self.labels_.max(initial=-1)))
+
     def search(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         """The k labels of largest margin here; ``allowed`` (n_labels,) says which may be among them."""
+        must_fit(X.shape[1] == self.n_features, self.n_features)
         own, top = self.classifiers_, TopK.empty(X.shape[0], k)
         kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
         linear_topk(
@@ -96,6 +110,7 @@ class LinearShard(Stateful):
 
     def weights(self, features: Ints, wanted: Ints) -> tuple[Ints, Doubles]:
         """Those of some labels that are here, and their weights (n_labels, n_features)."""
+        must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = wanted[np.isin(wanted, self.labels_)]
         at = np.searchsorted(self.labels_, here).astype(np.int32)
         return here, self.classifiers_.weights_of(features, at)

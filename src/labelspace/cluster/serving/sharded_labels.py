@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from labelspace.cluster.serving.label_shards import IndexShard, LinearShard
-from labelspace.cluster.serving.shards import Shards, balanced_cuts, check_shards, merged
+from labelspace.cluster.serving.shards import Shards, balanced_cuts, check_extents, check_shards, id_counts, merged
 from labelspace.errors import ParameterError
 from labelspace.index import Exact, Index, Quantized
 from labelspace.labels.masks import LastMask
@@ -53,6 +53,7 @@ def without_vectors(model: Vectors, n: int) -> Vectors:
 
 def with_sharded_vectors(door: Vectors, shards: Shards) -> Vectors:
     """What ``without_vectors`` gave, with its shards."""
+    check_extents(shards, door.index_.dimension, door.n_labels_)
     door.index_ = ShardedIndex(door.index_.dimension, np.concatenate(shards.ask("ids")), shards)
     return door
 
@@ -96,7 +97,7 @@ def split_classifiers(model: Linear, n: int) -> Iterator[LinearShard]:
     """The classifiers of labels with training documents in n parts with about as many weights each."""
     labels = np.flatnonzero(model.seen_).astype(np.int32)
     check_shards(n, len(labels))
-    weights = np.bincount(model.classifiers_.labels, minlength=model.n_labels_)[labels]
+    weights = id_counts(model.classifiers_.labels, model.n_labels_)[labels]
     cuts = balanced_cuts(weights + 1, n)
     for start, stop in zip(cuts, cuts[1:], strict=False):
         yield LinearShard.of(model.classifiers_, labels[start:stop])
@@ -113,6 +114,7 @@ def without_classifiers(model: Linear, n: int) -> Linear:
 
 def with_sharded_classifiers(door: Linear, shards: Shards) -> Linear:
     """What ``without_classifiers`` gave, with its shards."""
+    check_extents(shards, len(door.classifiers_.scales), door.n_labels_)
     own = {field.name: getattr(door.classifiers_, field.name) for field in fields(LinearWeights)}
     door.classifiers_ = ShardedClassifiers(**own, shards=shards)
     return door

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.cluster.serving.shards import Shards, balanced_cuts, best, check_shards
+from labelspace.cluster.serving.shards import Shards, balanced_cuts, best, check_extents, check_shards, id_counts
 from labelspace.cluster.serving.tree_kernels import merge_leaves
 from labelspace.cluster.serving.tree_shard import Scored, TreeShard
 from labelspace.features.sparse_matrix import scaled_values
@@ -41,7 +41,7 @@ def node_levels(model: LabelTree) -> Ints:
 def at_door(model: LabelTree, n: int) -> Bools:
     """The nodes that the door holds beside n shards: the inner nodes of the top levels. Shape (n_nodes,)."""
     inner, levels = model.label_ < 0, node_levels(model)
-    weights = np.bincount(model.nodes_, minlength=len(levels))
+    weights = id_counts(model.nodes_, len(levels))
     of_levels = np.cumsum(np.bincount(levels[inner], weights[inner]))
     depth = np.searchsorted(of_levels, len(model.values_) / n, side="right") - 1  # level 0 has no weights
     return inner & (levels <= depth)
@@ -51,7 +51,7 @@ def split_tree(model: LabelTree, n: int) -> Iterator[TreeShard]:
     """The nodes below those of the door in n parts: of each level adjacent ones, with about as many weights each."""
     check_shards(n, int((model.label_ >= 0).sum()))
     levels, parts = node_levels(model), [list[Ints]() for _ in range(n)]
-    below, weights = ~at_door(model, n), np.bincount(model.nodes_, minlength=len(levels))
+    below, weights = ~at_door(model, n), id_counts(model.nodes_, len(levels))
     for level in np.unique(levels[below]).tolist():
         nodes = np.flatnonzero(below & (levels == level)).astype(np.int32)
         cuts = balanced_cuts(weights[nodes] + 1, n)
@@ -78,6 +78,7 @@ class ShardedLabelTree(LabelTree):
     @classmethod
     def of(cls, door: LabelTree, shards: Shards) -> Self:
         """What ``top_of_tree`` gave, with its shards."""
+        check_extents(shards, door.n_features_, door.n_labels_, len(door.label_))
         model = cls().set_params(**door.get_params())
         model.__dict__.update(door.__dict__)
         elsewhere, levels = np.concatenate(shards.ask("inner_nodes")), node_levels(door)

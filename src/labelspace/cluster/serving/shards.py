@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from labelspace.errors import ParameterError
-from labelspace.types import Bools, Floats, Ints, TopK
+from labelspace.errors import ClusterError, ModelError, ParameterError
+from labelspace.features.sparse_matrix import BLOCK
+from labelspace.kernels import large_arrays
+from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 MAX_ID = 2**31  # of labels and nodes
 
@@ -21,6 +24,46 @@ class Shards(Protocol):
 
     def share(self, mask: Bools) -> Any:  # noqa: ANN401 - whatever ``ask`` takes for it
         """Hand a mask of labels to all shards, for several questions."""
+
+
+class Extent(NamedTuple):
+    """How far the numbers in a shard reach; the door looks them up in arrays of its own."""
+
+    n_features: int  # or numbers of a vector
+    last_label: int  # -1 is none
+    last_node: int = -1
+
+
+def check_extents(shards: Shards, n_features: int, n_labels: int, n_nodes: int = 0) -> None:
+    """Refuse shards that are not of the door: each was checked against itself alone when it was loaded."""
+    for found in shards.ask("extent"):
+        if found.n_features != n_features or found.last_label >= n_labels or found.last_node >= n_nodes:
+            raise ModelError(
+                f"every shard must have {n_features} features, labels below {n_labels} and nodes below {n_nodes}, but "
+                f"one has {found.n_features}, and label {found.last_label} and node {found.last_node}; remove the "
+                "folder MODEL.shards, it is made anew"
+            )
+
+
+def must_fit(fits: bool | np.bool_, n_features: int) -> None:
+    """Refuse a question of other features than those of a shard: kernels would read beyond its end."""
+    if not fits:
+        raise ClusterError(
+            f"a question must be of the {n_features} features of the shard, but is of others; remove the folder "
+            "MODEL.shards, it is made anew"
+        )
+
+
+def id_counts(ids: npt.NDArray[Any], n: int) -> Longs:
+    """How often each of the ids below n occurs. Shape (n,).
+
+    >>> id_counts(np.array([0, 2, 2], np.uint16), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    counts = np.zeros(n, np.int64)
+    for part in large_arrays.blocks(len(ids), max(BLOCK, n)):  # NumPy makes 64-bit numbers of the ids first
+        counts += np.bincount(ids[part], minlength=n)
+    return counts
 
 
 def merged(found: Sequence[TopK], k: int) -> TopK:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.cluster.serving.shards import MAX_ID
+from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
 from labelspace.cluster.serving.tree_kernels import expand_nodes
 from labelspace.estimator import Stateful, learned
 from labelspace.kernels.quantize import Int8s
@@ -20,6 +20,8 @@ from labelspace.parameter_constraints import real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs
+
+NO_NODE = MAX_ID - 1  # a number that no node has
 
 
 class Scored(NamedTuple):
@@ -51,9 +53,9 @@ class TreeShard(Stateful):
     name = "nodes"
 
     power: float = learned(plain(real()))  # as ``LabelTree.power_of_gap``
-    parents_: Ints = learned(ids("n_parents", below=MAX_ID))  # in order
+    parents_: Ints = learned(ids("n_parents", below=NO_NODE))  # in order
     child_starts_: Longs = learned(offsets("n_parents", into="n_nodes"))
-    nodes_: Ints = learned(ids("n_nodes", below=MAX_ID))  # their numbers in the whole model, in order
+    nodes_: Ints = learned(ids("n_nodes", below=NO_NODE))  # their numbers in the whole model, in order
     labels_: Ints = learned(ids("n_nodes", below=MAX_ID, at_least=-1))  # of leaves, -1 for inner nodes
     bias_: Floats = learned(array("float32", "n_nodes"))
     # The weights: feature f has values_[starts_[f] : starts_[f + 1]] for those own_, in units of the model's scale.
@@ -76,10 +78,21 @@ class TreeShard(Stateful):
         return shard
 
     def check_state(self) -> None:
-        """The search relies on the order of nodes, parents, and a feature's nodes."""
+        """The search relies on the order of nodes, parents, and a feature's nodes; from level to level, nodes rise."""
         for listed in (self.parents_, self.nodes_):
             must(are_sorted_spans(listed, np.array([0, len(listed)])), "nodes in order")
+        above = np.repeat(self.parents_, np.diff(self.child_starts_))
+        must((above < self.nodes_).all(), "children with larger numbers than their parents")
         must(are_sorted_spans(self.own_, self.starts_), "the nodes of each feature in order")
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return len(self.starts_) - 1
+
+    def extent(self) -> Extent:
+        """How far the numbers here reach."""
+        return Extent(self.n_features, int(self.labels_.max(initial=-1)), int(self.nodes_.max(initial=-1)))
 
     @cached_property
     def _of_mask(self) -> LastMask[Floats]:
@@ -93,7 +106,7 @@ class TreeShard(Stateful):
     @cached_property
     def _ended_parents(self) -> Ints:
         """The parents, and what is none at the end."""
-        return np.append(self.parents_, np.int32(MAX_ID - 1))
+        return np.append(self.parents_, np.int32(NO_NODE))
 
     @cached_property
     def _ended_nodes(self) -> Ints:
@@ -111,6 +124,7 @@ class TreeShard(Stateful):
 
         X has values times the model's scales; ``allowed`` (n_nodes of the model,) says which nodes may be among them.
         """
+        must_fit(X.shape[1] == self.n_features, self.n_features)
         n, n_trees, _ = beams.ids.shape
         inner, leaves = Scored.empty(n, n_trees, beam_size), Scored.empty(n, n_trees, max_leaves)
         at = np.searchsorted(self.parents_, beams.ids).astype(np.int32)
@@ -127,8 +141,9 @@ class TreeShard(Stateful):
 
     def weights(self, features: Ints, nodes: Ints) -> tuple[Ints, Int8s]:
         """Those of some nodes that are here, and their weights (n_nodes, n_features)."""
+        must_fit(features.max(initial=-1) < self.n_features, self.n_features)
         here = nodes[np.isin(nodes, self.nodes_)]
         at = np.searchsorted(self.nodes_, here).astype(np.int32)
-        out, ones = np.empty((len(at), len(features))), np.ones(len(self.starts_) - 1, np.float32)
+        out, ones = np.empty((len(at), len(features))), np.ones(self.n_features, np.float32)
         lookup_weights(features, at, self.values_, self.own_, self.starts_, ones, out)
         return here, out.astype(np.int8)
