@@ -31,8 +31,8 @@ def check_apart(url: str, files: Sequence[InputFile], output: OutputFolder) -> N
     folders = {root, *map(os.path.dirname, paths)} if fs.isdir(root) else set()  # links may lead to other ones
     inside = any(f"{target}/".startswith(f"{real(folder)}/") for folder in folders)
     # A file is where its own name is, which may be a link, and where that leads to.
-    places = (place for path in paths for place in (real(path), f"{real(os.path.dirname(path))}/"))
-    if inside or any(place.startswith(f"{target}/") for place in places):
+    locations = (location for path in paths for location in (real(path), f"{real(os.path.dirname(path))}/"))
+    if inside or any(location.startswith(f"{target}/") for location in locations):
         raise DataError(f"--out must not be in the folder of --input, but {output.url} is; give another folder")
 
 
