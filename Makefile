@@ -41,7 +41,7 @@ lint: install  ## format, lint, types, import direction, insecure code, dependen
 	$(BIN)/python tests/audit_dependencies.py
 
 # Else every process of the tests compiles the same kernels. In thirds, so that make can give each core its share.
-.venv/kernels-%.done: .venv/dev.done $(wildcard src/labelspace/kernels/*.py)
+.venv/kernels-%.done: .venv/dev.done $(wildcard src/labelspace/kernels/*.py src/labelspace/*/*/kernels.py)
 	@$(BIN)/python -m tests.compile_kernels $* 3
 	@touch $@
 

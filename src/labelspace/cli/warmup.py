@@ -25,7 +25,7 @@ def warmup(
     Else the first training on a machine compiles it. Compiled kernels are kept in a folder, which is printed.
     """
     from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows, reads_features
-    from labelspace.kernels import PACKAGE
+    from labelspace.kernels import ROOT
     from labelspace.kernels.cache_folder import cache_folder, cached_bytes
     from labelspace.kernels.compilation import watching
     from labelspace.models.registry import method
@@ -48,7 +48,7 @@ def warmup(
             if reads_features(name, texts):
                 compile_kernels(name, rows, progress=report)
         LabelSearch(texts.labels).find("warm", limit=5)  # as `labelspace serve` does before it is ready
-    folder = cache_folder(PACKAGE)
+    folder = cache_folder(ROOT)
     summary = {
         "methods": names,
         "n_compiled": len(compiled),

@@ -19,11 +19,11 @@ NAME = "labelspace-kernels"
 OPEN = stat.S_IWGRP | stat.S_IWOTH  # others than the owner may write
 
 
-def set_cache_folder(package: Path) -> None:
-    """Let numba cache the kernels of ``package`` in a private folder.
+def set_cache_folder(*packages: Path) -> None:
+    """Choose the folder in which numba caches the kernels of ``packages``: one that no other user can write to.
 
-    The folder is ``NUMBA_CACHE_DIR``, or beside the sources, or in the user's cache, or one for temporary files: the
-    first that is writable for this user and for no other.
+    The first of these is taken: ``NUMBA_CACHE_DIR``, the ``__pycache__`` of each package, a folder in the user's cache,
+    a folder for temporary files.
     """
     if not hasattr(os, "geteuid"):  # Windows: folders of a user are private
         return
@@ -37,17 +37,17 @@ def set_cache_folder(package: Path) -> None:
                 RuntimeWarning,
                 stacklevel=2,
             )
-    elif beside_sources_is_safe(package) and is_writable(package / "__pycache__"):
+    elif all(beside_sources_is_safe(each) and is_writable(each / "__pycache__") for each in packages):
         return  # numba's own choice
     else:
         folder = None
     _use(folder or next(filter(None, map(private_folder, _user_folders())), None) or _fresh_folder())
 
 
-def cache_folder(package: Path) -> Path:
-    """Where numba caches the kernels of ``package``."""
+def cache_folder(root: Path) -> Path:
+    """Return the folder below which numba caches kernels; ``root`` is the folder with all packages of kernels."""
     given = sys.modules["numba"].config.CACHE_DIR if "numba" in sys.modules else os.environ.get(VARIABLE)
-    return Path(given) if given else package / "__pycache__"
+    return Path(given) if given else root
 
 
 def cached_bytes(folder: Path) -> int:
