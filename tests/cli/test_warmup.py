@@ -18,7 +18,7 @@ def test_warmup_says_where_kernels_are_and_a_second_run_that_nothing_was_to_do()
     summary = json.loads(first.stdout)
     assert summary["methods"] == ["lexical"]
     assert summary["mb"] > 0
-    assert any(Path(summary["folder"]).rglob("phrase_matching*.nbc"))
+    assert any(Path(summary["folder"]).rglob("kernels.find_matches*.nbc"))
     second = CliRunner().invoke(app, ["warmup", "--method", "lexical"])
     assert second.stdout.startswith("nothing to do: the kernels for lexical are compiled\ncache: ")
 

@@ -14,11 +14,11 @@ from labelspace.models.base import Model
 METHODS = {  # registry name -> where its class lives
     "popular": "labelspace.models.popular:Popular",
     "random": "labelspace.models.random:Random",
-    "neighbors": "labelspace.models.neighbors:Neighbors",
+    "neighbors": "labelspace.models.neighbors.model:Neighbors",
     "one_vs_rest": "labelspace.models.one_vs_rest:OneVsRest",
     "pdsparse": "labelspace.models.pdsparse.model:PDSparse",
     "label_tree": "labelspace.models.label_tree:LabelTree",
-    "fastxml": "labelspace.models.fastxml:FastXML",
+    "fastxml": "labelspace.models.fastxml.model:FastXML",
     "leml": "labelspace.models.leml.model:Leml",
     "lexical": "labelspace.models.lexical.model:Lexical",
     "network": "labelspace.models.network:Network",

@@ -10,7 +10,7 @@ import labelspace
 from labelspace.data.source import open_source
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
-from labelspace.kernels.phrase_matching import FULL_GRADES, N_BUCKETS, N_FULL_BUCKETS, PARTIAL_GRADES
+from labelspace.models.lexical.kernels import FULL_GRADES, N_BUCKETS, N_FULL_BUCKETS, PARTIAL_GRADES
 from labelspace.models.lexical.model import SOME_WEIGHTS, WHOLE_WEIGHTS, Lexical, bucket_probabilities, indicators
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset, LabelSpace

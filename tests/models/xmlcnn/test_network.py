@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from labelspace.models.xmlcnn import network
 from labelspace.models.xmlcnn.documents import Documents
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
-from tests.kernels.test_convolution import pooled_twin
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
+from tests.models.xmlcnn.test_convolution import pooled_twin
 
 WIDTHS, N_FILTERS, N_CHUNKS = [2, 3], 3, 2
 

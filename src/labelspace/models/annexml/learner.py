@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from labelspace.kernels.cosine_embeddings import train_cosine_embeddings
-from labelspace.kernels.partitions import assign_partitions, train_partitions
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.random_numbers import initial_state
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.models.annexml.kernels import assign_partitions, train_cosine_embeddings, train_partitions
 from labelspace.types import Csr, Floats, Ints
 
 if TYPE_CHECKING:

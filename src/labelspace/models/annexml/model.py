@@ -35,13 +35,13 @@ import scipy.sparse as sp
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.partition_search import nearest_in_partitions
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.label_neighbors import label_neighbors
 from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
+from labelspace.models.annexml.kernels import nearest_in_partitions
 from labelspace.models.annexml.learner import Learner, train_learner
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext

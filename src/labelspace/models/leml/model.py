@@ -33,13 +33,13 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
 from labelspace.index.exact import Exact
-from labelspace.kernels.low_rank_scores import low_rank_sparse_topk
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
+from labelspace.models.leml.kernels import low_rank_sparse_topk
 from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.models.leml.sparse_part import SparsePart
 from labelspace.parameter_constraints import boolean, integer, list_of, real

@@ -3,8 +3,8 @@
 import numpy as np
 
 from labelspace.kernels.dual_cd import squared_norms
-from labelspace.kernels.lasso import descend_lasso
 from labelspace.kernels.threads import run_blocks
+from labelspace.models.leml.kernels import descend_lasso
 from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.training.linear_weights import NO_WEIGHTS, feature_major_weights
 from labelspace.types import Csr, Floats, Ints

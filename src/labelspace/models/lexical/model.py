@@ -6,7 +6,7 @@
 2. One pass over a document finds every phrase in it. Phrases of which only some words occur are found by the rarer of
    their words. The cost does not depend on the number of labels.
 3. A match is graded: name, synonym or part; number of words; free or inside a longer phrase; exact or by stem; how
-   often; how early. Each combination of grades is a bucket (``kernels.phrase_matching``).
+   often; how early. Each combination of grades is a bucket (``kernels.py``).
 4. Of each bucket, count over all labels how often it was right in training: its prior probability. Where counts are
    few it is smoothed by a logistic model of the grades, and that by weights measured on other data.
 5. Of each label, at each of five levels of evidence, count matches and hits, and compare with what the buckets
@@ -35,13 +35,13 @@ from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Languag
 from labelspace.features.stems import KEEP_ACCENTS, LANGUAGES, NO_STEMMING, STRIP_ACCENTS, stemming_language
 from labelspace.features.tokenizer import map_blocks
 from labelspace.features.views import TEXT
-from labelspace.kernels import phrase_matching as matching
 from labelspace.kernels.ngrams import lookup_keys
-from labelspace.kernels.phrase_matching import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
 from labelspace.labels.masks import kept_entries
 from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence, logit
 from labelspace.models.fit_context import FitContext
+from labelspace.models.lexical import kernels as matching
+from labelspace.models.lexical.kernels import N_BUCKETS, N_LEVELS, PROBABILITY_SCALE, Phrases
 from labelspace.models.lexical.phrase_evidence import PhraseEvidence
 from labelspace.models.lexical.phrases import index_phrases
 from labelspace.models.lexical.word_stems import WordStems

@@ -1,7 +1,7 @@
 """Why a label's name speaks for it: where its phrases are in the text, whole or in part.
 
 1. The phrases of the label, each a list of stems. Those that the text has whole are what counts, if there are any; else
-   the phrase of which the text has the largest part, as in ``kernels.phrase_matching``.
+   the phrase of which the text has the largest part, as in ``kernels.py``.
 2. The matches share the difference between their log-odds and those of the label's frequency, equally.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labelspace.kernels.phrase_matching import Phrases
 from labelspace.models.evidence import Evidence, PhraseShare
+from labelspace.models.lexical.kernels import Phrases
 from labelspace.models.lexical.word_stems import ANALYZER
 from labelspace.types import Ints
 

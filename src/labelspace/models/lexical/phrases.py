@@ -7,7 +7,7 @@ from itertools import repeat
 import numpy as np
 
 from labelspace.kernels.ngrams import build_key_table
-from labelspace.kernels.phrase_matching import Phrases
+from labelspace.models.lexical.kernels import Phrases
 from labelspace.models.lexical.word_stems import WordStems
 from labelspace.types import Ints, LabelSpace, Longs
 

@@ -13,7 +13,7 @@ from labelspace.features.language import AUTO
 from labelspace.features.stems import KEEP_ACCENTS, NO_STEMMING, Stemmer, strip_accents, usual_accents
 from labelspace.features.tokenizer import Analyzer
 from labelspace.features.vocabulary import Vocabulary
-from labelspace.kernels.phrase_matching import hash_stems
+from labelspace.models.lexical.kernels import hash_stems
 from labelspace.types import Longs
 
 ANALYZER = Analyzer("word", min_word_length=1)  # the C of "vitamin C" counts

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.growing_rows import nonzero_rows
+from labelspace.models.pdsparse.kernels import nonzero_rows
 from labelspace.types import Csr, Floats, Ints, Longs
 
 INITIAL_ROOM = 1024
@@ -16,7 +16,7 @@ INITIAL_ROOM = 1024
 
 @dataclass
 class GrowingRows:
-    """V (n_rows, n_labels): see ``kernels/growing_rows.py``."""
+    """V (n_rows, n_labels): see ``kernels.py``."""
 
     n_labels: int
     labels: Ints

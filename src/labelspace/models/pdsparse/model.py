@@ -31,7 +31,6 @@ import numpy as np
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.active_documents import solve_l1_squared_hinge
 from labelspace.kernels.dual_cd import squared_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
@@ -39,6 +38,7 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.linear_evidence import linear_evidence
+from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.parameter_constraints import boolean, integer, optional, real
 from labelspace.state_constraints import array, part

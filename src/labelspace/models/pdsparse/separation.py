@@ -3,8 +3,8 @@
 import numpy as np
 
 from labelspace.kernels.dual_cd import squared_norms
-from labelspace.kernels.separation_ranking import add_truth, separation_pass
 from labelspace.models.pdsparse.growing_rows import GrowingRows
+from labelspace.models.pdsparse.kernels import add_truth, separation_pass
 from labelspace.types import Bools, Csr, Floats, Ints
 
 SELECTIONS, MIN_ROOM = 4, 64  # active labels beside a document's own: so often ``n_selected``, but at least so many

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.euclidean_search import nearest_in_cluster
 from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
+from labelspace.models.sleec.kernels import nearest_in_cluster
 from labelspace.models.sleec.label_embedding import label_embeddings
 from labelspace.models.sleec.regression import fit_regressors
 from labelspace.state_constraints import array, ids, offsets

@@ -37,13 +37,13 @@ from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
 from labelspace.features.sequences import NUMBER, Sequences
 from labelspace.features.views import TEXT
-from labelspace.kernels.convolution import convolution_topk
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.xmlcnn.documents import Documents
+from labelspace.models.xmlcnn.kernels import convolution_topk
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
 from labelspace.parameter_constraints import boolean, integer, layer_sizes, list_of, optional, parse_layer_sizes, real

@@ -1,7 +1,7 @@
 """The network in training: word embeddings, convolutions, dynamic max-pooling, a bottleneck, and the output layer.
 
 Convolutions are computed in blocks of filters, which are spread over threads: each block multiplies the distinct words
-of a batch by its columns (a matrix product), and adds the products of each window (``kernels.convolution``). Blocks do
+of a batch by its columns (a matrix product), and adds the products of each window (``kernels.py``). Blocks do
 not depend on the number of threads, and sums over blocks are in one order.
 """
 
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.kernels.convolution import pool_documents, product_gradients
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.xmlcnn.batch_norm import BatchNorm
 from labelspace.models.xmlcnn.documents import Documents
+from labelspace.models.xmlcnn.kernels import pool_documents, product_gradients
 from labelspace.store import Arrays
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.convolution import (
+from labelspace.models.xmlcnn.kernels import (
     convolution_topk,
     number_words,
     pool_documents,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from labelspace.features.stems import NO_STEMMING
 from labelspace.kernels.ngrams import lookup_keys
-from labelspace.kernels.phrase_matching import (
+from labelspace.models.lexical.kernels import (
     FULL_GRADES,
     MIN_SHARE,
     N_BUCKETS,

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.separation_ranking import add_most_violating, project_on_equal_sums
+from labelspace.models.pdsparse.kernels import add_most_violating, project_on_equal_sums
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.training.linear_weights import with_bias_column
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.l1_logistic import solve_l1_logistic, to_columns
+from labelspace.models.fastxml.kernels import solve_l1_logistic, to_columns
 
 
 def problem(n, d, seed, density=0.3):

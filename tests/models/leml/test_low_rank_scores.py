@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.low_rank_scores import low_rank_sparse_topk
+from labelspace.models.leml.kernels import low_rank_sparse_topk
 from labelspace.types import TopK
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.ndcg_partition import LEAST_GAIN, partition_by_ndcg
+from labelspace.models.fastxml.kernels import LEAST_GAIN, partition_by_ndcg
 
 DISCOUNTS = 1 / np.log2(np.arange(2, 40))
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
-from labelspace.kernels.average_link import (
+from labelspace.models.hierarchicalxc.kernels import (
     TARGET,
     average_linkage,
     delete_slot,

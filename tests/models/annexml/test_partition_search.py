@@ -1,8 +1,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.partition_search import nearest_in_partitions, quantize_query
 from labelspace.kernels.quantize import quantize_int8
+from labelspace.models.annexml.kernels import nearest_in_partitions, quantize_query
 
 LEARNER_STARTS = np.array([0, 2, 5])  # two learners with 2 and 3 partitions
 

@@ -33,13 +33,13 @@ import scipy.sparse as sp
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.instance_trees import Weights, forest_topk, grow_tree
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.masks import ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.fastxml.kernels import Weights, forest_topk, grow_tree
 from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import AllBut, boolean, integer, real
 from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities

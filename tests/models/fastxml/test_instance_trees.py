@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.instance_trees import find_leaf, grow_tree, partition_rows, round_weights
+from labelspace.models.fastxml.kernels import find_leaf, grow_tree, partition_rows, round_weights
 
 DATA = planted(n=300, d=60, l=12, seed=3)
 

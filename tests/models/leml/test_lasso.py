@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import ElasticNet
 
-from labelspace.kernels.lasso import descend_lasso
+from labelspace.models.leml.kernels import descend_lasso
 
 TOLERANCE = 1e-7
 

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.euclidean_search import nearest_in_cluster
 from labelspace.kernels.quantize import quantize_int16
+from labelspace.models.sleec.kernels import nearest_in_cluster
 from labelspace.types import TopK
 
 

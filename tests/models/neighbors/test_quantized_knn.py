@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.quantized_knn import BLOCK, Postings, nearest_quantized_rows, shared_products, to_gaps
+from labelspace.models.neighbors.kernels import BLOCK, Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.types import TopK
 
 

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.partitions import FTRL_BETA, assign_partitions, ftrl_step, train_partitions
 from labelspace.kernels.random_numbers import initial_state, next_state
+from labelspace.models.annexml.kernels import FTRL_BETA, assign_partitions, ftrl_step, train_partitions
 
 
 @pytest.fixture(name="X")

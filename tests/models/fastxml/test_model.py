@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.models.fastxml import AUTHORS_ALPHA, FastXML
+from labelspace.models.fastxml.model import AUTHORS_ALPHA, FastXML
 from labelspace.propensity import inverse_propensities
 from labelspace.state_constraints import StateError
 

@@ -3,8 +3,8 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.active_documents import solve_l1_squared_hinge
 from labelspace.kernels.dual_cd import squared_norms
+from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 
 
 def fit(data, label, C, l1, tolerance=1e-5, max_iter=2000, seed=0):

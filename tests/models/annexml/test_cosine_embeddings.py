@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.cosine_embeddings import (
+from labelspace.kernels.random_numbers import initial_state
+from labelspace.models.annexml.kernels import (
     adagrad_row,
     cosine_loss_gradient,
     document_gradients,
     draw_documents,
     train_cosine_embeddings,
 )
-from labelspace.kernels.random_numbers import initial_state
 
 GAMMA = 3.0
 

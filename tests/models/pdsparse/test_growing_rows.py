@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.growing_rows import add_to_row, room_needed
 from labelspace.models.pdsparse.growing_rows import GrowingRows
+from labelspace.models.pdsparse.kernels import add_to_row, room_needed
 
 
 @pytest.mark.parametrize("grow", [True, False])

@@ -12,7 +12,7 @@ Where we differ from the textbook, and why: the vote is sharpened by a power, si
 thirty distant documents, but by how much depends on the data (step 2). The weakest features of long documents are left
 out (``pruning``): most are frequent ones, whose postings are most of the cost. But for this, and rounding to 8 bits,
 the search is exact, nothing is hashed: the features that most documents share are read only for documents that can
-still be among the best (``kernels.quantized_knn``).
+still be among the best (``kernels.py``).
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,6 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.features.prune import keep_entries, strong_entries
 from labelspace.kernels.knn import vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
-from labelspace.kernels.quantized_knn import Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.masks import ids_among
@@ -37,6 +36,7 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
+from labelspace.models.neighbors.kernels import Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.parameter_constraints import integer, real
 from labelspace.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
@@ -77,7 +77,7 @@ class Neighbors(Model):
     )
     random_state: int = parameters.random_state()
 
-    # The numbers of unit rows in 8 bits, and in three parts: see kernels.quantized_knn.
+    # The numbers of unit rows in 8 bits, and in three parts: see kernels.py.
     scales_: Floats = learned(array("float32", "n_features"))
     values_: Int8s = learned(array("int8", "n_values"))  # of rare features, feature after feature
     rows_: Ints = learned(ids("n_values", below="n_documents", dtypes=IDS))  # the document of each value
