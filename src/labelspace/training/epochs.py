@@ -46,23 +46,33 @@ def batch_schedule(
     return batch_size, epochs or min(max(round(steps / -(-n // batch_size)), fewest), most)
 
 
+def epoch_batches(
+    n: int, batch_size: int, epoch: int, epochs: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, float]]:
+    """Yield the rows of each batch of one epoch, in random order, and the learning-rate factor.
+
+    The factor falls linearly from 1 at the first batch of epoch 0 towards 0 after the last batch of all ``epochs``.
+    """
+    order = rng.permutation(n).astype(np.int32)
+    starts = range(0, n, batch_size)
+    for at, start in enumerate(starts):
+        yield order[start : start + batch_size], 1.0 - (epoch * len(starts) + at) / (epochs * len(starts))
+
+
 def batches(
     n: int, batch_size: int, epochs: int, rng: np.random.Generator, progress: Progress, phase: int = 0, phases: int = 1
 ) -> Iterator[tuple[Ints, float]]:
-    """The rows of each batch, in a new order each epoch, and the learning-rate factor, which falls from 1 to 0.
+    """Yield the rows of each batch of all epochs, and the learning-rate factor (see ``epoch_batches``).
 
-    ``progress`` is given the epochs done, of all phases; each phase has as many epochs.
+    ``progress`` is called with the number of finished epochs in all phases; every phase has ``epochs`` epochs.
 
     >>> [(len(rows), round(decay, 2)) for rows, decay in batches(5, 3, 2, np.random.default_rng(0), print)]
     epochs 1 2
     epochs 2 2
     [(3, 1.0), (2, 0.75), (3, 0.5), (2, 0.25)]
     """
-    starts = range(0, n, batch_size)
     for epoch in range(epochs):
-        order = rng.permutation(n).astype(np.int32)
-        for at, start in enumerate(starts):
-            yield order[start : start + batch_size], 1.0 - (epoch * len(starts) + at) / (epochs * len(starts))
+        yield from epoch_batches(n, batch_size, epoch, epochs, rng)
         progress("epochs", phase * epochs + epoch + 1, phases * epochs)
 
 

@@ -59,7 +59,7 @@ from labelspace.parameter_constraints import AllBut, boolean, integer, list_of, 
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.allowed_index import index_among
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.epochs import Curve, run_epochs
+from labelspace.training.epochs import Curve, epoch_batches, run_epochs
 from labelspace.training.losses import sigmoid
 from labelspace.training.negative_sampling import seen_labels
 from labelspace.training.sparse_layers import batch_rows
@@ -233,15 +233,12 @@ class Glas(Model):
         hard = None
         if net.lists is not None and epoch:
             hard = mine_hard_negatives(net, net.lists, data.X, self.n_hard_negatives, self.random_state, progress)
-        order = rng.permutation(data.X.shape[0]).astype(np.int32)
-        n_batches = -(-len(order) // data.batch_size)
-        total = data.epochs * n_batches
-        for batch in range(n_batches):
-            rows = order[batch * data.batch_size : (batch + 1) * data.batch_size]
-            done = epoch * n_batches + batch
-            lr_decay = 1.0 - done / total if self.decay else 1.0
-            self._step(net, data, rows, None if hard is None else hard[rows], lr_decay, rng)
-            progress("batches", done + 1, total)
+        n_batches = len(range(0, data.X.shape[0], data.batch_size))
+        batches = epoch_batches(data.X.shape[0], data.batch_size, epoch, data.epochs, rng)
+        for done, (rows, lr_decay) in enumerate(batches, epoch * n_batches + 1):
+            factor = lr_decay if self.decay else 1.0
+            self._step(net, data, rows, None if hard is None else hard[rows], factor, rng)
+            progress("batches", done, data.epochs * n_batches)
         if self.optimizer == "sgd" and not net.is_finite():
             raise ParameterError(
                 f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}; "

@@ -18,7 +18,7 @@ from labelspace.models.poincare.network import Net
 from labelspace.models.poincare.pairs import SampledPairs, sample_pairs
 from labelspace.models.poincare.voting import rank_by_votes, vote_weight_grid
 from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision, should_stop, too_few_to_stop_by
-from labelspace.training.epochs import batch_schedule
+from labelspace.training.epochs import batch_schedule, epoch_batches
 from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -99,10 +99,7 @@ def train_learner(data: TrainingData, params: Poincare, number: int, tick: Calla
     scores: list[float] = []
     best = None
     for epoch in range(data.epochs):
-        order = rng.permutation(data.X.shape[0]).astype(np.int32)
-        for batch in range(data.n_batches):
-            lr_decay = 1.0 - (epoch * data.n_batches + batch) / (data.epochs * data.n_batches)
-            rows = order[batch * data.batch_size : (batch + 1) * data.batch_size]
+        for rows, lr_decay in epoch_batches(data.X.shape[0], data.batch_size, epoch, data.epochs, rng):
             train_batch(net, data, params, rows, lr_decay if schedule == "linear" else 1.0, rng)
             tick(1)
         if data.held_out is not None:

@@ -20,7 +20,7 @@ from labelspace.models.secseq.objectives import Objective, build_objective
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import batch_schedule, run_epochs
+from labelspace.training.epochs import batch_schedule, epoch_batches, run_epochs
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.training.torch_optimizer import FlatAdam, single_thread
 from labelspace.types import Csr, Floats, Ints
@@ -114,13 +114,9 @@ class TreeTrainer:
     def _run_epoch(self, net: TreeNetwork, objective: Objective, tree: int, epoch: int, tick: Tick) -> None:
         """One pass over the documents; draws depend on the seed, the tree and the epoch's number alone."""
         rng = np.random.default_rng([self.model.random_state, tree, 2, epoch])
-        order = rng.permutation(self.inputs.n).astype(np.int32)
-        steps = -(-len(order) // self.batch_size)
         tick(epoch * objective.n_tokens - net.n_reported)  # above 0 where a training resumes
         net.n_reported = (epoch + 1) * objective.n_tokens
-        for step in range(steps):
-            lr_decay = 1.0 - (epoch * steps + step) / (self.epochs * steps)
-            rows = order[step * self.batch_size : (step + 1) * self.batch_size]
+        for rows, lr_decay in epoch_batches(self.inputs.n, self.batch_size, epoch, self.epochs, rng):
             tick(self._step(net, objective, rows, lr_decay, rng))
 
     def _step(

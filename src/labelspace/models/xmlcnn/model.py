@@ -50,7 +50,7 @@ from labelspace.parameter_constraints import boolean, integer, layer_sizes, list
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import batch_schedule, run_epochs
+from labelspace.training.epochs import batch_schedule, epoch_batches, run_epochs
 from labelspace.training.losses import log_odds, sigmoid
 from labelspace.types import Bools, Csr, Floats, Longs, Progress, TopK
 
@@ -205,15 +205,13 @@ class XMLCNN(Model):
     ) -> None:  # fmt: skip
         """One pass over the documents (steps 2 to 5); draws depend on the seed and the epoch's number alone."""
         rng = np.random.default_rng([self.random_state, 1, epoch])
-        order = rng.permutation(documents.n).astype(np.int32)
-        steps = -(-len(order) // batch_size)
-        for step in range(steps):
-            decay = 1.0 - (epoch * steps + step) / (epochs * steps)
-            rows = order[step * batch_size : (step + 1) * batch_size]
+        n_batches = len(range(0, documents.n, batch_size))
+        batches = epoch_batches(documents.n, batch_size, epoch, epochs, rng)
+        for done, (rows, decay) in enumerate(batches, epoch * n_batches + 1):
             batch = documents.rows(rows).without_words(self.input_dropout, rng)
             settings = StepSettings(self.dropout, self.learning_rate * decay, self.feature_learning_rate * decay)
             net.train_step(batch, Y, rows, settings, rng)
-            progress("batches", epoch * steps + step + 1, epochs * steps)
+            progress("batches", done, epochs * n_batches)
 
     def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
         """Step 6; what batches normalized is normalized by a sample of the documents from now on."""
