@@ -18,7 +18,7 @@ from labelspace import metrics
 from labelspace.cli.options import parse_settings
 from labelspace.features.normalize import normalize_rows
 from labelspace.models.poincare.model import Poincare
-from labelspace.training.early_stopping import hold_out_rows
+from labelspace.training.epochs import hold_out_rows
 from labelspace.types import no_progress
 
 ROUTES = ("vote", "labels", "both")

@@ -22,7 +22,7 @@ from labelspace.cli.options import parse_settings
 from labelspace.experiment import timed
 from labelspace.models.poincare.model import Poincare
 from labelspace.models.poincare.voting import best_vote_weights, vote_weight_grid
-from labelspace.training.early_stopping import hold_out_rows
+from labelspace.training.epochs import hold_out_rows
 from labelspace.types import no_progress
 
 SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")

@@ -38,9 +38,8 @@ from labelspace.models.capabilities import (
     require,
 )
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
+from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, load_model
-from labelspace.training.budget import Budget
-from labelspace.training.executor import Executor
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 

@@ -10,7 +10,7 @@ from labelspace.experiment.cost_model import Cost, CostModel
 from labelspace.experiment.plan import Planner
 from labelspace.models.blend import Blend
 from labelspace.models.blend.members import Member
-from labelspace.training.budget import Budget
+from labelspace.models.fit_context import Budget
 from labelspace.types import Dataset
 
 SECONDS = {"label_tree": 2.0, "pdsparse": 8.0, "neighbors": 1.0, "network": 20.0, "glas": 30.0, "lexical": 0.5}

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.training import sparse_layers as layers
-from labelspace.training.sparse_layers import INIT_STD, SparseLayer, batch_rows
+from labelspace.training.sparse_layers import INIT_STD, SparseLayer, batch_rows, product, products_at
 
 
 @pytest.fixture
@@ -118,3 +118,12 @@ def test_the_initial_standard_deviation_can_be_given(X):
     wide, narrow = (SparseLayer.random(X, 50, np.random.default_rng(1), init_std=std) for std in (0.1, 0.001))
     assert np.allclose(wide.vectors * 0.01, narrow.vectors, rtol=1e-5)
     assert narrow.vectors.any()
+
+
+def test_products_equal_dense_ones():
+    rng = np.random.default_rng(0)
+    A = sp.random(600, 30, 0.1, "csr", np.float32, rng)
+    U, V = rng.standard_normal((600, 7), np.float32), rng.standard_normal((30, 7), np.float32)
+    assert np.allclose(product(A, V), A.toarray() @ V, atol=1e-5)
+    rows, columns = A.nonzero()
+    assert np.allclose(products_at(A, U, V), (U @ V.T)[rows, columns], atol=1e-5)

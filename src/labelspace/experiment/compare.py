@@ -25,7 +25,7 @@ from labelspace.experiment.comparison.run import RUNS, run
 from labelspace.experiment.comparison.runnable import installed, readable
 from labelspace.experiment.evaluate import check_ks
 from labelspace.experiment.train import Recipe
-from labelspace.training.executor import Executor
+from labelspace.models.fit_context import Executor
 from labelspace.types import OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 

@@ -31,8 +31,8 @@ from labelspace.models.blend.members import (
     word_view,
 )
 from labelspace.models.blend.model import Blend
+from labelspace.models.fit_context import Budget
 from labelspace.tagger import Tagger
-from labelspace.training.budget import Budget
 from labelspace.types import Dataset
 
 LINEAR = ("pdsparse", "label_tree")

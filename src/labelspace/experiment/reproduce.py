@@ -29,8 +29,8 @@ from labelspace.experiment.comparison.documents import tested_on
 from labelspace.experiment.published import Column, PublishedTable, Row, propensity_preset
 from labelspace.experiment.reproduction.runs import DIGITS, Documents, Runner, run_all
 from labelspace.experiment.train import Recipe
+from labelspace.models.fit_context import Executor
 from labelspace.models.registry import METHODS, method
-from labelspace.training.executor import Executor
 from labelspace.types import Progress, no_progress
 from labelspace.version import __version__
 

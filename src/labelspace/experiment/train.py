@@ -12,10 +12,9 @@ from labelspace.experiment.cost_limits import Limits
 from labelspace.experiment.plan import Plan, Planner
 from labelspace.experiment.timing import cpu_clock
 from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, require
+from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, method
 from labelspace.tagger import Tagger
-from labelspace.training.budget import Budget
-from labelspace.training.executor import Executor
 from labelspace.types import Dataset, Progress
 
 Settings = Mapping[str, Any]

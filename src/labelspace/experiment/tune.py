@@ -27,7 +27,7 @@ from labelspace.experiment.tuning.importance import importance
 from labelspace.experiment.tuning.space import PREFIX, Search, SearchSpace, search_space, set_option
 from labelspace.experiment.tuning.study import Outcome, Study, check_folder
 from labelspace.experiment.tuning.trials import Documents, TrialRunner, metric_k, run_trials
-from labelspace.training.executor import Executor
+from labelspace.models.fit_context import Executor
 from labelspace.types import Dataset, Progress, no_progress
 from labelspace.version import __version__
 

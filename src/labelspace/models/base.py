@@ -18,11 +18,9 @@ from labelspace.labels.masks import LastMask
 from labelspace.models import checks
 from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
 from labelspace.models.checks import Inputs
-from labelspace.models.fit_context import FitContext, Held
+from labelspace.models.fit_context import Budget, Executor, FitContext, Held
 from labelspace.parameter_constraints import integer, mapping
 from labelspace.state_constraints import StateError, plain
-from labelspace.training.budget import Budget
-from labelspace.training.executor import Executor
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]

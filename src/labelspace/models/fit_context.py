@@ -1,23 +1,64 @@
-"""What ``fit`` may use beside the documents: labels, validation documents, progress, a checkpoint folder."""
+"""What a training may use besides the documents: labels, validation documents, a checkpoint folder, time, machines."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from labelspace.errors import DataError
 from labelspace.features.views import take_rows
 from labelspace.kernels.threads import run_parallel
-from labelspace.training.budget import Budget
-from labelspace.training.early_stopping import early_stopping_rows
-from labelspace.training.executor import Executor
+from labelspace.training.epochs import early_stopping_rows
 from labelspace.types import Csr, LabelSpace, Progress, no_progress
 
 Held = tuple[Any, Csr]  # documents as the method reads them, and their labels, that are not trained on
 
-
+Item = TypeVar("Item")
 T = TypeVar("T")
+
+
+class Budget:
+    """CPU seconds that a training may take from now on, summed over threads; it notes what was left out."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.process_time) -> None:
+        self.seconds, self.clock = seconds, clock
+        self.expected: dict[str, float] = {}  # CPU seconds of parts of the training
+        self.left_out: list[str] = []  # parts that were skipped to keep to the budget
+        self._start = clock()
+
+    @property
+    def spent(self) -> float:
+        """CPU seconds since the budget was made."""
+        return self.clock() - self._start
+
+    @property
+    def left(self) -> float:
+        """CPU seconds that remain; negative if the budget is exceeded."""
+        return self.seconds - self.spent
+
+
+class Executor(Protocol):
+    """Runs independent tasks of a training on the machines of a cluster, several at a time.
+
+    A task is a function of a module. Its result must not depend on where, when or how often the task runs: a task whose
+    machine is lost is run again.
+    """
+
+    n_cpus: int  # of all machines
+
+    def map_unordered(
+        self,
+        task: Callable[[Any, Item], T],
+        shared: Any,  # noqa: ANN401 - whatever the tasks need
+        items: Sequence[Item],
+        whole_node: bool = False,
+    ) -> Iterator[tuple[int, T]]:
+        """Yield the position of each item and ``task(shared, item)``, in the order in which tasks finish.
+
+        A task has one thread, or with ``whole_node`` all threads of a machine.
+        """
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""Losses, by their gradients, and the scores they lead to.
+"""Losses by their gradients, probabilities of scores, and the labels that a batch is trained on.
 
 Each ``*_gradient`` turns the scores (batch, n) of a batch into the gradient of the loss by them, in place. The true
 labels are given as the parts ``columns`` and ``indptr`` of a csr matrix; the batch starts at its row ``start``.
 """
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from labelspace.kernels.losses import extract_positive_scores, pairwise_softmax_
 from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.types import Csr, Floats, Ints
 
+MAX_UNSAMPLED_LABELS = 20_000  # up to this many labels, a step trains on all of them
 MAX_EXPONENT = np.float32(60.0)  # exp of more is cut off here
 
 Real = TypeVar("Real", np.float32, np.float64)
@@ -101,3 +103,41 @@ def pairwise_softmax_gradient(scores: Floats, columns: Ints, indptr: Ints, start
     true_scores -= np.repeat(best_wrong, np.diff(indptr[start : start + len(scores) + 1]))
     np.exp(np.minimum(true_scores, MAX_EXPONENT, out=true_scores), out=true_scores)
     pairwise_softmax_from_exp(columns, indptr, start, true_scores, scores)
+
+
+@dataclass(frozen=True)
+class SampledLabels:
+    """The labels of a step, each once, and which of them are the positives of each document."""
+
+    ids: Ints  # (n,)
+    columns: Ints  # the positives of document i are ids[columns[indptr[i] : indptr[i + 1]]]
+    indptr: Ints
+    weights: Floats | None = None  # (n,) the number of labels that each stands for
+    n_fixed: int = 0  # the first ids are not sampled: positives and hard negatives, sorted
+
+    @property
+    def covers_all(self) -> bool:
+        """Whether these are all candidate labels, in their order."""
+        return self.weights is None
+
+
+def sample_labels(
+    Y: Csr, candidates: Ints, n_negatives: int, rng: np.random.Generator, hard_negatives: Ints | None = None
+) -> SampledLabels:
+    """The positives of a batch, its hard negatives (-1 is none), and uniform negatives shared by all documents.
+
+    A sampled label is weighted by the number of labels it stands for, so sums over labels stay the same in expectation.
+    """
+    listed = [Y.indices] if hard_negatives is None else [Y.indices, hard_negatives.ravel()]
+    fixed = np.unique(np.concatenate(listed))
+    fixed = fixed[fixed >= 0]
+    sampled = np.setdiff1d(candidates[rng.integers(0, len(candidates), n_negatives)], fixed)
+    weights = np.ones(len(fixed) + len(sampled), np.float32)
+    weights[len(fixed) :] = (len(candidates) - len(fixed)) / max(len(sampled), 1)
+    ids = np.concatenate([fixed, sampled])
+    return SampledLabels(ids, np.searchsorted(fixed, Y.indices).astype(np.int32), Y.indptr, weights, len(fixed))
+
+
+def seen_labels(Y: Csr) -> Ints:
+    """The labels with a training document."""
+    return np.unique(Y.indices).astype(np.int32)

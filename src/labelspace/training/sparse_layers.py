@@ -12,6 +12,7 @@ from labelspace.training.optimizers import RowAdagrad
 from labelspace.types import Csr, Floats, Ints
 
 ROW_BLOCK = 64  # documents per task
+PRODUCT_BLOCK = 256  # rows per task of a product
 FEATURE_BLOCK = 2048  # features per task
 INIT_STD = 0.1  # of the initial embeddings
 
@@ -125,3 +126,26 @@ class SparseLayer:
 
         run_blocks(update, len(features), FEATURE_BLOCK)
         self.squared_norms += changes.sum(axis=0)  # in one order, whatever the threads did
+
+
+def product(A: Csr, B: Floats) -> Floats:
+    """Return A B for sparse A (n, m) and dense B (m, dim), both float32; each row is summed in one order."""
+    out = np.empty((A.shape[0], B.shape[1]), np.float32)
+    ones, zeros = np.ones(len(B), np.float32), np.zeros(B.shape[1], np.float32)
+
+    def multiply(start: int, stop: int) -> None:
+        kernels.embed_rows(A.data, A.indices, A.indptr, start, stop, B, ones, zeros, out)
+
+    run_blocks(multiply, len(out), PRODUCT_BLOCK)
+    return out
+
+
+def products_at(A: Csr, U: Floats, V: Floats) -> Floats:
+    """Return U_i.V_j for each entry (i, j) of A, in the order of its data; U is (n, dim), V is (m, dim)."""
+    out = np.zeros(len(A.indices), np.float32)
+
+    def multiply(start: int, stop: int) -> None:
+        kernels.sampled_products(A.indices, A.indptr, start, stop, U, V, NO_FEATURES, out)
+
+    run_blocks(multiply, A.shape[0], PRODUCT_BLOCK)
+    return out

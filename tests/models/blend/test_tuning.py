@@ -5,7 +5,7 @@ from labelspace.data.synthetic import planted
 from labelspace.features.views import GIVEN, Views
 from labelspace.models.blend import Blend, tuning
 from labelspace.models.blend.members import Member, parse_members
-from labelspace.training.tuning import Choice
+from labelspace.training.model_selection import Choice
 from labelspace.types import TopK
 
 data = planted(n=400, d=200, l=20, seed=3)

@@ -4,7 +4,7 @@ import pytest
 from labelspace.models.glas import label_lists
 from labelspace.models.glas.hard_negatives import mine_hard_negatives
 from labelspace.models.glas.label_lists import LabelLists
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels
 from tests.models.glas.cases import after_one_epoch, quick, small_data
 
 

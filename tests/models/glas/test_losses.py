@@ -3,7 +3,7 @@ import pytest
 
 from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.training_data import sample_positives
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels
 
 
 def pairs_by_definition(scores, true_of, counted_of, margin):

@@ -6,7 +6,7 @@ from labelspace.models.glas import training_data as training_data_module
 from labelspace.models.glas.losses import loss_gradient
 from labelspace.models.glas.regularizers import RegularizerGradient
 from labelspace.models.glas.training_data import sample_positives
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels
 from tests.models.glas.cases import after_one_epoch, quick, similarities_by_definition, small_data, training_data
 
 NO_REGULARIZER = RegularizerGradient(np.zeros(0, np.int32), np.zeros((0, 16), np.float32))

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelspace.models.leml import low_rank as module
 from labelspace.models.leml.low_rank import LowRank, Targets
-from labelspace.training.sparse_products import product
+from labelspace.training.sparse_layers import product
 
 REG = 0.7
 

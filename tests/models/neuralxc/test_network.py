@@ -10,7 +10,7 @@ from labelspace.models.neuralxc.model import NeuralXC
 from labelspace.models.neuralxc.network import OutputLoss
 from labelspace.training import output_layer
 from labelspace.training.autoencoder import DECODER_RATE_FACTOR, TrainingPhase
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels
 from tests.models.neuralxc.parameters import STACKS, copies, parameters
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 

@@ -11,7 +11,7 @@ from labelspace.models.poincare.losses import (
     similarity_loss_gradient,
 )
 from labelspace.models.poincare.pairs import sample_pairs
-from labelspace.training.negative_sampling import SampledLabels, sample_labels
+from labelspace.training.losses import SampledLabels, sample_labels
 from tests.models.poincare.reference import (
     BALL,
     CLIPPED,

@@ -22,8 +22,8 @@ from labelspace.data.source import Source
 from labelspace.experiment.comparison.documents import training_documents
 from labelspace.experiment.comparison.job import Job, JobResult, RunJob
 from labelspace.experiment.comparison.run import RUNS
+from labelspace.models.fit_context import Executor
 from labelspace.store.atomic import replacing_folder
-from labelspace.training.executor import Executor
 from labelspace.types import Dataset, LabelSpace, Progress, no_progress
 
 Bytes = npt.NDArray[np.uint8]  # arrays are not copied on their way

@@ -16,8 +16,8 @@ from labelspace.experiment.published import GAP, Column
 from labelspace.experiment.timing import Seconds, timed
 from labelspace.experiment.train import Recipe, labeled
 from labelspace.features.views import FeatureCache
+from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger
-from labelspace.training.executor import Executor
 from labelspace.types import Dataset, Progress, no_progress
 
 DIGITS = 4  # after the point, as in ``evaluate``

@@ -18,8 +18,8 @@ from labelspace.experiment.train import labeled
 from labelspace.experiment.tuning.space import SearchSpace
 from labelspace.experiment.tuning.study import Outcome
 from labelspace.features.views import FeatureCache
+from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger
-from labelspace.training.executor import Executor
 from labelspace.types import Dataset
 
 METRIC = re.compile(r"(P|nDCG|PSP|PSnDCG|R|RP|coverage)@([1-9]\d{0,8})")

@@ -18,7 +18,7 @@ from labelspace import store
 from labelspace.features.views import Views
 from labelspace.models.blend.checkpoints import FinishedSteps
 from labelspace.models.blend.training import MemberSettings, member_key, predict_member
-from labelspace.training.executor import Executor
+from labelspace.models.fit_context import Executor
 from labelspace.types import Csr, Longs, Progress, TopK
 
 

@@ -17,9 +17,8 @@ from labelspace.models.blend.label_context import Cooccurrence
 from labelspace.models.blend.members import Member, member_params
 from labelspace.models.blend.stacking import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
-from labelspace.models.fit_context import FitContext
+from labelspace.models.fit_context import Budget, FitContext
 from labelspace.models.registry import create
-from labelspace.training.budget import Budget
 from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK, no_progress
 
 

@@ -10,7 +10,7 @@ from labelspace.models.blend.members import Member, member_params
 from labelspace.models.blend.training import table_of
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
-from labelspace.training.tuning import choose
+from labelspace.training.model_selection import choose
 from labelspace.types import Csr, TopK, no_progress
 
 FEWEST_LABELS = 50  # of a sample, that may speak for all: of long texts it has fewer, and then C stays as it is

@@ -44,7 +44,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.parameter_constraints import AllBut, boolean, integer, real
 from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.state_constraints import IDS, array, ids, must, offsets, plain, sparse
-from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision
+from labelspace.training.epochs import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 

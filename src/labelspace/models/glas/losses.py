@@ -4,8 +4,7 @@ import numpy as np
 
 from labelspace.kernels.losses import margin_gradient
 from labelspace.kernels.threads import run_blocks
-from labelspace.training.losses import bce_gradient, softmax_gradient
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels, bce_gradient, softmax_gradient
 from labelspace.types import Floats, Ints, Longs
 
 ROW_BLOCK = 64  # documents per task

@@ -60,8 +60,7 @@ from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.allowed_index import index_among
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, epoch_batches, run_epochs
-from labelspace.training.losses import sigmoid
-from labelspace.training.negative_sampling import seen_labels
+from labelspace.training.losses import seen_labels, sigmoid
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 

@@ -12,9 +12,8 @@ from labelspace.models.glas.encoder import Encoder
 from labelspace.models.glas.label_lists import LabelLists
 from labelspace.models.glas.optimizers import FixedNumbers, SgdNumbers, SgdParameter, update_rows
 from labelspace.models.glas.regularizers import RegularizerGradient
-from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.losses import log_odds
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.epochs import VALIDATION_K, r_precision
+from labelspace.training.losses import SampledLabels, log_odds
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.types import Csr, Floats, Ints, TopK
 

@@ -56,7 +56,7 @@ from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.negative_sampling import seen_labels
+from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, Longs, TopK
 

@@ -1,7 +1,7 @@
 """Label trees: Parabel (Prabhu et al., WWW 2018), Bonsai (Khandagale et al., 2020) and PLT as settings of one trainer.
 
 1. Where the labels will be one flat level, choose C, and single words or also pairs of words, if a user does not: see
-   ``tuning.py``.
+   ``training/model_selection.py``.
 2. Embed each label by the sum of its documents' features (PIFA), and where ``label_text`` is not 0 by its own text.
    Where labels are many, only the largest features of each count.
 3. Arrange the labels in a tree: halve them by balanced 2-means until a part has at most ``max_leaf_size`` labels, and
@@ -49,7 +49,7 @@ from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, Searche
 from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
 from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
-from labelspace.training import tuning
+from labelspace.training import model_selection
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 
 FLAT_LABELS = 1000  # up to so many labels one flat level is the default
@@ -134,7 +134,7 @@ class LabelTree(Model):
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """Words and bigrams where there is a choice between them, else bigrams."""
-        few, many = tuning.MIN_DOCUMENTS, MAX_CHOICE_DOCUMENTS
+        few, many = model_selection.MIN_DOCUMENTS, MAX_CHOICE_DOCUMENTS
         is_choice = self.tune and not self.label_text and few <= documents.Y.shape[0] <= many
         return (WORDS, BIGRAMS) if is_choice and self._is_flat(documents.Y) else (self.view,)
 
@@ -174,7 +174,7 @@ class LabelTree(Model):
         Cs = [FLAT_C, TREE_C] if C is None and self.loss == "squared_hinge" else [C or FLAT_C]
         if not self.tune or not self._is_flat(Y) or len(tables) * len(Cs) == 1:
             return view, C
-        choice = tuning.choose(tables, Y, Cs, self._trial, self.random_state, context.progress)
+        choice = model_selection.choose(tables, Y, Cs, self._trial, self.random_state, context.progress)
         if choice is not None and len(tables) > 1:
             view = choice.view
             self.chosen_["features.ngrams"] = NGRAMS[view]

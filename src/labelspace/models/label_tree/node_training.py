@@ -13,8 +13,8 @@ from labelspace.kernels import large_arrays
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import count_entries, node_training_set, train_children
 from labelspace.labels.tree import PartitionTree
+from labelspace.models.fit_context import Executor
 from labelspace.models.label_tree.weight_parts import WeightParts
-from labelspace.training.executor import Executor
 from labelspace.types import Csr, Floats, Ints, Longs
 
 CHILD_BLOCK = 64  # children per part: a wide node is work for several threads

@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from labelspace.training.sparse_products import product
+from labelspace.training.sparse_layers import product
 from labelspace.types import Csr, Doubles, Floats
 
 INIT_STD = 0.1  # of W

@@ -47,7 +47,7 @@ from labelspace.state_constraints import array, must, part, plain
 from labelspace.state_constraints import sparse as sparse_matrix
 from labelspace.training.allowed_index import index_among
 from labelspace.training.linear_weights import with_bias_column
-from labelspace.training.negative_sampling import seen_labels
+from labelspace.training.losses import seen_labels
 from labelspace.types import Bools, Csr, Floats, TopK
 
 MAX_DIM = 500  # of embeddings, where the dimension is not given

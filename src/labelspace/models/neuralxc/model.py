@@ -58,8 +58,7 @@ from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.losses import log_odds, sigmoid
-from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, sample_labels, seen_labels
+from labelspace.training.losses import MAX_UNSAMPLED_LABELS, log_odds, sample_labels, seen_labels, sigmoid
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Bools, Csr, Floats, Ints, TopK

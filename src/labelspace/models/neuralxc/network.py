@@ -8,8 +8,7 @@ from labelspace.kernels.losses import subtract_positives
 from labelspace.kernels.sparse_layers import subtract_label_block
 from labelspace.training.autoencoder import LearningRates, SparseDecoder, SparseEncoder, TrainingPhase
 from labelspace.training.dense_layers import MLP
-from labelspace.training.losses import sigmoid_inplace, squared_error_gradient
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels, sigmoid_inplace, squared_error_gradient
 from labelspace.training.output_layer import OutputLayer, SampledOutputLayer
 from labelspace.types import Csr, Floats, Ints
 

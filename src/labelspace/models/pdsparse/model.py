@@ -42,7 +42,7 @@ from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 from labelspace.models.pdsparse.separation import SeparationTraining
 from labelspace.parameter_constraints import boolean, integer, optional, real
 from labelspace.state_constraints import array, part
-from labelspace.training.early_stopping import (
+from labelspace.training.epochs import (
     HELD_OUT_SHARE,
     MAX_HELD_OUT,
     VALIDATION_K,

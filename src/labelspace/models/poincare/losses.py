@@ -7,8 +7,7 @@ from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Array, Manifold
 from labelspace.models.poincare.pairs import SampledPairs
-from labelspace.training.losses import pairwise_softmax_gradient
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.losses import SampledLabels, pairwise_softmax_gradient
 from labelspace.types import Csr, Floats
 
 ROW_BLOCK = 64  # documents per task

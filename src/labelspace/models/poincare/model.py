@@ -61,7 +61,7 @@ from labelspace.models.poincare.training import TrainingData, split_documents, t
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
 from labelspace.parameter_constraints import AllBut, Constraint, anything, integer, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain, sparse
-from labelspace.training.early_stopping import VALIDATION_K
+from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Csr, Floats, Ints, Progress, TopK
 
 NEAREST_LABELS = 100  # that vote

@@ -12,8 +12,8 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.poincare.geometry import Manifold
 from labelspace.models.poincare.pairs import SampledPairs
-from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.negative_sampling import SampledLabels
+from labelspace.training.epochs import VALIDATION_K, r_precision
+from labelspace.training.losses import SampledLabels
 from labelspace.training.optimizers import RowAdagrad, RowAdam, RowOptimizer, RowSgd
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats

@@ -17,9 +17,16 @@ from labelspace.models.poincare.losses import label_loss_gradients, pair_loss_gr
 from labelspace.models.poincare.network import Net
 from labelspace.models.poincare.pairs import SampledPairs, sample_pairs
 from labelspace.models.poincare.voting import rank_by_votes, vote_weight_grid
-from labelspace.training.early_stopping import VALIDATION_K, hold_out_rows, r_precision, should_stop, too_few_to_stop_by
-from labelspace.training.epochs import batch_schedule, epoch_batches
-from labelspace.training.negative_sampling import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
+from labelspace.training.epochs import (
+    VALIDATION_K,
+    batch_schedule,
+    epoch_batches,
+    hold_out_rows,
+    r_precision,
+    should_stop,
+    too_few_to_stop_by,
+)
+from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, TopK
 

@@ -19,8 +19,7 @@ from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.objectives import Objective, build_objective
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import batch_schedule, epoch_batches, run_epochs
+from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
 from labelspace.training.sparse_layers import SparseLayer
 from labelspace.training.torch_optimizer import FlatAdam, single_thread
 from labelspace.types import Csr, Floats, Ints

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.labels.label_neighbors import nearest_by_labels
-from labelspace.training.sparse_products import product, products_at
+from labelspace.training.sparse_layers import product, products_at
 from labelspace.types import Csr, Floats, Longs
 
 OVERSAMPLING = 10  # dimensions of the subspace iteration beyond those asked for

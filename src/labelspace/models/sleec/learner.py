@@ -18,7 +18,7 @@ from labelspace.models.sleec.kernels import nearest_in_cluster
 from labelspace.models.sleec.label_embedding import label_embeddings
 from labelspace.models.sleec.regression import fit_regressors
 from labelspace.state_constraints import array, ids, offsets
-from labelspace.training.sparse_products import product
+from labelspace.training.sparse_layers import product
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ gradients solve it for all columns of Z at once, with sparse products only.
 
 import numpy as np
 
-from labelspace.training.sparse_products import product
+from labelspace.training.sparse_layers import product
 from labelspace.types import Csr, Doubles, Floats
 
 MAX_ITERATIONS = 200  # of conjugate gradients

@@ -21,8 +21,7 @@ from labelspace.models.text2text.subwords import Tokens, token_matrix
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import Trainable, batch_schedule, run_epochs
+from labelspace.training.epochs import VALIDATION_K, Trainable, batch_schedule, r_precision, run_epochs
 from labelspace.training.optimizers import RowAdam
 from labelspace.training.torch_optimizer import FlatAdam
 from labelspace.types import Csr, Floats, Ints, TopK

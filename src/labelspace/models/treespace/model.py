@@ -63,7 +63,7 @@ from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, i
 from labelspace.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
-from labelspace.training.negative_sampling import seen_labels
+from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
 from labelspace.types import Csr, Floats, Ints, LabelSpace, TopK
 

@@ -49,8 +49,7 @@ from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_fol
 from labelspace.parameter_constraints import boolean, integer, layer_sizes, list_of, optional, parse_layer_sizes, real
 from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.early_stopping import VALIDATION_K, r_precision
-from labelspace.training.epochs import batch_schedule, epoch_batches, run_epochs
+from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
 from labelspace.training.losses import log_odds, sigmoid
 from labelspace.types import Bools, Csr, Floats, Longs, Progress, TopK
 

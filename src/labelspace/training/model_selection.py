@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.features.views import take_rows
-from labelspace.training.early_stopping import hold_out_rows
+from labelspace.training.epochs import hold_out_rows
 from labelspace.types import Csr, Ints, Longs, Progress, TopK
 
 MIN_DOCUMENTS = 200  # fewer say too little

@@ -6,8 +6,8 @@ import labelspace
 from labelspace import Tagger
 from labelspace.data.synthetic import planted
 from labelspace.models.label_tree import LabelTree
-from labelspace.training import tuning
-from labelspace.training.tuning import Choice, choose, draw_sample
+from labelspace.training import model_selection
+from labelspace.training.model_selection import Choice, choose, draw_sample
 from labelspace.types import TopK, no_progress
 
 N = 240
@@ -40,7 +40,7 @@ def test_the_best_is_chosen_and_of_equal_ones_the_last():
 
 
 def test_few_documents_leave_no_choice():
-    assert chosen({1.0: 0.9, 2.0: 0.5}, n=tuning.MIN_DOCUMENTS - 1) is None
+    assert chosen({1.0: 0.9, 2.0: 0.5}, n=model_selection.MIN_DOCUMENTS - 1) is None
 
 
 def test_a_sample_has_no_more_documents_labels_and_cells_than_said(monkeypatch):
@@ -48,18 +48,18 @@ def test_a_sample_has_no_more_documents_labels_and_cells_than_said(monkeypatch):
     rows, labels = draw_sample(Y, 5.0, 0)
     assert len(rows) == 500
     assert set(labels.tolist()) == set(Y.indices.tolist())
-    monkeypatch.setattr(tuning, "MAX_DOCUMENTS", 300)
-    monkeypatch.setattr(tuning, "MAX_LABELS", 20)
+    monkeypatch.setattr(model_selection, "MAX_DOCUMENTS", 300)
+    monkeypatch.setattr(model_selection, "MAX_LABELS", 20)
     assert [len(part) for part in draw_sample(Y, 5.0, 0)] == [300, 20]
-    monkeypatch.setattr(tuning, "MAX_CELLS", 2000)
+    monkeypatch.setattr(model_selection, "MAX_CELLS", 2000)
     rows, labels = draw_sample(Y, 5.0, 0)
     assert (len(rows), len(labels)) == (100, 20)
     assert labels.tolist() == sorted(set(labels.tolist()))
     assert np.array_equal(rows, draw_sample(Y, 5.0, 0)[0])
     assert not np.array_equal(rows, draw_sample(Y, 5.0, 1)[0])
-    monkeypatch.setattr(tuning, "MAX_WORK", 300 * 5 * 15)
+    monkeypatch.setattr(model_selection, "MAX_WORK", 300 * 5 * 15)
     assert len(draw_sample(Y, 5.0, 0)[1]) == 15
-    assert len(draw_sample(Y, 500.0, 0)[1]) == tuning.MIN_LABELS
+    assert len(draw_sample(Y, 500.0, 0)[1]) == model_selection.MIN_LABELS
 
 
 def ordered_texts(pairs_matter):
@@ -83,7 +83,7 @@ def choosing(monkeypatch, choice):
         asked.append((list(tables), Cs))
         return choice
 
-    monkeypatch.setattr(tuning, "choose", chooses)
+    monkeypatch.setattr(model_selection, "choose", chooses)
     return asked
 
 
