@@ -4,7 +4,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions, solve_logistic, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 
 
@@ -18,7 +19,7 @@ def fit(X, positive, C, tolerance=1e-6, max_iter=1000, seed=0, solve=solve_squar
         w, alpha = np.zeros((X.shape[1] + 1, LANES), np.float32), np.empty(shape, np.float32)
     else:
         w, alpha, target = np.zeros(X.shape[1] + 1, np.float32), np.empty(X.shape[0], np.float32), positive
-    n_iter = solve(X.data, X.indices, X.indptr, norms, target, 1.0, C, tolerance, max_iter, seed, w, alpha, order)
+    n_iter = solve(csr_arrays(X), norms, target, 1.0, SolverOptions(C, tolerance, max_iter), seed, w, alpha, order)
     if solve is solve_squared_hinge:
         assert not w[:, labels.shape[1] :].any()  # lanes without a label
         w = w[:, : labels.shape[1]].reshape((-1, *positive.shape[1:]))

@@ -3,7 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.tree_classifiers import (
     classifier_targets,
@@ -53,7 +54,7 @@ def test_children_are_trained_like_single_classifiers():
         signs[:, 0] = -1
         signs[positive_rows[child], 0] = 1
         w, scratch = np.zeros((201, LANES), np.float32), (np.empty_like(signs), np.empty(len(rows), np.int32))
-        solve_squared_hinge(X.data, X.indices, X.indptr, norms, signs, 1.0, 1.0, 1e-5, 500, 7 + child, w, *scratch)
+        solve_squared_hinge(csr_arrays(X), norms, signs, 1.0, SolverOptions(1.0, 1e-5, 500), 7 + child, w, *scratch)
         w = w[:, 0]
         own = np.zeros(200, np.float32)
         own[features[stops[child] : stops[child + 1]]] = weights[stops[child] : stops[child + 1]]

@@ -3,21 +3,34 @@
 Squared hinge:  min_w  |w|^2 / 2 + C sum_i max(0, 1 - y_i w.x_i)^2     Hsieh et al., ICML 2008, Algorithm 3, shrinking
 Logistic:       min_w  |w|^2 / 2 + C sum_i log(1 + exp(-y_i w.x_i))    Yu, Huang and Lin, Machine Learning, 2011
 
-The squared hinge is fitted for several labels side by side, in lanes: a row is read once for all of them.
+The squared hinge is fitted for several labels side by side, in lanes: a row is read once for all labels.
 The bias is one more feature of value ``bias`` in every row, regularized like the others; its weight is the last of w.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.lanes import LANES, add_row_products, add_to_rows
 from labelspace.kernels.random_numbers import initial_state, shuffle
 from labelspace.types import Bools, Floats, Ints, Longs
 
+MAX_NEWTON_STEPS = 100  # of one alpha of the logistic loss; a few are enough, the bound only ends a bad case
+
+
+class SolverOptions(NamedTuple):
+    """The weight of the loss, and when a solver stops."""
+
+    C: float
+    tolerance: float
+    max_iter: int
+
 
 @kernel()
 def squared_norms(data: Floats, indptr: Ints | Longs, bias: float) -> Floats:
-    """|x_i|^2 of every row, including the bias feature. Shape (n,)."""
+    """Return |x_i|^2 of every row, including the bias feature. Shape (n,)."""
     out = np.empty(len(indptr) - 1, np.float32)
     for row in range(len(out)):
         total = bias * bias
@@ -29,12 +42,19 @@ def squared_norms(data: Floats, indptr: Ints | Longs, bias: float) -> Floats:
 
 @part()
 def lane_steps(
-    margins: Floats, signs: Floats, norm: np.float32, diagonal: np.float32, alpha: Floats, lanes: Floats,
-    resting: Bools, steps: Floats,
-) -> tuple[bool, bool]:  # fmt: skip
-    """Solve for a row's ``alpha`` of each lane: whether any moved, and whether any lane still needs the row.
+    margins: Floats,
+    signs: Floats,
+    norm: np.float32,
+    diagonal: np.float32,
+    alpha: Floats,
+    lanes: Floats,
+    resting: Bools,
+    steps: Floats,
+) -> tuple[bool, bool]:
+    """Solve for a row's ``alpha`` of each lane; return whether any moved, and whether any lane still needs the row.
 
-    ``lanes`` (3, LANES) are the gradient above which a lane needs no row, and its largest and smallest gradient so far.
+    ``lanes`` (3, LANES) holds, for each lane: the gradient above which the lane needs no row, and its largest and
+    smallest gradient so far.
     """
     moved, needed = False, False
     for lane in range(LANES):
@@ -56,17 +76,28 @@ def lane_steps(
 
 @kernel()
 def solve_squared_hinge(
-    data: Floats, indices: Ints, indptr: Ints | Longs, norms: Floats, signs: Floats, bias: float, C: float,
-    tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
-) -> int:  # fmt: skip
-    """Fit up to ``LANES`` labels side by side into ``w`` (D + 1, LANES), zeros; returns the iterations made.
+    X: CsrArrays,
+    norms: Floats,
+    signs: Floats,
+    bias: float,
+    options: SolverOptions,
+    seed: int,
+    w: Floats,
+    alpha: Floats,
+    order: Ints,
+) -> int:
+    """Fit up to ``LANES`` labels side by side into ``w`` (D + 1, LANES), zeros; return the number of iterations.
 
     ``signs`` (n, LANES) is 1 for positives, -1 for negatives, 0 for a lane without a label. A row is read once for all
     labels, and is shrunk when none needs it; a label that has converged rests. ``alpha`` (n, LANES) and ``order`` (n)
     are scratch.
     """
-    n, diagonal, state = len(norms), np.float32(0.5 / C), initial_state(seed)
-    margins, steps, lanes = np.empty(LANES, np.float32), np.empty(LANES, np.float32), np.empty((3, LANES), np.float32)
+    data, indices, indptr = X
+    n = len(norms)
+    diagonal = np.float32(0.5 / options.C)
+    state = initial_state(seed)
+    margins, steps = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
+    lanes = np.empty((3, LANES), np.float32)
     resting = np.empty(LANES, np.bool_)
     for i in range(n):
         order[i] = i
@@ -75,7 +106,7 @@ def solve_squared_hinge(
     for lane in range(LANES):
         resting[lane], lanes[0, lane] = signs[0, lane] == 0.0, np.inf
     n_active, n_iter, converged, checking = n, 0, False, False
-    while n_iter < max_iter and not converged:
+    while n_iter < options.max_iter and not converged:
         n_iter += 1
         rows = order[n_active:] if checking else order[:n_active]
         size, pos = len(rows), 0
@@ -100,11 +131,11 @@ def solve_squared_hinge(
         converged = True
         for lane in range(LANES):
             if not resting[lane]:
-                resting[lane] = lanes[1, lane] - lanes[2, lane] <= tolerance
+                resting[lane] = lanes[1, lane] - lanes[2, lane] <= options.tolerance
                 converged &= resting[lane]
                 lanes[0, lane] = lanes[1, lane] if lanes[1, lane] > 0.0 else np.inf
         n_active = n if checking else size
-        checking = converged and n_active < n  # the shrunk rows, before stopping
+        checking = converged and n_active < n  # the shrunk rows, once more, before stopping
         if checking:
             converged = False
             for lane in range(LANES):
@@ -114,12 +145,25 @@ def solve_squared_hinge(
 
 @kernel()
 def solve_logistic(
-    data: Floats, indices: Ints, indptr: Ints | Longs, norms: Floats, positive: Bools, bias: float,
-    C: float, tolerance: float, max_iter: int, seed: int, w: Floats, alpha: Floats, order: Ints,
-) -> int:  # fmt: skip
-    """``solve_squared_hinge`` for the logistic loss: each alpha is between 0 and C, found by a few Newton steps."""
+    X: CsrArrays,
+    norms: Floats,
+    positive: Bools,
+    bias: float,
+    options: SolverOptions,
+    seed: int,
+    w: Floats,
+    alpha: Floats,
+    order: Ints,
+) -> int:
+    """Fit one label with the logistic loss into ``w`` (D + 1,), zeros; return the number of iterations.
+
+    Each alpha is between 0 and C, found by a few Newton steps. ``alpha`` (n,) and ``order`` (n) are scratch.
+    """
+    data, indices, indptr = X
+    C = options.C
     n, bias_index = len(norms), len(w) - 1
     state = initial_state(seed)
+    # The loss needs the logarithm of alpha: it starts just above 0, and the tolerance of Newton falls from 0.01.
     min_alpha = min(1e-3 * C, 1e-8)
     for i in range(n):
         alpha[i], order[i] = min_alpha, i
@@ -128,7 +172,7 @@ def solve_logistic(
             w[indices[j]] += step * data[j]
         w[bias_index] += step * np.float32(bias)
     inner_tolerance, n_iter = 1e-2, 0
-    while n_iter < max_iter:
+    while n_iter < options.max_iter:
         n_iter += 1
         max_gradient, newton_steps = 0.0, 0
         state = shuffle(order, n, state)
@@ -145,7 +189,7 @@ def solve_logistic(
             gradient = curvature * (z - old) + sign * signed_margin + np.log(z / (C - z))
             max_gradient = max(max_gradient, abs(gradient))
             moved = False
-            for _ in range(100):
+            for _ in range(MAX_NEWTON_STEPS):
                 if abs(gradient) < inner_tolerance:
                     break
                 new = z - gradient / (curvature + C / (C - z) / z)
@@ -159,7 +203,7 @@ def solve_logistic(
                 for j in range(indptr[i], indptr[i + 1]):
                     w[indices[j]] += step * data[j]
                 w[bias_index] += step * np.float32(bias)
-        if max_gradient < tolerance:
+        if max_gradient < options.tolerance:
             break
         if newton_steps <= n / 10:
             inner_tolerance = max(1e-8, 0.1 * inner_tolerance)

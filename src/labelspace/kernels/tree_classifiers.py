@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel, part
-from labelspace.kernels.dual_cd import solve_logistic, solve_squared_hinge, squared_norms
+from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.dual_cd import SolverOptions, solve_logistic, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.radix_sort import radix_sort
 from labelspace.types import Floats, Ints, Longs
@@ -129,6 +130,8 @@ def train_children(
     """
     ends, feature_ids = compact_rows_into(data, indices, indptr, rows, new_column, values, columns)
     n, n_features, n_children = len(rows), len(feature_ids), len(positive_ends) - 1
+    X = CsrArrays(values, columns, ends)
+    options = SolverOptions(C, tolerance, max_iter)
     norms = squared_norms(values, ends, bias)
     w, alpha = np.empty((n_features + 1, LANES), np.float32), np.empty((n, LANES), np.float32)
     order, signs = np.empty(n, np.int32), np.empty((n, LANES), np.float32)
@@ -147,14 +150,12 @@ def train_children(
                 w[j, lane] = 0.0
         if logistic:
             for lane in range(n_lanes):
+                positive = signs[:, lane] > 0.0
                 solve_logistic(
-                    values, columns, ends, norms, signs[:, lane] > 0.0, bias, C, tolerance, max_iter,
-                    seed + first + lane, w[:, lane], alpha[:, lane], order,
-                )  # fmt: skip
+                    X, norms, positive, bias, options, seed + first + lane, w[:, lane], alpha[:, lane], order
+                )
         else:
-            solve_squared_hinge(
-                values, columns, ends, norms, signs, bias, C, tolerance, max_iter, seed + first, w, alpha, order
-            )
+            solve_squared_hinge(X, norms, signs, bias, options, seed + first, w, alpha, order)
         for lane in range(n_lanes):
             biases[first + lane] = w[-1, lane] * bias
         features, weights = append_weights(w[:-1], n_lanes, threshold, feature_ids, features, weights, stops[first:])

@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from labelspace.estimator import learned
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.dual_cd import solve_squared_hinge, squared_norms
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions, solve_squared_hinge, squared_norms
 from labelspace.kernels.lanes import LANES
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
@@ -70,8 +71,10 @@ class OneVsRest(Model):
         norms = squared_norms(X.data, X.indptr, BIAS)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
+        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
         frequency = np.diff(documents.indptr)
-        by_frequency = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]  # alike labels together
+        # Labels that are trained side by side are about equally frequent.
+        by_frequency = np.argsort(-frequency, kind="stable")[: np.count_nonzero(frequency)]
 
         def train(start: int, stop: int) -> None:
             labels = by_frequency[start:stop]
@@ -79,11 +82,11 @@ class OneVsRest(Model):
             signs[:, : len(labels)] = -1.0
             for lane, label in enumerate(labels):
                 signs[documents.indices[documents.indptr[label] : documents.indptr[label + 1]], lane] = 1.0
-            w, alpha = np.zeros((X.shape[1] + 1, LANES), np.float32), np.empty_like(signs)
-            solve_squared_hinge(
-                X.data, X.indices, X.indptr, norms, signs, BIAS, float(self.C), float(self.tol), self.max_iter,
-                self.random_state * Y.shape[1] + start, w, alpha, np.empty(X.shape[0], np.int32),
-            )  # fmt: skip  # step 2
+            w = np.zeros((X.shape[1] + 1, LANES), np.float32)
+            alpha = np.empty_like(signs)
+            seed = self.random_state * Y.shape[1] + start
+            order = np.empty(X.shape[0], np.int32)
+            solve_squared_hinge(csr_arrays(X), norms, signs, BIAS, options, seed, w, alpha, order)  # step 2
             for lane, label in enumerate(labels):
                 own = np.ascontiguousarray(w[:-1, lane])
                 large = np.flatnonzero(np.abs(own) >= max(self.threshold, 1e-12)).astype(np.int32)  # step 3

@@ -3,7 +3,8 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.dual_cd import squared_norms
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions, squared_norms
 from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 
 
@@ -11,9 +12,15 @@ def fit(data, label, C, l1, tolerance=1e-5, max_iter=2000, seed=0):
     X, by_feature = data.X, data.X.tocsc()
     v, positives = np.zeros(X.shape[1] + 1, np.float32), data.Y[:, label].tocsc().indices
     n_iter = solve_l1_squared_hinge(
-        X.data, X.indices, X.indptr, by_feature.data, by_feature.indices, by_feature.indptr,
-        squared_norms(X.data, X.indptr, 1.0), positives, C, l1, tolerance, max_iter, seed, v,
-    )  # fmt: skip
+        csr_arrays(X),
+        csr_arrays(by_feature),
+        squared_norms(X.data, X.indptr, 1.0),
+        positives,
+        l1,
+        SolverOptions(C, tolerance, max_iter),
+        seed,
+        v,
+    )
     return np.append(np.sign(v[:-1]) * np.maximum(np.abs(v[:-1]) - l1, 0), v[-1]), n_iter
 
 

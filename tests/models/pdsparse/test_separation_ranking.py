@@ -33,12 +33,14 @@ def test_the_best_ranked_violating_labels_become_active():
     assert (slot == -1).all()
 
 
-def objectives(training):
+def objectives(training, X, Y):
     """The primal and the dual, in NumPy; at the optimum one is the other's negative."""
-    X, Y, C, l1 = training.X.toarray().astype(float), training.Y.toarray() > 0, training.C, training.l1[:, None]
+    problem, active = training.problem, training.active
+    C, l1 = problem.C, problem.l1[:, None]
+    X, Y = X.toarray().astype(float), Y.toarray() > 0
     a = np.zeros(Y.shape)
-    for i, n in enumerate(training.n_active):
-        a[i, training.active[i, :n]] = training.alpha[i, :n]
+    for i, n in enumerate(active.sizes):
+        a[i, active.labels[i, :n]] = active.alpha[i, :n]
     np.testing.assert_allclose((a * Y).sum(axis=1), (a * ~Y).sum(axis=1), atol=1e-4)
     assert (a.sum(axis=1) <= 2 * C + 1e-4).all()
     V = X.T @ np.where(Y, a, -a)
@@ -56,14 +58,14 @@ def test_the_duality_gap_closes(n_selected):
     Y = data.Y[np.diff(data.Y.indptr) > 0]
     X = with_bias_column(data.X[np.diff(data.Y.indptr) > 0])
     training = SeparationTraining(X, Y, 1.0, 0.05, n_selected, average=False)
-    training.seen[:] = True  # the twin knows no other labels
+    training.problem.allowed[:] = True  # the twin knows no other labels
     rng = np.random.default_rng(0)
     gaps = []
     for _ in range(4):
         for _ in range(60):
             training.run_pass(rng.permutation(X.shape[0]).astype(np.int32))
-        gaps.append(sum(objectives(training)))
-    primal = objectives(training)[0]
+        gaps.append(sum(objectives(training, X, Y)))
+    primal = objectives(training, X, Y)[0]
     assert gaps[-1] < gaps[0]
     assert -1e-3 * primal < gaps[-1] < 0.02 * primal
 
@@ -75,11 +77,11 @@ def test_the_average_weighs_each_step_by_its_number():
     mean, total = np.zeros((X.shape[1], 8)), 0
     for t, document in enumerate(np.concatenate([order, order]), 1):
         stepwise.run_pass(document[None])
-        mean += t * stepwise.V.above(0 * stepwise.l1).toarray()
+        mean += t * stepwise.V.above(0 * stepwise.problem.l1, 8).toarray()
         total += t
     for _ in range(2):
         whole.run_pass(order)
     mean /= total
-    W = np.sign(mean) * np.maximum(np.abs(mean) - whole.l1[:, None], 0)
+    W = np.sign(mean) * np.maximum(np.abs(mean) - whole.problem.l1[:, None], 0)
     np.testing.assert_allclose(whole.weights().toarray(), W, atol=1e-5)
     assert np.abs(W - stepwise.weights().toarray()).max() > 0.01

@@ -1,73 +1,179 @@
-"""A sparse matrix whose rows grow: labels and values of a row are adjacent in one pool, with room behind them.
+"""Kernels of PD-Sparse and PPD-Sparse: matrices with growing rows, and the solvers of both losses.
 
-Row r has ``sizes[r]`` entries from ``starts[r]`` on and room for ``rooms[r]``. A row that is full moves to the end of
-the pool, ``end[0]``, with twice the room. Whoever adds makes sure first that the pool is long enough (``room_needed``).
-``moments`` are the sum of all that was added to an entry, each times the ``moment`` of its step: they make the mean of
-the matrix over steps.
-
-Block-coordinate Frank-Wolfe for the separation ranking loss with L1, a document at a time (Yen et al., ICML 2016).
+Separation ranking loss, one document at a time, by block-coordinate Frank-Wolfe (Yen et al., ICML 2016):
 
     min_W  |W|^2 / 2 + l1 |W|_1 + C sum_i max(0, 1 + max_{n not in y_i} w_n.x_i - min_{p in y_i} w_p.x_i)
 
-In the dual, document i has a number a_ik >= 0 for each label k; those of its labels (positives) and those of the others
-(negatives) have the same sum, at most C. W is the soft-thresholded V, and V_k = sum_i (+ or -) a_ik x_i.
+In the dual, document i has a number a_ik >= 0 for each label k. Its sum over the labels of the document (positives)
+equals its sum over all other labels (negatives), and is at most C. W is the soft-thresholded V, and
+V_k = sum_i (+ or -) a_ik x_i.
 
-Squared hinge with L1 for one label, by dual coordinate descent on active documents (Yen et al., KDD 2017).
+Squared hinge, one label at a time, by dual coordinate descent on active documents (Yen et al., KDD 2017):
 
     min_w  |w|^2 / 2 + l1 |w|_1 + C sum_i max(0, 1 - y_i w.x_i)^2
 
-In the dual w is the soft-thresholded v = sum_i y_i a_i x_i, and few a_i are above 0: only documents that violate the
-margin are visited. The bias is one more feature of value 1, without L1; its weight is the last of v.
+In the dual, w is the soft-thresholded v = sum_i y_i a_i x_i. Few a_i are above 0: only documents that violate the
+margin are visited. The bias is one more feature of value 1, without L1; its weight is the last entry of v.
 """
 
+from typing import NamedTuple, Self
+
 import numpy as np
+import scipy.sparse as sp
 
 from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.types import Bools, Doubles, Floats, Ints, Longs
+from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs
+
+INITIAL_ROOM = 1024  # entries of a new pool, which doubles when it is full
+HALVINGS = 60  # of an interval of float64: more of them would change nothing
+NEGATIVES_PER_POSITIVE = 10  # documents drawn at the start; with more, the first passes take longer
+MIN_SELECTED = 100  # documents that one search may make active, even if few are active
+SEARCH_EVERY = 3  # passes between searches: a search reads all of X, a pass only the active documents
+
+
+class GrowingRows(NamedTuple):
+    """A sparse matrix V (n_rows, n_labels) whose rows grow: the entries of a row are adjacent in one pool.
+
+    Row r has ``sizes[r]`` entries from ``starts[r]`` on, and room for ``rooms[r]``. A full row moves to the end of the
+    pool, ``end[0]``, with twice the room. The caller makes sure first that the pool is long enough (``room_needed``).
+    ``moments`` sum all that was added to an entry, each times the moment of its step: they give the mean over steps.
+    """
+
+    labels: Ints
+    values: Floats
+    moments: Floats
+    starts: Longs
+    sizes: Ints
+    rooms: Ints
+    end: Longs
+
+    @classmethod
+    def empty(cls, n_rows: int) -> Self:
+        """Return a matrix of zeros."""
+        return cls(
+            np.zeros(INITIAL_ROOM, np.int32),
+            np.zeros(INITIAL_ROOM, np.float32),
+            np.zeros(INITIAL_ROOM, np.float32),
+            np.zeros(n_rows, np.int64),
+            np.zeros(n_rows, np.int32),
+            np.zeros(n_rows, np.int32),
+            np.zeros(1, np.int64),
+        )
+
+    def copy(self) -> Self:
+        """Return a copy with its own memory."""
+        return type(self)(*(array.copy() for array in self))
+
+    def grown(self) -> Self:
+        """Return the matrix in a pool of twice the length."""
+        labels, values, moments = (np.append(array, np.zeros_like(array)) for array in self[:3])
+        return self._replace(labels=labels, values=values, moments=moments)
+
+    def mean(self, n_steps: int) -> Self:
+        """Return the mean of the matrix over the steps made, where step t has weight t and moment t (t - 1)."""
+        return self._replace(values=self.values - self.moments * np.float32(1 / (n_steps * (n_steps + 1))))
+
+    def above(self, l1: Floats, n_labels: int, shrink: bool = True) -> Csr:
+        """Return the entries above l1 (n_rows) in size, soft-thresholded unless ``shrink`` is False."""
+        size = int(self.sizes.sum())
+        indptr = np.empty(len(self.starts) + 1, np.int64)
+        labels = np.empty(size, np.int32)
+        values = np.empty(size, np.float32)
+        n = nonzero_rows(self, l1, shrink, indptr, labels, values)
+        return sp.csr_matrix((values[:n], labels[:n], indptr), shape=(len(self.starts), n_labels))
+
+    def restricted(self, support: Csr) -> Self:
+        """Return only the entries where ``support`` is not zero; what was added before does not count in a mean."""
+        entries = self.above(np.zeros(len(self.starts), np.float32), support.shape[1], shrink=False)
+        kept = entries.multiply(support != 0).tocsr()
+        sizes = np.diff(kept.indptr).astype(np.int32)
+        return type(self)(
+            labels=kept.indices.astype(np.int32),
+            values=kept.data.astype(np.float32),
+            moments=np.zeros(kept.nnz, np.float32),
+            starts=kept.indptr[:-1].astype(np.int64),
+            sizes=sizes,
+            rooms=sizes.copy(),
+            end=np.array([kept.nnz], np.int64),
+        )
+
+
+class Changes(NamedTuple):
+    """The labels that one step changes, and by what: room for as many labels as can be active.
+
+    ``slot`` (n_labels) has the position of each label in ``labels``, or a negative number.
+    """
+
+    labels: Ints
+    steps: Floats
+    slot: Ints
+
+
+class ActiveLabels(NamedTuple):
+    """The active labels of each document, its own labels first, and their dual variables a_ik. Shape (n, room)."""
+
+    labels: Ints
+    alpha: Floats
+    sizes: Ints
+
+
+class SeparationProblem(NamedTuple):
+    """Documents X (n, n_features), their labels Y, and the objective; l1 (n_features) has a weight per feature."""
+
+    X: CsrArrays
+    Y: CsrArrays
+    norms: Floats
+    allowed: Bools
+    l1: Floats
+    C: float
+    n_selected: int
 
 
 @part()
 def soft_threshold(value: np.float32, l1: np.float32) -> np.float32:
-    """Sign(value) max(|value| - l1, 0)."""
+    """Return sign(value) max(|value| - l1, 0)."""
     return value - max(min(value, l1), -l1)
 
 
 @kernel()
-def room_needed(rows: Ints, n_added: int, sizes: Ints, rooms: Ints) -> int:
-    """Entries that the pool must have left before each of the rows gets ``n_added`` more."""
+def room_needed(V: GrowingRows, rows: Ints, n_added: int) -> int:
+    """Return the number of entries that the pool must have left before each of the rows gets ``n_added`` more."""
     needed = 0
     for row in rows:
-        if sizes[row] + n_added > rooms[row]:
-            needed += 2 * (sizes[row] + n_added)
+        if V.sizes[row] + n_added > V.rooms[row]:
+            needed += 2 * (V.sizes[row] + n_added)
     return needed
 
 
 @kernel()
-def move_row(
-    row: int, n_added: int, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints,
-    end: Longs,
-) -> None:  # fmt: skip
+def move_row(V: GrowingRows, row: int, n_added: int) -> None:
     """Move a row to the end of the pool, with twice the room for ``n_added`` more entries."""
-    start, new = starts[row], end[0]
-    for m in range(sizes[row]):
-        labels[new + m], values[new + m], moments[new + m] = labels[start + m], values[start + m], moments[start + m]
-    starts[row], rooms[row] = new, 2 * (sizes[row] + n_added)
-    end[0] += rooms[row]
+    start, new = V.starts[row], V.end[0]
+    for m in range(V.sizes[row]):
+        V.labels[new + m] = V.labels[start + m]
+        V.values[new + m] = V.values[start + m]
+        V.moments[new + m] = V.moments[start + m]
+    V.starts[row] = new
+    V.rooms[row] = 2 * (V.sizes[row] + n_added)
+    V.end[0] += V.rooms[row]
 
 
 @kernel()
 def add_to_row(
-    row: int, factor: np.float32, moment: np.float32, changed: Ints, steps: Floats, n_changed: int, slot: Ints,
-    grow: bool, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints, end: Longs,
-) -> None:  # fmt: skip
-    """Add factor * steps[c] to the entry of each label changed[c]; entries that are not there are made if ``grow``.
+    V: GrowingRows, row: int, factor: np.float32, moment: np.float32, changes: Changes, n_changed: int, grow: bool
+) -> None:
+    """Add factor * steps[c] to the entry of each label c of ``changes``; missing entries are made if ``grow``.
 
-    ``slot`` (n_labels) has the place of each label in ``changed``, else a negative number. It is the same afterwards.
+    ``changes.slot`` is changed meanwhile and restored.
     """
-    start, found = starts[row], 0
-    for m in range(start, start + sizes[row]):
+    labels, values, moments = V.labels, V.values, V.moments
+    changed, steps, slot = changes
+    start, found = V.starts[row], 0
+    for m in range(start, start + V.sizes[row]):
         c = slot[labels[m]]
         if c >= 0:
             values[m] += factor * steps[c]
@@ -75,45 +181,42 @@ def add_to_row(
             found += 1
             slot[labels[m]] = -3 - c  # found
     if found < n_changed and grow:
-        if sizes[row] + n_changed - found > rooms[row]:
-            move_row(row, n_changed - found, labels, values, moments, starts, sizes, rooms, end)
-            start = starts[row]
+        if V.sizes[row] + n_changed - found > V.rooms[row]:
+            move_row(V, row, n_changed - found)
+            start = V.starts[row]
         for c in range(n_changed):
             if slot[changed[c]] == c:
-                m = start + sizes[row]
-                labels[m], values[m], moments[m] = changed[c], factor * steps[c], moment * factor * steps[c]
-                sizes[row] += 1
+                m = start + V.sizes[row]
+                labels[m] = changed[c]
+                values[m] = factor * steps[c]
+                moments[m] = moment * factor * steps[c]
+                V.sizes[row] += 1
     for c in range(n_changed):
         slot[changed[c]] = c
 
 
 @kernel()
-def nonzero_rows(
-    l1: Floats, labels: Ints, values: Floats, starts: Longs, sizes: Ints, shrink: bool, indptr: Longs,
-    out_labels: Ints, out_values: Floats,
-) -> int:  # fmt: skip
+def nonzero_rows(V: GrowingRows, l1: Floats, shrink: bool, indptr: Longs, out_labels: Ints, out_values: Floats) -> int:
     """Copy the entries above l1[row] in size, one row after another; with ``shrink`` soft-thresholded.
 
-    ``indptr`` (n_rows + 1) gets where each row begins. Returns the number of entries.
+    ``indptr`` (n_rows + 1) receives where each row begins. Returns the number of entries.
     """
     pos = 0
-    for row in range(len(starts)):
+    for row in range(len(V.starts)):
         indptr[row] = pos
-        for m in range(starts[row], starts[row] + sizes[row]):
-            value = soft_threshold(values[m], l1[row])
+        for m in range(V.starts[row], V.starts[row] + V.sizes[row]):
+            value = soft_threshold(V.values[m], l1[row])
             if value != 0.0:
-                out_labels[pos], out_values[pos] = labels[m], value if shrink else values[m]
+                out_labels[pos] = V.labels[m]
+                out_values[pos] = value if shrink else V.values[m]
                 pos += 1
-    indptr[len(starts)] = pos
+    indptr[len(V.starts)] = pos
     return pos
-
-
-HALVINGS = 60
 
 
 @kernel()
 def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> float:
-    """The sum of max(b_k - at, 0) over one side."""
+    """Return the sum of max(b_k - at, 0) over one side."""
     total = 0.0
     for k in range(n):
         if positive[k] == side and b[k] > at:
@@ -123,7 +226,7 @@ def sum_above(b: Doubles, positive: Bools, n: int, side: bool, at: float) -> flo
 
 @kernel()
 def threshold_of_sum(b: Doubles, positive: Bools, n: int, side: bool, largest: float, total: float) -> float:
-    """The number t with sum_above(t) = total, for one side with this largest b."""
+    """Return the number t with sum_above(t) = total, for a side whose largest b is ``largest``."""
     low, high = largest - total, largest
     for _ in range(HALVINGS):
         middle = 0.5 * (low + high)
@@ -138,8 +241,8 @@ def threshold_of_sum(b: Doubles, positive: Bools, n: int, side: bool, largest: f
 def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None:
     """Replace b by the nearest numbers of at least 0 whose sums over positives and negatives are equal and at most C.
 
-    They are max(b_k - t, 0) for negatives and max(b_k + t, 0) for positives; where the sums are above C, each side has
-    a threshold of its own.
+    The result is max(b_k - t, 0) for negatives and max(b_k + t, 0) for positives. If the sums are above C, each side
+    has its own threshold.
     """
     top_positive, top_negative = -np.inf, -np.inf
     for k in range(n):
@@ -167,22 +270,29 @@ def project_on_equal_sums(b: Doubles, positive: Bools, n: int, C: float) -> None
 
 
 @kernel()
-def add_truth(y_indices: Ints, y_indptr: Ints, active: Ints) -> None:
-    """The labels of each document as its first active ones."""
+def add_truth(Y: CsrArrays, active: Ints) -> None:
+    """Write the labels of each document as its first active labels."""
     for i in range(len(active)):
-        for m in range(y_indptr[i], y_indptr[i + 1]):
-            active[i, m - y_indptr[i]] = y_indices[m]
+        for m in range(Y.indptr[i], Y.indptr[i + 1]):
+            active[i, m - Y.indptr[i]] = Y.indices[m]
 
 
 @kernel()
 def add_most_violating(
-    scores: Floats, allowed: Bools, truth: Ints, slot: Ints, active: Ints, alpha: Floats, size: int,
-    best_scores: Floats, best: Ints,
-) -> int:  # fmt: skip
+    scores: Floats,
+    allowed: Bools,
+    truth: Ints,
+    slot: Ints,
+    active: Ints,
+    alpha: Floats,
+    size: int,
+    best_scores: Floats,
+    best: Ints,
+) -> int:
     """Make the best-ranked negatives active that violate the margin to the worst-ranked positive.
 
-    At most ``len(best)`` are added; ``best`` and ``best_scores`` are scratch. ``slot`` is -1 for all labels, before and
-    after. Returns the new number of active labels.
+    At most ``len(best)`` labels are added; ``best`` and ``best_scores`` are scratch. ``slot`` is -1 for all labels,
+    before and after. Returns the new number of active labels.
     """
     lowest = np.float32(np.inf)
     for label in truth:
@@ -200,36 +310,42 @@ def add_most_violating(
         slot[active[a]] = -1
     sort_best_first(best_scores, best, found)
     for label in best[: min(found, len(active) - size)]:
-        active[size], alpha[size] = label, 0.0
+        active[size] = label
+        alpha[size] = 0.0
         size += 1
     return size
 
 
 @kernel()
-def score_labels(
-    data: Floats, features: Ints, l1: Floats, labels: Ints, values: Floats, starts: Longs, sizes: Ints, scores: Floats
-) -> None:
-    """The scores x.w of all labels for one document: W is V soft-thresholded by l1 (n_features)."""
+def score_labels(x: Floats, features: Ints, l1: Floats, V: GrowingRows, scores: Floats) -> None:
+    """Compute the scores x.w of all labels for one document, where W is V soft-thresholded by l1 (n_features)."""
+    labels, values, starts, sizes = V.labels, V.values, V.starts, V.sizes
     for label in range(len(scores)):
         scores[label] = 0.0
     for j in range(len(features)):
-        feature, x, shrink = features[j], data[j], l1[features[j]]
+        feature = features[j]
+        value, shrink = x[j], l1[feature]
         for m in range(starts[feature], starts[feature] + sizes[feature]):
-            scores[labels[m]] += x * soft_threshold(values[m], shrink)
+            scores[labels[m]] += value * soft_threshold(values[m], shrink)
 
 
 @kernel()
 def correct_active(
-    scores: Floats, norm: float, C: float, n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles,
-    positive: Bools, changed: Ints, steps: Floats,
-) -> int:  # fmt: skip
-    """Find the best a_ik of the active labels, of which the first ``n_positive`` are the document's own, into ``b``.
+    scores: Floats,
+    norm: float,
+    C: float,
+    positive: Bools,
+    active: Ints,
+    alpha: Floats,
+    size: int,
+    b: Doubles,
+    changes: Changes,
+) -> int:
+    """Find the best a_ik of the active labels, which are positive or not, and write them into ``b``.
 
-    ``changed`` and ``steps`` get the labels whose a_ik is another, and what their V changes by, in units of x. Returns
-    their number.
+    ``changes`` receives the labels whose a_ik changes and the change of their V, in units of x. Returns their number.
     """
     for a in range(size):
-        positive[a] = a < n_positive
         slope = -scores[active[a]] if positive[a] else 1.0 + scores[active[a]]
         b[a] = alpha[a] + slope / norm
     project_on_equal_sums(b, positive, size, C)
@@ -237,14 +353,15 @@ def correct_active(
     for a in range(size):
         step = np.float32(b[a]) - alpha[a]
         if step != 0.0:
-            changed[n_changed], steps[n_changed] = active[a], step if positive[a] else -step
+            changes.labels[n_changed] = active[a]
+            changes.steps[n_changed] = step if positive[a] else -step
             n_changed += 1
     return n_changed
 
 
 @kernel()
 def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Doubles) -> int:
-    """Take ``b`` as the a_ik; labels with 0 cease to be active, but for the document's own. Returns the active ones."""
+    """Take ``b`` as the a_ik, drop negatives whose a_ik is 0, and return the number of labels that stay active."""
     kept = 0
     for a in range(size):
         if b[a] > 0.0 or a < n_positive:
@@ -255,60 +372,60 @@ def keep_nonzero(n_positive: int, active: Ints, alpha: Floats, size: int, b: Dou
 
 @kernel()
 def separation_pass(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, y_indices: Ints, y_indptr: Ints, allowed: Bools,
-    order: Ints, begin: int, C: float, n_steps: int, n_selected: int, active: Ints, alpha: Floats, n_active: Ints,
-    l1: Floats, grow: bool, labels: Ints, values: Floats, moments: Floats, starts: Longs, sizes: Ints, rooms: Ints,
-    end: Longs, largest_step: Floats,
-) -> int:  # fmt: skip
-    """One step for each of the documents order[begin:]; returns where in the order it stopped for want of room.
+    problem: SeparationProblem,
+    active: ActiveLabels,
+    V: GrowingRows,
+    order: Ints,
+    begin: int,
+    n_steps: int,
+    grow: bool,
+    largest_step: Floats,
+) -> int:
+    """Make one step for each of the documents order[begin:]; return where in the order the pool of V became too short.
 
-    ``active`` and ``alpha`` (n, room) have the active labels of each document, its own among them, and their a_ik.
-    V (n_features, n_labels) is a matrix of growing rows, l1 (n_features) its thresholds; ``n_steps`` is the
-    number of steps before this pass. ``largest_step[0]`` is the largest step so far, in units of the gradient.
+    ``n_steps`` is the number of steps before this pass. ``largest_step[0]`` is the largest step so far, in units of the
+    gradient.
     """
-    n_labels, room = len(allowed), active.shape[1]
-    scores, slot = np.empty(n_labels, np.float32), np.full(n_labels, -1, np.int32)
+    data, indices, indptr = problem.X
+    l1, norms = problem.l1, problem.norms
+    n_labels, room = len(problem.allowed), active.labels.shape[1]
+    scores = np.empty(n_labels, np.float32)
+    changes = Changes(np.empty(room, np.int32), np.empty(room, np.float32), np.full(n_labels, -1, np.int32))
     b, positive = np.empty(room, np.float64), np.empty(room, np.bool_)
-    changed, steps = np.empty(room, np.int32), np.empty(room, np.float32)
-    best_scores, best = np.empty(n_selected, np.float32), np.empty(n_selected, np.int32)
+    best_scores, best = np.empty(problem.n_selected, np.float32), np.empty(problem.n_selected, np.int32)
     for at in range(begin, len(order)):
         i = order[at]
-        truth = y_indices[y_indptr[i] : y_indptr[i + 1]]
+        truth = problem.Y.indices[problem.Y.indptr[i] : problem.Y.indptr[i + 1]]
         if len(truth) == 0 or norms[i] == 0.0:
             continue
         x, features = data[indptr[i] : indptr[i + 1]], indices[indptr[i] : indptr[i + 1]]
-        score_labels(x, features, l1, labels, values, starts, sizes, scores)
-        size = add_most_violating(scores, allowed, truth, slot, active[i], alpha[i], n_active[i], best_scores, best)
-        n_changed = correct_active(
-            scores, norms[i], C, len(truth), active[i], alpha[i], size, b, positive, changed, steps
+        labels, alpha = active.labels[i], active.alpha[i]
+        score_labels(x, features, l1, V, scores)
+        size = add_most_violating(
+            scores, problem.allowed, truth, changes.slot, labels, alpha, active.sizes[i], best_scores, best
         )
-        if grow and end[0] + room_needed(features, n_changed, sizes, rooms) > len(labels):
+        for a in range(size):
+            positive[a] = a < len(truth)
+        n_changed = correct_active(scores, norms[i], problem.C, positive, labels, alpha, size, b, changes)
+        if grow and V.end[0] + room_needed(V, features, n_changed) > len(V.labels):
             return at
-        n_active[i] = keep_nonzero(len(truth), active[i], alpha[i], size, b)
+        active.sizes[i] = keep_nonzero(len(truth), labels, alpha, size, b)
         for c in range(n_changed):
-            slot[changed[c]] = c
-            largest_step[0] = max(largest_step[0], abs(steps[c]) * norms[i])
+            changes.slot[changes.labels[c]] = c
+            largest_step[0] = max(largest_step[0], abs(changes.steps[c]) * norms[i])
         moment = np.float32((n_steps + at) * (n_steps + at + 1.0))
         for j in range(len(features) if n_changed else 0):
-            add_to_row(
-                features[j], x[j], moment, changed, steps, n_changed, slot, grow, labels, values, moments, starts,
-                sizes, rooms, end,
-            )  # fmt: skip
+            add_to_row(V, features[j], x[j], moment, changes, n_changed, grow)
         for c in range(n_changed):
-            slot[changed[c]] = -1
+            changes.slot[changes.labels[c]] = -1
     return len(order)
-
-
-NEGATIVES_PER_POSITIVE = 10  # of the active documents at the start
-MIN_SELECTED = 100  # documents that a search may make active
-SEARCH_EVERY = 3  # passes over the active documents, unless they are solved earlier
 
 
 @part()
 def draw_active(positives: Ints, most: int, seed: int, alpha: Floats, order: Ints) -> int:
-    """The positives, then negatives drawn at random, at most ``most``; returns the number of both.
+    """Make the positives active, then at most ``most`` random negatives; return the number of active documents.
 
-    ``alpha`` (n) becomes 0 for active documents; it is -1 for all before, which stands for not active.
+    ``alpha`` (n) is -1 for documents that are not active, which all are at first, and becomes 0 for active ones.
     """
     n_active, state = 0, initial_state(seed)
     for i in positives:
@@ -325,14 +442,25 @@ def draw_active(positives: Ints, most: int, seed: int, alpha: Floats, order: Int
 
 @part()
 def visit_active(
-    data: Floats, indices: Ints, indptr: Ints, norms: Floats, positive: Bools, C: float, l1: float, v: Floats,
-    alpha: Floats, order: Ints, n_active: int,
-) -> tuple[int, float]:  # fmt: skip
-    """One step of coordinate descent for each active document; negatives with a_i = 0 become inactive.
+    X: CsrArrays,
+    norms: Floats,
+    positive: Bools,
+    C: float,
+    l1: float,
+    v: Floats,
+    alpha: Floats,
+    order: Ints,
+    n_active: int,
+) -> tuple[int, float]:
+    """Make one step of coordinate descent for each active document; negatives with a_i = 0 become inactive.
 
     Returns the number of active documents and the largest projected gradient.
     """
-    diagonal, bias, shrink, largest, pos = np.float32(0.5 / C), len(v) - 1, np.float32(l1), np.float32(0.0), 0
+    data, indices, indptr = X
+    diagonal, shrink = np.float32(0.5 / C), np.float32(l1)
+    bias = len(v) - 1
+    largest = np.float32(0.0)
+    pos = 0
     while pos < n_active:
         i = order[pos]
         margin = v[bias]
@@ -358,22 +486,30 @@ def visit_active(
 
 @part()
 def add_violating(
-    c_data: Floats, c_indices: Ints, c_indptr: Ints, l1: float, v: Floats, alpha: Floats, order: Ints, n_active: int,
-    margins: Floats, best_margins: Floats, best: Ints,
-) -> tuple[int, float]:  # fmt: skip
-    """Make the negatives that violate the margin most active, at most ``len(best)``: X by features finds them.
+    by_feature: CsrArrays,
+    l1: float,
+    v: Floats,
+    alpha: Floats,
+    order: Ints,
+    n_active: int,
+    margins: Floats,
+    best_margins: Floats,
+    best: Ints,
+) -> tuple[int, float]:
+    """Make at most ``len(best)`` negatives active that violate the margin most, found in X by features.
 
     Returns the number of active documents and the largest violation. ``margins`` (n), ``best_margins`` and ``best`` are
     scratch.
     """
+    data, indices, indptr = by_feature
     bias = len(v) - 1
     for i in range(len(margins)):
         margins[i] = v[bias]
     for feature in range(bias):
         w = soft_threshold(v[feature], np.float32(l1))
         if w != 0.0:
-            for j in range(c_indptr[feature], c_indptr[feature + 1]):
-                margins[c_indices[j]] += w * c_data[j]
+            for j in range(indptr[feature], indptr[feature + 1]):
+                margins[indices[j]] += w * data[j]
     found, largest = 0, np.float32(0.0)
     for i in range(len(margins)):
         if alpha[i] < 0.0 and margins[i] > -1.0:  # positives are always active
@@ -388,32 +524,38 @@ def add_violating(
 
 @kernel()
 def solve_l1_squared_hinge(
-    data: Floats, indices: Ints, indptr: Ints, c_data: Floats, c_indices: Ints, c_indptr: Ints, norms: Floats,
-    positives: Ints, C: float, l1: float, tolerance: float, max_iter: int, seed: int, v: Floats,
-) -> int:  # fmt: skip
-    """Fit one label with these positives into ``v`` (D + 1, zeros): X is given by documents and by features.
+    X: CsrArrays,
+    by_feature: CsrArrays,
+    norms: Floats,
+    positives: Ints,
+    l1: float,
+    options: SolverOptions,
+    seed: int,
+    v: Floats,
+) -> int:
+    """Fit one label with these positives into ``v`` (D + 1, zeros) and return the number of passes made.
 
-    Returns the passes made. The weights are v, soft-thresholded by l1 but for the last.
+    X is given by documents and by features. The weights are v, soft-thresholded by l1 except the last.
     """
     n = len(norms)
     most = max(n // 10, 1)
-    alpha, order, positive = np.full(n, -1.0, np.float32), np.empty(n, np.int32), np.zeros(n, np.bool_)
-    margins, best_margins, best = np.empty(n, np.float32), np.empty(most, np.float32), np.empty(most, np.int32)
+    alpha, order = np.full(n, -1.0, np.float32), np.empty(n, np.int32)
+    positive = np.zeros(n, np.bool_)
+    margins = np.empty(n, np.float32)
+    best_margins, best = np.empty(most, np.float32), np.empty(most, np.int32)
     for i in positives:
         positive[i] = True
     n_active = draw_active(positives, most, seed, alpha, order)
     state = initial_state(seed)
-    for n_iter in range(1, max_iter + 1):
+    for n_iter in range(1, options.max_iter + 1):
         state = shuffle(order, n_active, state)
-        n_active, gradient = visit_active(
-            data, indices, indptr, norms, positive, C, l1, v, alpha, order, n_active
-        )  # fmt: skip
-        if gradient > tolerance and n_iter % SEARCH_EVERY:
+        n_active, gradient = visit_active(X, norms, positive, options.C, l1, v, alpha, order, n_active)
+        if gradient > options.tolerance and n_iter % SEARCH_EVERY:
             continue
         room = min(max(n_active, MIN_SELECTED), most)
         n_active, violation = add_violating(
-            c_data, c_indices, c_indptr, l1, v, alpha, order, n_active, margins, best_margins[:room], best[:room]
+            by_feature, l1, v, alpha, order, n_active, margins, best_margins[:room], best[:room]
         )
-        if max(gradient, violation) <= tolerance:
+        if max(gradient, violation) <= options.tolerance:
             return n_iter
-    return max_iter
+    return options.max_iter

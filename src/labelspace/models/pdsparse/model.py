@@ -31,7 +31,8 @@ import numpy as np
 
 from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.dual_cd import squared_norms
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions, squared_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -172,19 +173,21 @@ class PDSparse(Model):
     def _fit_labels(self, X: Csr, Y: Csr, context: FitContext) -> None:
         """PPD-Sparse."""
         documents, by_feature = Y.tocsc(), X.tocsc()
-        norms, n_features = squared_norms(X.data, X.indptr, BIAS), X.shape[1]
+        norms = squared_norms(X.data, X.indptr, BIAS)
+        n_features = X.shape[1]
+        l1_weight = float(self.l1_weight)
+        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
         bias = np.zeros(Y.shape[1], np.float32)
         trained = [NO_WEIGHTS] * Y.shape[1]
 
         def train(start: int, stop: int) -> None:
             for label in np.flatnonzero(self.seen_[start:stop]) + start:
                 v = np.zeros(n_features + 1, np.float32)
+                positives = documents.indices[documents.indptr[label] : documents.indptr[label + 1]]
+                seed = self.random_state * Y.shape[1] + label
                 solve_l1_squared_hinge(
-                    X.data, X.indices, X.indptr, by_feature.data, by_feature.indices, by_feature.indptr, norms,
-                    documents.indices[documents.indptr[label] : documents.indptr[label + 1]], float(self.C),
-                    float(self.l1_weight), float(self.tol), self.max_iter,
-                    self.random_state * Y.shape[1] + label, v,
-                )  # fmt: skip
+                    csr_arrays(X), csr_arrays(by_feature), norms, positives, l1_weight, options, seed, v
+                )
                 w = v[:-1] - np.clip(v[:-1], -self.l1_weight, self.l1_weight)
                 large = np.flatnonzero(np.abs(w) >= max(self.threshold, 1e-12)).astype(np.int32)
                 trained[label] = (large, w[large].astype(np.float32))

@@ -1,59 +1,68 @@
-"""PD-Sparse in training: active labels of each document, their dual variables, and the weights of all labels."""
+"""The training state of PD-Sparse: active labels of each document, their dual variables, and the weights."""
 
 import numpy as np
 
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import squared_norms
-from labelspace.models.pdsparse.growing_rows import GrowingRows
-from labelspace.models.pdsparse.kernels import add_truth, separation_pass
-from labelspace.types import Bools, Csr, Floats, Ints
+from labelspace.models.pdsparse.kernels import ActiveLabels, GrowingRows, SeparationProblem, add_truth, separation_pass
+from labelspace.types import Csr, Ints
 
-SELECTIONS, MIN_ROOM = 4, 64  # active labels beside a document's own: so often ``n_selected``, but at least so many
+SELECTIONS = 4  # room for active labels besides a document's own, times ``n_selected``: when it is full, none is added
+MIN_ROOM = 64  # room for active labels if ``n_selected`` is small
 
-State = tuple[Ints, Floats, Ints, GrowingRows]
+State = tuple[ActiveLabels, GrowingRows]
 
 
 class SeparationTraining:
     """Documents X (n, n_features + 1), whose last column is the bias, and labels Y; steps 1 to 4 and 6 of the model."""
 
     def __init__(self, X: Csr, Y: Csr, C: float, l1_weight: float, n_selected: int, average: bool) -> None:
-        self.X, self.Y, self.C, self.n_selected = X, Y, float(C), min(n_selected, Y.shape[1])
-        self.l1 = np.full(X.shape[1], l1_weight, np.float32)
-        self.l1[-1] = 0.0
-        self.norms = squared_norms(X.data, X.indptr, 0.0)
-        self.seen: Bools = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
-        room = int(np.diff(Y.indptr).max()) + max(SELECTIONS * self.n_selected, MIN_ROOM)
-        self.active = np.zeros((X.shape[0], min(room, Y.shape[1])), np.int32)
-        self.alpha = np.zeros(self.active.shape, np.float32)
-        self.n_active = np.diff(Y.indptr).astype(np.int32)
-        add_truth(Y.indices, Y.indptr, self.active)
-        self.V = GrowingRows.empty(X.shape[1], Y.shape[1])
-        self.grows, self.average, self.n_steps = True, average, 0
+        self.n_labels = Y.shape[1]
+        l1 = np.full(X.shape[1], l1_weight, np.float32)
+        l1[-1] = 0.0
+        self.problem = SeparationProblem(
+            X=csr_arrays(X),
+            Y=csr_arrays(Y),
+            norms=squared_norms(X.data, X.indptr, 0.0),
+            allowed=np.bincount(Y.indices, minlength=self.n_labels) > 0,
+            l1=l1,
+            C=float(C),
+            n_selected=min(n_selected, self.n_labels),
+        )
+        n_own = np.diff(Y.indptr).astype(np.int32)
+        room = int(n_own.max()) + max(SELECTIONS * self.problem.n_selected, MIN_ROOM)
+        shape = (X.shape[0], min(room, self.n_labels))
+        self.active = ActiveLabels(np.zeros(shape, np.int32), np.zeros(shape, np.float32), n_own)
+        add_truth(self.problem.Y, self.active.labels)
+        self.V = GrowingRows.empty(X.shape[1])
+        self.grows = True
+        self.average = average
+        self.n_steps = 0
 
     def run_pass(self, order: Ints) -> float:
-        """One step for each document; returns the largest step, in units of the gradient."""
-        X, Y, V, largest, at = self.X, self.Y, self.V, np.zeros(1, np.float32), 0
+        """Make one step for each document and return the largest step, in units of the gradient."""
+        largest = np.zeros(1, np.float32)
+        at = 0
         while True:
-            at = separation_pass(
-                X.data, X.indices, X.indptr, self.norms, Y.indices, Y.indptr, self.seen, order, at, self.C,
-                self.n_steps, self.n_selected, self.active, self.alpha, self.n_active, self.l1, self.grows,
-                V.labels, V.values, V.moments, V.starts, V.sizes, V.rooms, V.end, largest,
-            )  # fmt: skip
+            at = separation_pass(self.problem, self.active, self.V, order, at, self.n_steps, self.grows, largest)
             if at == len(order):
                 self.n_steps += at
                 return float(largest[0])
-            V.grow()
+            self.V = self.V.grown()
 
     def weights(self) -> Csr:
-        """W (n_features + 1, n_labels), the bias in the last row: of the mean of V over the steps, or of the last V."""
-        return (self.V.mean(self.n_steps) if self.average and self.n_steps else self.V).above(self.l1)
+        """Return W (n_features + 1, n_labels), of the mean of V or of the last V; the bias is the last row."""
+        V = self.V.mean(self.n_steps) if self.average and self.n_steps else self.V
+        return V.above(self.problem.l1, self.n_labels)
 
     def state(self) -> State:
-        """A copy of all that a pass changes."""
-        return self.active.copy(), self.alpha.copy(), self.n_active.copy(), self.V.copy()
+        """Return a copy of all that a pass changes."""
+        return ActiveLabels(*(array.copy() for array in self.active)), self.V.copy()
 
     def keep_support(self, state: State, W: Csr) -> None:
-        """Go back to a state, and on from there without L1, but only with the weights that are not zero in W."""
-        self.active, self.alpha, self.n_active, self.V = state
-        self.V.keep(W)
-        self.l1 = np.zeros_like(self.l1)
-        self.grows, self.n_steps = False, 0
+        """Go back to a state, and continue without L1, but only with the weights that are not zero in W."""
+        self.active, V = state
+        self.V = V.restricted(W)
+        self.problem = self.problem._replace(l1=np.zeros_like(self.problem.l1))
+        self.grows = False
+        self.n_steps = 0
