@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.level_embeddings import hyperbolic_product
 from labelspace.models.evidence import gauss_legendre, logit
 from labelspace.models.glas import Glas
 from labelspace.models.label_tree import LabelTree
@@ -13,6 +12,7 @@ from labelspace.models.network import Network
 from labelspace.models.poincare import Poincare, explanations
 from labelspace.models.poincare.geometry import Euclidean, PoincareBall
 from labelspace.models.treespace import Treespace
+from labelspace.models.treespace.kernels import hyperbolic_product
 from labelspace.types import LabelSpace
 
 STEP = 1e-5

@@ -5,7 +5,7 @@ The products of matrices are those of BLAS, within its own limit of threads: set
 
 import numpy as np
 
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Floats, Ints, Longs
 

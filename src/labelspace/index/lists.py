@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from labelspace.index.kmeans import ROW_BLOCK, grouped, kmeans
 from labelspace.index.moments import moment_power
 from labelspace.kernels.inverted_lists import choose_lists
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
 from labelspace.state_constraints import array, offsets

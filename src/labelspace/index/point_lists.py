@@ -23,7 +23,7 @@ import numpy as np
 from labelspace.index.kmeans import grouped
 from labelspace.index.lists import Lists, list_means
 from labelspace.index.point_geometry import extended_points, extended_queries
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.types import Floats, Ints, TopK
 
 POWER = 1 / 4  # of the second moments of the extended queries

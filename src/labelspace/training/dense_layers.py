@@ -5,7 +5,7 @@ from typing import Self
 
 import numpy as np
 
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.parameter_constraints import Constraint, integer
 from labelspace.training.losses import sigmoid

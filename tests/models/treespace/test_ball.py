@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.level_embeddings import MAX_NORM
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
+from labelspace.models.treespace.kernels import MAX_NORM
 
 
 def test_documents_are_unchanged_without_the_ball(layout, rng):

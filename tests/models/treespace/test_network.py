@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.level_embeddings import MAX_NORM
+from labelspace.models.treespace.kernels import MAX_NORM
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.tree import on_path_nodes
 from tests.models.recorded_gradients import first_adagrad_step, record_adam

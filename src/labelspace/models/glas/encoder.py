@@ -10,8 +10,8 @@ from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
+from labelspace.kernels.normalize import MIN_NORM, row_norms
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.row_norms import MIN_NORM, row_norms
 from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.optimizers import FixedParameter, SgdLayer, SgdParameter

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labelspace.index import Index
-from labelspace.kernels.row_norms import MIN_NORM
+from labelspace.kernels.normalize import MIN_NORM
 from labelspace.models.evidence import ColumnShares, Evidence, logit, relu_slopes
 from labelspace.models.glas.encoder import Int8Encoder
 from labelspace.types import Csr, Doubles, Ints

@@ -11,7 +11,7 @@
 import numpy as np
 
 from labelspace.index.kmeans import grouped, kmeans, largest, nearest_centers
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays
 from labelspace.types import Floats, Ints, TopK

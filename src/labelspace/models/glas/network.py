@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 
 from labelspace import index, store
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import adagrad_unit_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.encoder import Encoder

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.kernels.row_norms import row_norms
+from labelspace.kernels.normalize import row_norms
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Floats, Ints

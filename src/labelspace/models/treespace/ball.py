@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labelspace.kernels.level_embeddings import EPSILON, MAX_NORM
+from labelspace.models.treespace.kernels import EPSILON, MAX_NORM
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.types import Floats
 

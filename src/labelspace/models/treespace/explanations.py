@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labelspace.kernels.level_embeddings import EPSILON, hyperbolic_product
 from labelspace.models.evidence import Evidence, gauss_legendre, relu_slopes
 from labelspace.models.tree_paths import TreePath, labels_below, log_sigmoid, margin_shares, mean_of_paths, path_to
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
+from labelspace.models.treespace.kernels import EPSILON, hyperbolic_product
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.models.treespace.network import QuantizedLevelNet
 from labelspace.types import Csr, Doubles, Floats, Ints

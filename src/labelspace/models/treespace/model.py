@@ -43,7 +43,6 @@ from labelspace.estimator import learned, param
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.code_search import average_tree_lists
-from labelspace.kernels.level_embeddings import level_beam_search
 from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import include_ancestors
@@ -55,6 +54,7 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.ball import bound_norms
 from labelspace.models.treespace.dimensions import effective_dimensions
 from labelspace.models.treespace.explanations import TreeEvidence
+from labelspace.models.treespace.kernels import level_beam_search
 from labelspace.models.treespace.layout import LevelLayout, level_dims
 from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet

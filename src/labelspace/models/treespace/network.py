@@ -8,11 +8,11 @@ from typing import Annotated, Self
 
 import numpy as np
 
-from labelspace.kernels.level_embeddings import EPSILON, node_visits, relu_matmul, update_children
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 from labelspace.models.treespace.dimensions import shrink_dimensions
+from labelspace.models.treespace.kernels import EPSILON, node_visits, relu_matmul, update_children
 from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
 from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Projections
 from labelspace.state_constraints import array

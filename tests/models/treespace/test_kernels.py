@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.level_embeddings import (
+from labelspace.models.treespace.ball import bound_norms
+from labelspace.models.treespace.kernels import (
     MAX_NORM,
     hyperbolic_product,
     level_beam_search,
@@ -14,7 +15,6 @@ from labelspace.kernels.level_embeddings import (
     relu_matmul,
     update_children,
 )
-from labelspace.models.treespace.ball import bound_norms
 from labelspace.models.treespace.layout import LevelLayout, level_dims, quantize_nodes
 from labelspace.models.treespace.tree import breadth_first_nodes, on_path_nodes
 from labelspace.types import TopK
