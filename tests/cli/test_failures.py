@@ -217,7 +217,7 @@ def test_scores_that_are_no_numbers_are_null(run, tmp_path, monkeypatch):
     top = tagger.predict_topk(["common"], 2)
     monkeypatch.setattr(type(top), "__post_init__", lambda top: None, raising=False)
     monkeypatch.setattr(Tagger, "load", lambda path: tagger)
-    monkeypatch.setattr(tagger.model, "_predict", lambda X, k: type(top)(top.labels, scores))
+    monkeypatch.setattr(tagger.model, "_predict", lambda X, k, allowed: type(top)(top.labels, scores))
     code, out, _ = run("predict", "model", "common", "--json")
     assert [tag["score"] for tag in strict_json(out)["results"][0]["labels"]] == [None, None]
     (tmp_path / "in.txt").write_text("common\n")

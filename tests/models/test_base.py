@@ -29,9 +29,9 @@ def test_as_many_documents_at_once_as_k_allows(fitted, monkeypatch, k, sizes):
     monkeypatch.setattr(base, "PREDICTED_LABELS", 20)
     seen, predict = [], LabelTree._predict
 
-    def spied(self, X, k):
+    def spied(self, X, k, allowed=None):
         seen.append((X.n, k))
-        return predict(self, X, k)
+        return predict(self, X, k, allowed)
 
     monkeypatch.setattr(LabelTree, "_predict", spied)
     top = model.predict_topk(X[:20], k)

@@ -7,15 +7,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import numpy.typing as npt
 
 from labelspace import store
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Estimator, learned
-from labelspace.features.views import GIVEN, WORDS, View, Views, n_rows, take_rows
+from labelspace.features.views import GIVEN, WORDS, View, Views
 from labelspace.labels.masks import LastMask
 from labelspace.models import checks
+from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
 from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
 from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import Budget, Executor, FitContext, Held
@@ -24,7 +24,6 @@ from labelspace.state_constraints import StateError, plain
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]
-PREDICTED_LABELS = 2**20  # labels of all documents that a method ranks at once: methods need memory for each
 
 
 class Model(Estimator):
@@ -79,36 +78,17 @@ class Model(Estimator):
         """Learn: set every attribute that is declared as learned."""
 
     @abstractmethod
-    def _predict(self, X: Any, k: int) -> TopK:  # noqa: ANN401 - as ``read`` gives it
-        """The k best labels of each document."""
+    def _predict(self, X: Any, k: int, allowed: Bools | None = None) -> TopK:  # noqa: ANN401 - as ``read`` gives it
+        """Return the k best of the allowed labels of each document.
 
-    def _predict_allowed(self, X: Any, k: int, allowed: Bools) -> TopK:  # noqa: ANN401 - as ``read`` gives it
-        """The k best of the allowed labels (n_labels,); a method that can search among them alone does so itself.
-
-        Here, twice as many labels are asked for as have k allowed ones on average; then four times as many, and so on,
-        of documents that have fewer.
+        ``allowed`` (n_labels,) has at least one label; None allows all. A method that cannot restrict its search calls
+        ``batched_prediction.overfetch``.
         """
-        n, n_labels = X.n if isinstance(X, Views) else n_rows(X), self.n_labels_
-        out, lacking, depth = TopK.empty(n, k), np.arange(n), -(-k * n_labels // (2 * int(allowed.sum())))
-        while len(lacking):
-            depth = min(max(4 * depth, k), n_labels)
-            batch, left = max(1, PREDICTED_LABELS // depth), [lacking[:0]]
-            for rows in np.split(lacking, range(batch, len(lacking), batch)):
-                top = self._predict(X if len(rows) == n else take_rows(X, rows), depth)
-                found = top.among(allowed, k)
-                out.labels[rows], out.scores[rows] = found.labels, found.scores
-                left.append(rows[(found.labels[:, -1] < 0) & (top.labels[:, -1] >= 0)])
-            lacking = np.concatenate(left) if depth < n_labels else lacking[:0]
-        return out
 
     @cached_property
-    def of_mask(self) -> LastMask[Any]:
+    def mask_cache(self) -> LastMask[Any]:
         """What a method made of the last mask of allowed labels."""
         return LastMask()
-
-    def _predict_both(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
-        """The k best of all labels, and the ``depth`` best of the allowed ones; methods may share work of the two."""
-        return self._predict(X, k), self._predict_allowed(X, depth, allowed)
 
     def views(self, documents: Dataset) -> tuple[View, ...]:
         """The views that the method needs of these training documents."""
@@ -150,7 +130,10 @@ class Model(Estimator):
         @cache
         def load_validation() -> Held | None:
             given = validation() if callable(validation) else validation
-            return None if given is None else self._check_validation(*given, views, Y.shape[1])
+            if given is None:
+                return None
+            held, truth = checks.check_validation(*given, views.widths)
+            return self.read(held), truth[:, : Y.shape[1]]
 
         if not callable(validation):
             load_validation()  # what is wrong is said before the training
@@ -170,12 +153,6 @@ class Model(Estimator):
             raise
         return self
 
-    def _check_validation(self, X: Inputs, Y: Csr, train: Views, n_labels: int) -> Held:
-        views, truth = checks.check_inputs(X), checks.check_labels(Y)
-        checks.check_same_rows(views.n, truth, "validation")
-        checks.check_widths(views, train.widths, "validation")
-        return self.read(views), truth[:, :n_labels]
-
     def predict_topk(self, X: Inputs, k: int = 5, *, calibrated: bool = False, allowed: Bools | None = None) -> TopK:
         """The k best labels of each document, best first, padded with -1 / -inf where there are fewer.
 
@@ -190,28 +167,10 @@ class Model(Estimator):
         if views.n == 0:
             return TopK.empty(0, k)
         checks.check_answer(views.n, k)
-        top = self._predict_in_batches(views, min(k, self.n_labels_), mask).padded(k)
+        depth = min(k, self.n_labels_)
+        batch = max(1, PREDICTED_LABELS // depth)
+        top = in_batches(lambda part: self._predict(self.read(part), depth, mask), views, depth, batch).padded(k)
         return top if calibration is None else calibration.to_probabilities(top)
-
-    def predict_checked(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
-        """``predict_topk`` of views and a mask that are checked already, for at most as many labels as there are."""
-        X = self.read(views)
-        return self._predict(X, k) if allowed is None else self._predict_allowed(X, k, allowed)
-
-    def predict_both(self, views: Views, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
-        """``predict_checked`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
-        return self._predict_both(self.read(views), k, depth, allowed)
-
-    def _predict_in_batches(self, views: Views, k: int, allowed: Bools | None) -> TopK:
-        batch = max(1, PREDICTED_LABELS // k)
-        if views.n <= batch:
-            return self.predict_checked(views, k, allowed)
-        out = TopK.empty(views.n, k)
-        for start in range(0, views.n, batch):
-            part = slice(start, start + batch)
-            top = self.predict_checked(views.rows(part), k, allowed).padded(k)
-            out.labels[part], out.scores[part] = top.labels, top.scores
-        return out
 
     def predict(self, X: Inputs, k: int = 5) -> Csr:
         """The k best labels of each document as a 0/1 matrix (n, n_labels): scikit-learn's shape of an answer."""

@@ -7,7 +7,7 @@ from labelspace.labels.codes import Codes
 from labelspace.labels.tree import TreeNodes
 from labelspace.models.evidence import Evidence
 from labelspace.training.precision_thresholds import PrecisionThresholds
-from labelspace.types import Floats, Ints, LabelSpace, TopK
+from labelspace.types import Bools, Floats, Ints, LabelSpace, TopK
 
 
 @runtime_checkable
@@ -58,6 +58,14 @@ class HasMembers(Protocol):
 
     def predict_members(self, X: Any, k: int) -> dict[str, TopK]:  # noqa: ANN401 - Inputs
         """The k best labels of each document by each member, by its name."""
+
+
+@runtime_checkable
+class PredictsTwice(Protocol):
+    """Can share the work of two answers for the same documents; an ensemble uses it under a filter."""
+
+    def predict_twice(self, X: Any, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:  # noqa: ANN401
+        """Return the k best of all labels and the ``depth`` best of the allowed ones."""
 
 
 @runtime_checkable

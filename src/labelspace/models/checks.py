@@ -148,6 +148,14 @@ def check_widths(views: Views, expected: Mapping[str, int], what: str = "X") -> 
                 )
 
 
+def check_validation(X: Inputs, Y: Any, trained: Mapping[str, int]) -> tuple[Views, Csr]:  # noqa: ANN401
+    """Return validation documents and their labels, checked, with the columns of the training documents."""
+    views, truth = check_inputs(X), check_labels(Y)
+    check_same_rows(views.n, truth, "validation")
+    check_widths(views, trained, "validation")
+    return views, truth
+
+
 def _may_be_given(view: str) -> bool:
     """Whether ready-made features take the role of a view."""
     return view not in VIEWS or VIEWS[view].is_matrix

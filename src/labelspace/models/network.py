@@ -98,11 +98,8 @@ class Network(Model):
         self.hidden_bias_, self.output_bias_ = net.hidden_bias.value, net.output.bias_values
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, k, self.seen_)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, k, self.seen_ & allowed)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        return self._rank(X, k, self.seen_ if allowed is None else self.seen_ & allowed)
 
     def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = normalize_rows(X) if self.normalize else X

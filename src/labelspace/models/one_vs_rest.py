@@ -106,10 +106,8 @@ class OneVsRest(Model):
         X = normalize_rows(X) if self.normalize else X
         return linear_evidence(self.classifiers_, self.seen_, X, labels, self.view.name)
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        return self.classifiers_.rank(X, self.seen_, k)  # step 4
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        X = normalize_rows(X) if self.normalize else X
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.of_mask)
+        if allowed is None:
+            return self.classifiers_.rank(X, self.seen_, k)  # step 4
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.mask_cache)

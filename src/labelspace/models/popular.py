@@ -37,14 +37,10 @@ class Popular(Model):
         seen = np.flatnonzero(self.share_ > 0)
         return seen[np.argsort(-self.share_[seen], kind="stable")].astype(np.int32)
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._first(self._by_share, X, k)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        labels: Ints = self.of_mask.get(allowed, lambda: self._by_share[allowed[self._by_share]])
-        return self._first(labels, X, k)
-
-    def _first(self, labels: Ints, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        labels = self._by_share
+        if allowed is not None:
+            labels = self.mask_cache.get(allowed, lambda: self._by_share[allowed[self._by_share]])
         best, out = labels[:k], TopK.empty(X.shape[0], k)
         out.labels[:, : len(best)], out.scores[:, : len(best)] = best, self.share_[best]
         return out

@@ -8,9 +8,10 @@ from labelspace.estimator import learned
 from labelspace.features.views import BIGRAMS
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
 from labelspace.state_constraints import ids
-from labelspace.types import Csr, Ints, TopK
+from labelspace.types import Bools, Csr, Ints, TopK
 
 
 class Random(Model):
@@ -33,7 +34,9 @@ class Random(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.seen_ = np.unique(Y.indices).astype(np.int32)
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is not None:
+            return overfetch(self._predict, X, k, allowed)
         out = TopK.empty(X.shape[0], k)
         n = min(k, len(self.seen_))
         for row in range(X.shape[0]):

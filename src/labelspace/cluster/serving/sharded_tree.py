@@ -86,11 +86,10 @@ class ShardedLabelTree(LabelTree):
         model.depth = int(levels[elsewhere].min() - 1 if len(elsewhere) else levels[door.label_ < 0].max())
         return model
 
-    def _predict(self, views: Views, k: int) -> TopK:
-        return self._sharded_trees.search(self._documents(views), self.scales_, k)
-
-    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
-        trees: AllowedShardedTrees = self.of_mask.get(allowed, lambda: self._sharded_trees.among(allowed))
+    def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._sharded_trees.search(self._documents(views), self.scales_, k)
+        trees: AllowedShardedTrees = self.mask_cache.get(allowed, lambda: self._sharded_trees.among(allowed))
         return trees.search(self._documents(views), self.scales_, k)
 
     @property

@@ -148,11 +148,10 @@ class AnnexML(Model):
         self.point_documents_ = np.concatenate([partition.rows for partition in partitions])
         self.point_starts_ = starts_of([len(partition.rows) for partition in partitions])
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, self.Y_, k)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, self.of_mask.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._rank(X, self.Y_, k)
+        return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
         """The votes for the labels Y of the training documents."""

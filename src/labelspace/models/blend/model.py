@@ -32,7 +32,8 @@ from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Languag
 from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views
 from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import checks, parameters
-from labelspace.models.base import PREDICTED_LABELS, Model
+from labelspace.models.base import Model
+from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
 from labelspace.models.blend import tuning
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
 from labelspace.models.blend.cluster_steps import Fold, StepData, steps_folder, train_on_cluster
@@ -311,36 +312,25 @@ class Blend(Model):
             "data": [*training_data(views, Y, context.labels), *held],
         }
 
-    def _predict(self, views: Views, k: int) -> TopK:
-        return self._predict_some(views, k, None)
-
-    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
-        return self._predict_some(views, k, allowed)
-
-    def _predict_some(self, views: Views, k: int, allowed: Bools | None) -> TopK:
-        """The k best of the allowed labels, a part of the documents at a time."""
-        out, batch = TopK.empty(views.n, k), PREDICTED_AT_ONCE
-        depth = 0  # what the candidates need
+    def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
+        batch = PREDICTED_AT_ONCE
+        depth = 0  # the candidates suffice
         if allowed is not None or k > self.n_candidates:
             depth = further_depth(k, self.n_candidates, self.n_labels_, allowed)
             batch = max(1, min(batch, PREDICTED_LABELS // depth))
-        if views.n <= batch:
-            self._rank(views, out, depth, allowed)
-            return out
-        for start in range(0, views.n, batch):
-            part = slice(start, start + batch)
-            self._rank(views.rows(part), TopK(out.labels[part], out.scores[part]), depth, allowed)
-        return out
+        return in_batches(lambda part: self._rank(part, k, depth, allowed), views, k, batch)
 
-    def _rank(self, views: Views, out: TopK, depth: int, allowed: Bools | None) -> None:
-        """Write the best of the allowed labels of some documents to ``out`` (step 7)."""
-        predicted, asked = self._ask_members(views, out.k, depth, allowed)
+    def _rank(self, views: Views, k: int, depth: int, allowed: Bools | None) -> TopK:
+        """Return the k best of the allowed labels of some documents (step 7)."""
+        out = TopK.empty(views.n, k)
+        predicted, asked = self._ask_members(views, k, depth, allowed)
         table = stacking_table(predicted, self.n_candidates, self.pairs_.log_counts)
         probabilities = self.both_passes(table)
         weights = self._label_weights
         table.rank(probabilities if weights is None else probabilities * weights[table.labels], out, allowed)
         if depth:
             self._rank_further(views, out, depth, allowed, predicted, asked, table, probabilities)
+        return out
 
     def _rank_further(
         self, views: Views, out: TopK, depth: int, allowed: Bools | None, predicted: MemberTopK,

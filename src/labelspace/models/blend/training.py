@@ -17,6 +17,7 @@ from labelspace.models.blend.label_context import Cooccurrence
 from labelspace.models.blend.members import Member, member_params
 from labelspace.models.blend.stacking import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
+from labelspace.models.capabilities import PredictsTwice
 from labelspace.models.fit_context import Budget, FitContext
 from labelspace.models.registry import create
 from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK, no_progress
@@ -148,15 +149,18 @@ def member_key(number: int, fold: int | None = None) -> str:
 
 
 def predict_member(member: Model, views: Views, view: str, k: int, allowed: Bools | None = None) -> TopK:
-    """What a member predicts, among the allowed labels; what goes in was checked."""
-    return member.predict_checked(view_for(member, views, view), k, allowed)
+    """Return the k best labels of each document by a member, among the allowed ones; inputs are checked already."""
+    return member._predict(member.read(view_for(member, views, view)), k, allowed)
 
 
 def predict_member_twice(
     member: Model, views: Views, view: str, k: int, depth: int, allowed: Bools
 ) -> tuple[TopK, TopK]:
-    """``predict_member`` of the k best of all labels, and of the ``depth`` best of the allowed ones."""
-    return member.predict_both(view_for(member, views, view), k, depth, allowed)
+    """Return the k best of all labels by a member, and the ``depth`` best of the allowed ones."""
+    X = member.read(view_for(member, views, view))
+    if isinstance(member, PredictsTwice):
+        return member.predict_twice(X, k, depth, allowed)
+    return member._predict(X, k), member._predict(X, depth, allowed)
 
 
 def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:

@@ -193,12 +193,11 @@ class FastXML(Model):
         labels, counts = np.unique(given.astype(np.int32), return_counts=True)
         return labels, counts / max(len(documents), 1)
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, k, self.document_labels_, self.label_starts_)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         given = self.document_labels_, self.label_starts_
-        return self._rank(X, k, *self.of_mask.get(allowed, lambda: ids_among(*given, allowed)))
+        if allowed is None:
+            return self._rank(X, k, *given)
+        return self._rank(X, k, *self.mask_cache.get(allowed, lambda: ids_among(*given, allowed)))
 
     def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
         """The best labels, of ``labels`` of the training documents."""

@@ -42,6 +42,7 @@ from labelspace.index import Index, index_class
 from labelspace.labels.cooccurrence import MEASURES
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -298,12 +299,11 @@ class Glas(Model):
         self.check_fitted()
         return {} if self.curve_ is None else {"curve": self.curve_}
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._search(self.index_, X, k)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        some = index_among(self.index_, allowed, self.of_mask)
-        return super()._predict_allowed(X, k, allowed) if some is None else self._search(some, X, k)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._search(self.index_, X, k)
+        some = index_among(self.index_, allowed, self.mask_cache)
+        return overfetch(self._predict, X, k, allowed) if some is None else self._search(some, X, k)
 
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         if not len(index):
@@ -344,7 +344,7 @@ class Glas(Model):
         embeddings = self._embed(self._rows(X))
         v, b = place_label(embeddings, self.background_.astype(np.float32), self.scale_, share)
         b = b if self.bias else 0.0
-        self.of_mask.forget()
+        self.mask_cache.forget()
         self.index_.add([label], np.append(self.scale_ * v, b / self.bias_scale_)[None])
         self.labels_, self.n_labels_ = with_count(labels, label, X.shape[0]), len(labels)
         return label
@@ -356,7 +356,7 @@ class Glas(Model):
         label = labels.index.get(name, -1)
         if label not in self.index_.ids:
             raise DataError(f"a label that is removed must be known, but {name!r} is not; see labels_.names")
-        self.of_mask.forget()
+        self.mask_cache.forget()
         self.index_.remove([label])
         self.labels_ = without_label(labels, label)
 

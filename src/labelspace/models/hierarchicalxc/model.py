@@ -259,11 +259,11 @@ class HierarchicalXC(Model):
             "reconstruction_error": self.reconstruction_error_,
         }
 
-    def _predict(self, X: Csr, k: int) -> TopK:  # step 5
-        return self._search(self._normalized(X), k, Beam(min(self.beam_size, len(self.tree_))))
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        X, beam = self._normalized(X), self.of_mask.get(allowed, lambda: self._beam_among(allowed))
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:  # step 5
+        X = self._normalized(X)
+        if allowed is None:
+            return self._search(X, k, Beam(min(self.beam_size, len(self.tree_))))
+        beam = self.mask_cache.get(allowed, lambda: self._beam_among(allowed))
 
         def find(rows: Longs, size: int) -> TopK:
             return self._search(X if len(rows) == X.shape[0] else X[rows], k, replace(beam, size=size))

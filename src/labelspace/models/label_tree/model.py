@@ -330,11 +330,10 @@ class LabelTree(Model):
         """What the kernels take for ``power``: 0 is the logistic step."""
         return float(self.power) if self.loss == "squared_hinge" else 0.0
 
-    def _predict(self, views: Views, k: int) -> TopK:
-        return self._trees.search(self._documents(views), self.scales_, k)  # step 6
-
-    def _predict_allowed(self, views: Views, k: int, allowed: Bools) -> TopK:
-        trees: AllowedTrees = self.of_mask.get(allowed, lambda: self._trees.among(allowed))
+    def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._trees.search(self._documents(views), self.scales_, k)  # step 6
+        trees: AllowedTrees = self.mask_cache.get(allowed, lambda: self._trees.among(allowed))
         return trees.search(self._documents(views), self.scales_, k)
 
     def _documents(self, views: Views) -> Csr:

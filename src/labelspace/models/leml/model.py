@@ -38,6 +38,7 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
 from labelspace.models.leml.kernels import low_rank_sparse_topk
 from labelspace.models.leml.low_rank import LowRank, Targets
@@ -160,12 +161,11 @@ class Leml(Model):
         run_blocks(embed, len(out), ROW_BLOCK)
         return out
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._search(self.index_, X, k)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        some = index_among(self.index_, allowed, self.of_mask)
-        return super()._predict_allowed(X, k, allowed) if some is None else self._search(some, X, k)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._search(self.index_, X, k)
+        some = index_among(self.index_, allowed, self.mask_cache)
+        return overfetch(self._predict, X, k, allowed) if some is None else self._search(some, X, k)
 
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X

@@ -181,13 +181,11 @@ class Lexical(Model):
         by_bucket, by_label = (sum(parts) for parts in zip(*tallies.values(), strict=True))
         return by_bucket, by_label
 
-    def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        return self._rank(texts, (k, None))[0]
-
-    def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
+    def _predict(self, texts: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
         return self._rank(texts, (k, allowed))[0]
 
-    def _predict_both(self, texts: Sequence[str], k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+    def predict_twice(self, texts: Sequence[str], k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        """Return the k best of all labels and the ``depth`` best of the allowed ones, by the same matches."""
         every, among = self._rank(texts, (k, None), (depth, allowed))
         return every, among
 

@@ -165,9 +165,17 @@ class Neighbors(Model):
         gains = [total_dcg(self._vote(near, similarity, m, p, k), truth) for m, p in choices]
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         near, similarity = self._voters(normalize_rows(X))  # step 3
+        if allowed is not None:
+            return self._vote_among(near, similarity, k, allowed)
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k)  # step 4
+
+    def predict_twice(self, X: Csr, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
+        """Return the k best of all labels and the ``depth`` best of the allowed ones, by the same voters."""
+        near, similarity = self._voters(normalize_rows(X))
+        among = self._vote_among(near, similarity, depth, allowed)
+        return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Why these labels have their scores: the documents that voted, and what these share with this one."""
@@ -193,17 +201,8 @@ class Neighbors(Model):
         spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
         return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
 
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        near, similarity = self._voters(normalize_rows(X))
-        return self._vote_among(near, similarity, k, allowed)
-
-    def _predict_both(self, X: Csr, k: int, depth: int, allowed: Bools) -> tuple[TopK, TopK]:
-        near, similarity = self._voters(normalize_rows(X))
-        among = self._vote_among(near, similarity, depth, allowed)
-        return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
-
     def _vote_among(self, near: Ints, similarity: Floats, k: int, allowed: Bools) -> TopK:
-        labels = self.of_mask.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
+        labels = self.mask_cache.get(allowed, lambda: ids_among(self.labels_of_, self.label_starts_, allowed))
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k, labels)
 
     @cached_property

@@ -245,11 +245,8 @@ class NeuralXC(Model):
         phi_i = replace(self.encoder_, specs=self.encoder_.specs[:n_layers])
         return phi_i.rows(self._normalized(self.read(views)))
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, k, self.seen_)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, k, self.seen_ & allowed)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        return self._rank(X, k, self.seen_ if allowed is None else self.seen_ & allowed)
 
     def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
         X = self._normalized(X)

@@ -118,16 +118,15 @@ class PDSparse(Model):
         """The classifiers as a matrix (n_features, n_labels), made when asked for."""
         return self.classifiers_.to_matrix()
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self.classifiers_.rank(self._scaled(X), self.seen_, k)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        X = self._scaled(X)
+        if allowed is None:
+            return self.classifiers_.rank(X, self.seen_, k)
+        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.mask_cache)
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
         """Why these labels have their scores."""
         return linear_evidence(self.classifiers_, self.seen_, self._scaled(X), labels, self.view.name)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        X = self._scaled(X)
-        return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.of_mask)
 
     def _scaled(self, X: Csr) -> Csr:
         scales = self.per_label if self.normalize is None else self.normalize

@@ -52,6 +52,7 @@ from labelspace.kernels.quantize import Int8s
 from labelspace.labels.rank_correlation import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.explanations import VoteEvidence
@@ -62,7 +63,7 @@ from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_
 from labelspace.parameter_constraints import AllBut, Constraint, anything, integer, mapping, one_of, optional, real
 from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.epochs import VALIDATION_K
-from labelspace.types import Csr, Floats, Ints, Progress, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 
 NEAREST_LABELS = 100  # that vote
 
@@ -290,7 +291,9 @@ class Poincare(Model):
     def _rank(self, neighbors: list[Neighbors], weights: VoteWeights, k: int) -> TopK:
         return rank_by_votes(neighbors, weights, self.route, self.alpha, self.Y_, k)
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is not None:
+            return overfetch(self._predict, X, k, allowed)
         neighbors = self._nearest(self.scaled(X), self.vote_weights_.n_neighbors, k)
         return self._rank(neighbors, self.vote_weights_, k)
 

@@ -42,13 +42,14 @@ from labelspace.kernels.quantize import Int8s
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, Codes, CodeTree, code_summary, make_codes
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, SPARSE_SOURCES, VECTOR_FILE, embed_labels
 from labelspace.parameter_constraints import Constraint, boolean, either, integer, list_of, one_of, optional, real
 from labelspace.state_constraints import array, must, plain
-from labelspace.types import Csr, Dataset, Floats, TopK
+from labelspace.types import Bools, Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch
     from labelspace.labels.tree import TreeNodes
@@ -177,7 +178,9 @@ class SequenceModel(Model):
     def _codes(self, views: Views, Y: Csr, context: FitContext) -> list[Codes]:
         """The codes of the labels, one set per tree."""
 
-    def _predict(self, views: Views, k: int) -> TopK:
+    def _predict(self, views: Views, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is not None:
+            return overfetch(self._predict, views, k, allowed)
         require("torch", "neural")
         from labelspace.models.secseq.decoding import predict_topk
         from labelspace.training.torch_optimizer import single_thread

@@ -123,11 +123,10 @@ class Sleec(Model):
     def _scaled(self, X: Csr) -> Csr:
         return normalize_rows(X) if self.normalize else X
 
-    def _predict(self, X: Csr, k: int) -> TopK:
-        return self._rank(X, self.Y_, k)
-
-    def _predict_allowed(self, X: Csr, k: int, allowed: Bools) -> TopK:
-        return self._rank(X, self.of_mask.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is None:
+            return self._rank(X, self.Y_, k)
+        return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
         """The votes for the labels Y of the training documents."""

@@ -41,6 +41,7 @@ from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
@@ -48,7 +49,7 @@ from labelspace.models.text2text.targets import Targets, build_targets, target_n
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
 from labelspace.parameter_constraints import AllBut, Constraint, boolean, integer, list_of, one_of, optional, real
 from labelspace.state_constraints import array, must, part, plain
-from labelspace.types import Csr, Floats, LabelSpace, TopK
+from labelspace.types import Bools, Csr, Floats, LabelSpace, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
@@ -268,7 +269,9 @@ class Text2Text(Model):
         reader = LabelReader(prompt, self._label_space) if self.decoding == "free" else None
         return Generator(t5, prompt, reader, self.beam_size, self.t5_config_["generation"])
 
-    def _predict(self, X: Sequence[str], k: int) -> TopK:
+    def _predict(self, X: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is not None:
+            return overfetch(self._predict, X, k, allowed)
         require("torch", EXTRA)
         from labelspace.models.text2text.label_scores import predict_labels
         from labelspace.training.torch_optimizer import single_thread

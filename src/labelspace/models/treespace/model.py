@@ -49,6 +49,7 @@ from labelspace.labels.hierarchy import include_ancestors
 from labelspace.labels.tree import TreeNodes
 from labelspace.models import parameters
 from labelspace.models.base import Model
+from labelspace.models.batched_prediction import overfetch
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.treespace.ball import bound_norms
@@ -65,7 +66,7 @@ from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Csr, Floats, Ints, LabelSpace, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (10, 15)  # bounds of the number of epochs that is chosen
@@ -244,7 +245,9 @@ class Treespace(Model):
             "parameters": sum(net.n_parameters for net in self.estimators_),
         }
 
-    def _predict(self, X: Csr, k: int) -> TopK:
+    def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
+        if allowed is not None:
+            return overfetch(self._predict, X, k, allowed)
         X, layout, node_norms = normalize_rows(X) if self.normalize else X, self._layout, self._node_norms
         reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k

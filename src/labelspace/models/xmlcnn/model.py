@@ -233,14 +233,9 @@ class XMLCNN(Model):
     def _documents(self, texts: Sequence[str]) -> Documents:
         return Documents.from_token_ids(self.sequences_.transform(texts))
 
-    def _predict(self, texts: Sequence[str], k: int) -> TopK:
-        return self._score(texts, k, self.seen_)
-
-    def _predict_allowed(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
-        return self._score(texts, k, self.seen_ & allowed)
-
-    def _score(self, texts: Sequence[str], k: int, allowed: Bools) -> TopK:
-        out = self._rank(self._documents(texts), k, allowed)
+    def _predict(self, texts: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
+        seen = self.seen_ if allowed is None else self.seen_ & allowed
+        out = self._rank(self._documents(texts), k, seen)
         listed = out.labels >= 0
         out.scores[listed] = sigmoid(out.scores[listed])
         return out
