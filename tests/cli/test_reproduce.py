@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from labelspace.data.source import Source, write_dataset
-from labelspace.experiment import published
-from labelspace.experiment.published import Column, PublishedTable, Row, Slip
+from labelspace.experiment.reproduce import published
+from labelspace.experiment.reproduce.published import Column, PublishedTable, Row, Slip
 from labelspace.types import Dataset
 from tests.fake_executor import fake_cluster
 

@@ -6,8 +6,8 @@ from labelspace.cluster import RayExecutor, connect
 from labelspace.data.source import open_source, write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.experiment import Recipe, compare, tune
-from labelspace.experiment.published import Column, PublishedTable, Row
 from labelspace.experiment.reproduce import Reproduction, plan
+from labelspace.experiment.reproduce.published import Column, PublishedTable, Row
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'labelspace[cluster]'")
 pytestmark = pytest.mark.slow

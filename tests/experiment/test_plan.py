@@ -5,9 +5,9 @@ import pytest
 from labelspace.data.source import open_source, write_dataset
 from labelspace.errors import ParameterError
 from labelspace.experiment import Limits, Recipe, megabytes, train
-from labelspace.experiment.cost_limits import parse_duration
 from labelspace.experiment.cost_model import Cost, CostModel
 from labelspace.experiment.plan import Planner
+from labelspace.experiment.timing import parse_duration
 from labelspace.models.blend import Blend
 from labelspace.models.blend.members import Member
 from labelspace.models.fit_context import Budget

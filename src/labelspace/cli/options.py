@@ -6,7 +6,7 @@ from typing import Any
 
 from labelspace.errors import ParameterError
 from labelspace.experiment import Limits, Recipe
-from labelspace.experiment.cost_limits import parse_duration
+from labelspace.experiment.timing import parse_duration
 from labelspace.models.registry import DEFAULT, METHODS, method
 
 

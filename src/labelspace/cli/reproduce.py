@@ -15,8 +15,8 @@ from labelspace.cli.read_options import reads_files
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
     from labelspace.experiment import Recipe
-    from labelspace.experiment.published import PublishedTable
     from labelspace.experiment.reproduce import Reproduction
+    from labelspace.experiment.reproduce.published import PublishedTable
 
 LIST = "list"
 
@@ -61,8 +61,8 @@ def reproduce(
         return
     from labelspace.data.source import open_source
     from labelspace.errors import ParameterError
-    from labelspace.experiment.published import published_dataset, published_table
     from labelspace.experiment.reproduce import Reproduction, plan
+    from labelspace.experiment.reproduce.published import published_dataset, published_table
 
     published = published_table(table)
     if data is None:
@@ -118,7 +118,7 @@ def show_results(results: dict[str, Any], out: Path, as_json: bool) -> None:
 
 def show_tables(as_json: bool) -> None:
     """Print the tables that can be reproduced."""
-    from labelspace.experiment.published import published_tables
+    from labelspace.experiment.reproduce.published import published_tables
     from labelspace.report.reproduction import tables_list
 
     tables = published_tables()

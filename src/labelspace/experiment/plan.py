@@ -14,10 +14,9 @@ from itertools import product
 from typing import Any
 
 from labelspace.errors import ParameterError
-from labelspace.experiment.cost_limits import Limits, shown_duration
 from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
-from labelspace.experiment.timing import latency, warm_up
+from labelspace.experiment.timing import latency, shown_duration, warm_up
 from labelspace.features.language import detect_language
 from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, MAX_STACKED, held_out_folds
 from labelspace.models.blend.members import (
@@ -48,6 +47,25 @@ TOGETHER = 1.3  # latency of members one after another is more than the sum: the
 OVERHEAD_MS = 0.12  # of one document
 OVERHEAD_MB = 0.3
 RESERVE = 0.9  # of a budget that is planned with: what was measured on few documents is not exact
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits that a plan keeps to; None where there is none."""
+
+    cpu_seconds: float | None = None  # of the training, all threads together
+    model_mb: float | None = None  # on disk
+    latency_ms: float | None = None  # of one document from its text, median
+
+    def __bool__(self) -> bool:
+        return self != Limits()
+
+    def check(self) -> None:
+        """Refuse limits that are not positive numbers."""
+        named = {"--budget": self.cpu_seconds, "--max-model-mb": self.model_mb, "--max-latency-ms": self.latency_ms}
+        for option, value in named.items():
+            if value is not None and not 0 < value < float("inf"):
+                raise ParameterError(f"{option} must be a positive number, but is {value:g}; give such a number")
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Wall and CPU seconds of work, and milliseconds for one document."""
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from labelspace.errors import ParameterError
+
 LATENCY_ROWS = 300  # single documents timed
 LATENCY_SECONDS = 20.0  # and at most so long
 WARM_UP_ROWS = 32  # documents predicted before prediction is timed
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+DURATION = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
 @dataclass
@@ -65,3 +71,28 @@ def latency(predict: Callable[[Any], object], inputs: Any, seed: int = 0) -> dic
         if sum(taken) > 1e3 * LATENCY_SECONDS:
             break
     return {f"latency_ms_p{p}": round(float(np.percentile(taken, p)), 4) for p in (50, 99)}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as 90s, 2m or 1h30m; a number alone is seconds.
+
+    >>> parse_duration("2m"), parse_duration("1h30m"), parse_duration("90"), parse_duration("1.5m")
+    (120.0, 5400.0, 90.0, 90.0)
+    """
+    match = DURATION.fullmatch(text.strip().lower())
+    if match is None or not any(match.groups()):
+        raise ParameterError(f"--budget must be a duration such as 90s, 2m or 1h30m, but is {text!r}; write one so")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * UNITS["h"] + minutes * UNITS["m"] + seconds
+
+
+def shown_duration(seconds: float) -> str:
+    """Seconds in words.
+
+    >>> shown_duration(42.3), shown_duration(150), shown_duration(0.42)
+    ('42 s', '2 min 30 s', '0.4 s')
+    """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60} s"

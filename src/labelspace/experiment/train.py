@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from labelspace.data.source import Source
-from labelspace.errors import DataError, ParameterError
-from labelspace.experiment.cost_limits import Limits
-from labelspace.experiment.plan import Plan, Planner
+from labelspace.errors import ParameterError
+from labelspace.experiment.plan import Limits, Plan, Planner
+from labelspace.experiment.splits import labeled
 from labelspace.experiment.timing import cpu_clock
 from labelspace.models.capabilities import Checkpoints, TrainsFromCache, TrainsInTasks, require
 from labelspace.models.fit_context import Budget, Executor
@@ -137,16 +137,3 @@ def train_within(
         if late:
             tell(replace(plan, left_out=late))
     return tagger
-
-
-def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) -> Dataset:
-    """The training documents, which must have labels; ``inspect`` is called with them."""
-    documents = source.train()
-    if documents.Y.nnz == 0:
-        raise DataError(
-            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: "
-            "--labels tags, or the columns of a table: --inputs title --outputs brand"
-        )
-    if inspect is not None:
-        inspect(documents)
-    return documents

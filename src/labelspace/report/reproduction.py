@@ -9,8 +9,8 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from labelspace.experiment.published import PublishedTable, published_tables
 from labelspace.experiment.reproduce import NOT_HERE
+from labelspace.experiment.reproduce.published import PublishedTable, published_tables
 from labelspace.report.page import html_page
 from labelspace.report.tables import add_row, plain, plain_table, titled
 

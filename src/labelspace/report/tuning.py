@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Group
 
-from labelspace.experiment.tune import shown_params
+from labelspace.experiment.tuning.results import shown_params
 from labelspace.report.page import html_page, html_table
 from labelspace.report.tables import add_row, plain_table, titled
 from labelspace.report.tuning_plots import parameter_svg, trials_svg

@@ -1,15 +1,93 @@
-"""What a comparison says: the paired test of the differences, and the files of results."""
+"""The results of a comparison: means over the seeds, the paired test of the differences, and the files."""
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
+
+from labelspace import metrics
 from labelspace.data.files import writing_text
 from labelspace.experiment.comparison.job import PerDocument
 from labelspace.experiment.evaluate import percent
 from labelspace.metrics import paired_test
+
+DIGITS = 4  # after the point, as in ``evaluate``
+STD = "_std"
+
+
+def over_seeds(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean figures of the runs, each with its standard deviation as ``NAME_std`` (n - 1), and all ``runs``.
+
+    Of one run, its figures as they are.
+
+    >>> row = over_seeds([{"seed": 0, "P@1": 70.0, "n": 9}, {"seed": 1, "P@1": 72.0, "n": 9}])
+    >>> row["P@1"], row["P@1_std"], row["n"], [run["P@1"] for run in row["runs"]]
+    (71.0, 1.4142, 9, [70.0, 72.0])
+    """
+    if len(runs) == 1:
+        return {key: value for key, value in runs[0].items() if key != "seed"}
+    row = _means(runs)
+    row.pop("seed")
+    row.pop("seed" + STD, None)
+    row["runs"] = [{key: value for key, value in run.items() if not isinstance(value, dict | list)} for run in runs]
+    return row
+
+
+def _means(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Means of numbers and of the numbers in groups; other values are those of the first run."""
+    row: dict[str, Any] = {}
+    for key, first in runs[0].items():
+        values: list[Any] = [run.get(key) for run in runs]
+        if key == "reliability":
+            row[key] = pooled_bins(values)
+        elif isinstance(first, Mapping):
+            row[key] = {name: _means([value[name] for value in values if value]) for name in first}
+        elif all(_is_number(value) for value in values):
+            same = all(value == first for value in values)
+            row[key] = first if same else round(mean(values), DIGITS)
+            if any(isinstance(value, float) for value in values):
+                row[key + STD] = round(stdev(values), DIGITS)
+        else:
+            row[key] = first if all(value == first for value in values) or isinstance(first, str) else None
+    return row
+
+
+def pooled_bins(runs: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
+    """The bins of the reliability diagrams of all runs as one: those of all their predictions.
+
+    >>> one, other = {"n": 1, "probability": 90.0, "accuracy": 100.0}, {"n": 3, "probability": 94.0, "accuracy": 80.0}
+    >>> pooled_bins([[one, {"n": 0}], [other, {"n": 0}]])
+    [{'n': 4, 'probability': 93.0, 'accuracy': 85.0}, {'n': 0}]
+    """
+    pooled = []
+    for bins in zip(*runs, strict=True):
+        n = sum(row["n"] for row in bins)
+        weighted = {
+            key: round(sum(row["n"] * row[key] for row in bins if row["n"]) / n, DIGITS)
+            for key in ("probability", "accuracy") if n
+        }  # fmt: skip
+        pooled.append({"n": n, **weighted})
+    return pooled
+
+
+def mean_values(runs: Sequence[PerDocument]) -> dict[str, metrics.DocumentValues]:
+    """What each document adds to the metrics in the mean of the runs."""
+    names = [name for name in runs[0] if all(name in run for run in runs)]
+    return {
+        name: metrics.DocumentValues(
+            np.mean([run[name].numerators for run in runs], axis=0),
+            np.mean([run[name].denominators for run in runs], axis=0),
+        )
+        for name in names
+    }
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def tested(per_document: Mapping[str, PerDocument], seed: int) -> dict[str, Any]:

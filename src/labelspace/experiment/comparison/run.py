@@ -13,10 +13,10 @@ from typing import Any
 
 from labelspace import metrics
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.comparison.documents import training_documents
 from labelspace.experiment.comparison.job import Job, JobResult, described
-from labelspace.experiment.comparison.seeds import mean_values, over_seeds
+from labelspace.experiment.comparison.results import mean_values, over_seeds
 from labelspace.experiment.evaluate import Evaluation, evaluate_documents, megabytes, percent
+from labelspace.experiment.splits import training_documents
 from labelspace.experiment.timing import timed
 from labelspace.experiment.train import Recipe
 from labelspace.experiment.warmup import compile_kernels, few_documents, few_rows

@@ -1,1 +1,1 @@
-"""The search for good parameters of a method: its space, its trials, and what came of them."""
+"""Search for good parameters of a method."""

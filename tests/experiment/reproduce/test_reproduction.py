@@ -7,8 +7,16 @@ import pytest
 from labelspace.data.source import Source, open_source, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.experiment import Recipe, evaluate, train
-from labelspace.experiment.published import GAP, Column, PublishedTable, Row, Slip, published_table, published_tables
 from labelspace.experiment.reproduce import NOT_HERE, Reproduction, plan
+from labelspace.experiment.reproduce.published import (
+    GAP,
+    Column,
+    PublishedTable,
+    Row,
+    Slip,
+    published_table,
+    published_tables,
+)
 from labelspace.models.one_vs_rest import OneVsRest
 from labelspace.models.registry import METHODS, method
 from labelspace.tagger import Tagger

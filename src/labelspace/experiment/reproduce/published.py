@@ -124,7 +124,7 @@ class PublishedTable:
 
 @cache
 def _read() -> dict[str, Any]:
-    text = files("labelspace.experiment").joinpath("published.json").read_text(encoding="utf-8")
+    text = files("labelspace.experiment.reproduce").joinpath("published.json").read_text(encoding="utf-8")
     return json.loads(text)  # type: ignore[no-any-return]
 
 

@@ -1,14 +1,28 @@
-"""Training and test documents of a comparison."""
+"""The training and the test documents of an experiment."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from labelspace.data.source import Source
 from labelspace.data.splits import hold_out
 from labelspace.data.table import describe_labels
-from labelspace.experiment.train import labeled
+from labelspace.errors import DataError
 from labelspace.types import Dataset
 
 TEST_SHARE = 0.2  # cut from a data set that comes without a test file
+
+
+def labeled(source: Source, inspect: Callable[[Dataset], None] | None = None) -> Dataset:
+    """The training documents, which must have labels; ``inspect`` is called with them."""
+    documents = source.train()
+    if documents.Y.nnz == 0:
+        raise DataError(
+            f"training needs labels, but no document of {source.train_path} has any; name the column of the labels: "
+            "--labels tags, or the columns of a table: --inputs title --outputs brand"
+        )
+    if inspect is not None:
+        inspect(documents)
+    return documents
 
 
 def training_documents(source: Source, seed: int) -> tuple[Dataset, Dataset | None]:

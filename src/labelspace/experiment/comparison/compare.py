@@ -16,17 +16,16 @@ from typing import Any
 from labelspace import store
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import Source
-from labelspace.errors import ParameterError
+from labelspace.errors import MissingExtraError, ParameterError
 from labelspace.experiment.comparison import process, tasks
-from labelspace.experiment.comparison.documents import tested_on, training_documents
 from labelspace.experiment.comparison.job import Job, JobResult, RunJob, model_folders, seeds_of
 from labelspace.experiment.comparison.results import tested, write_results
 from labelspace.experiment.comparison.run import RUNS, run
-from labelspace.experiment.comparison.runnable import installed, readable
 from labelspace.experiment.evaluate import check_ks
+from labelspace.experiment.splits import tested_on, training_documents
 from labelspace.experiment.train import Recipe
 from labelspace.models.fit_context import Executor
-from labelspace.types import OverallProgress, Progress, no_progress
+from labelspace.types import Dataset, OverallProgress, Progress, no_progress
 from labelspace.version import __version__
 
 
@@ -157,3 +156,31 @@ def _n_test(found: Sequence[JobResult], sizes: Sizes, source: Source) -> int:
         return known[0] if sizes.n_test is None else sizes.n_test
     test_set = source.test()  # all methods failed; perhaps because of this file, which is said then
     return 0 if test_set is None else len(test_set)
+
+
+def installed(recipes: Sequence[Recipe]) -> tuple[list[Recipe], dict[str, str]]:
+    """The recipes whose packages are installed, and by method why the others are left out.
+
+    >>> installed([Recipe("popular")])
+    ([Recipe(method='popular', ...)], {})
+    """
+    kept, left_out = [], {}
+    for recipe in recipes:
+        try:
+            recipe.check()
+            kept.append(recipe)
+        except MissingExtraError as error:
+            left_out[recipe.method] = str(error)
+    return kept, left_out
+
+
+def readable(recipes: Sequence[Recipe], documents: Dataset) -> tuple[list[Recipe], dict[str, str]]:
+    """The recipes whose methods can read the documents, and by method why the others are left out."""
+    reason = "it reads texts, but the data hold ready-made features"
+    left_out = {recipe.method: reason for recipe in recipes if not _reads(recipe, documents)}
+    return [recipe for recipe in recipes if recipe.method not in left_out], left_out
+
+
+def _reads(recipe: Recipe, documents: Dataset) -> bool:
+    """Texts can be read by all methods, ready-made features by those with a view that is a matrix."""
+    return documents.texts is not None or any(view.is_matrix for view in recipe.tagger().views(documents))

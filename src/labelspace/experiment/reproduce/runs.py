@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, cast
 from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
-from labelspace.experiment.comparison.documents import hold_out_test
 from labelspace.experiment.evaluate import evaluate, megabytes
-from labelspace.experiment.published import GAP, Column
+from labelspace.experiment.reproduce.published import GAP, Column
+from labelspace.experiment.splits import hold_out_test
 from labelspace.experiment.timing import Seconds, timed
 from labelspace.experiment.train import Recipe, labeled
 from labelspace.features.views import FeatureCache

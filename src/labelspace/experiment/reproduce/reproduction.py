@@ -25,9 +25,9 @@ from labelspace.data.dataset_file import files_of
 from labelspace.data.files import reading
 from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError, ParameterError
-from labelspace.experiment.comparison.documents import tested_on
-from labelspace.experiment.published import Column, PublishedTable, Row, propensity_preset
-from labelspace.experiment.reproduction.runs import DIGITS, Documents, Runner, run_all
+from labelspace.experiment.reproduce.published import Column, PublishedTable, Row, propensity_preset
+from labelspace.experiment.reproduce.runs import DIGITS, Documents, Runner, run_all
+from labelspace.experiment.splits import tested_on
 from labelspace.experiment.train import Recipe
 from labelspace.models.fit_context import Executor
 from labelspace.models.registry import METHODS, method

@@ -10,26 +10,20 @@ With ``parallel``, trials are drawn so many at a time from those before all of t
 the same time. The results depend on that number, and not on where the trials run.
 """
 
-import csv
-import json
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from labelspace.data.files import writing_text
 from labelspace.data.source import Source
 from labelspace.errors import ParameterError, require
-from labelspace.experiment.cost_limits import shown_duration
+from labelspace.experiment.timing import shown_duration
 from labelspace.experiment.train import Recipe
-from labelspace.experiment.tuning.importance import importance
-from labelspace.experiment.tuning.space import PREFIX, Search, SearchSpace, search_space, set_option
+from labelspace.experiment.tuning.results import results_of, shown_params, write_results
+from labelspace.experiment.tuning.space import Search, SearchSpace, search_space
 from labelspace.experiment.tuning.study import Outcome, Study, check_folder
 from labelspace.experiment.tuning.trials import Documents, TrialRunner, metric_k, run_trials
 from labelspace.models.fit_context import Executor
 from labelspace.types import Dataset, Progress, no_progress
-from labelspace.version import __version__
 
 METRIC = "nDCG@5"
 N_TRIALS = 30
@@ -74,7 +68,7 @@ def tune(
     with study.opened():
         tell(f"searching {space.text}")
         _run(study, runner, n_trials, cpu_seconds, progress, tell, executor)
-        results = _results(study, documents, metric, ["labelspace", "train", str(source.path), *train_options])
+        results = results_of(study, documents, metric, ["labelspace", "train", str(source.path), *train_options])
         results = {"data": source.path.name, **results}
         if out is not None:
             write_results(results, Path(out))
@@ -133,15 +127,6 @@ def _said(study: Study, outcome: Outcome, best: float | None, metric: str) -> st
     )
 
 
-def shown_params(params: Mapping[str, Any]) -> str:
-    """Parameters in one line.
-
-    >>> shown_params({"C": 0.25, "normalize": False})
-    'C=0.25, normalize=false'
-    """
-    return ", ".join(set_option(key, value) for key, value in params.items())
-
-
 def _settings(space: SearchSpace, metric: str, seed: int) -> dict[str, Any]:
     """What makes two searches the same, beside the documents."""
     return {
@@ -152,87 +137,3 @@ def _settings(space: SearchSpace, metric: str, seed: int) -> dict[str, Any]:
         "metric": metric,
         "seed": seed,
     }
-
-
-def _results(study: Study, documents: Documents, metric: str, command: Sequence[str]) -> dict[str, Any]:
-    """Everything that was found, as plain values."""
-    outcomes, space = study.outcomes, study.space
-    good = [i for i, outcome in enumerate(outcomes) if outcome.value is not None]
-    ranked = sorted(good, key=lambda i: (-(outcomes[i].value or 0.0), i))  # of equals the first
-    rank = {trial: place for place, trial in enumerate(ranked, start=1)}
-    default = outcomes[0].value
-    best = ranked[0] if ranked else None
-    return {
-        **{key: value for key, value in study.settings.items() if key != "documents"},
-        "n_train": len(documents.train),
-        "n_validation": len(documents.validation),
-        "n_labels": len(documents.train.labels),
-        "validation": documents.validated_on,
-        "labelspace": __version__,
-        "n_trials": len(outcomes),
-        "n_failed": len(outcomes) - len(good),
-        "cpu_seconds": round(sum(outcome.cpu_seconds for outcome in outcomes), 3),
-        "default": default,
-        "best": None if best is None else _best(space, outcomes[best], best, default, command),
-        "importance": importance([(outcomes[i].drawn, outcomes[i].value or 0.0) for i in good]),
-        "ranges": {key: asdict(searched) for key, searched in space.ranges.items()},
-        "trials": [_row(space, outcome, i, rank.get(i)) for i, outcome in enumerate(outcomes)],
-    }
-
-
-def _best(
-    space: SearchSpace, outcome: Outcome, trial: int, default: float | None, command: Sequence[str]
-) -> dict[str, Any]:
-    """The best trial, by how much it is better than the default, and how to train it."""
-    assert outcome.value is not None
-    return {
-        "trial": trial,
-        "value": outcome.value,
-        "gain": None if default is None else round(outcome.value - default, 4),
-        "params": space.changed(outcome.drawn),
-        "command": shlex.join([*command, *_recipe_options(space, space.with_values(outcome.drawn))]),
-    }
-
-
-def _recipe_options(space: SearchSpace, recipe: Recipe) -> list[str]:
-    """A recipe as options of the command line; defaults are left out."""
-    options = ["--method", recipe.method]
-    options += ["--features", recipe.features] if recipe.features is not None else []
-    options += ["--seed", str(recipe.seed)] if recipe.seed else []
-    defaults = space.cls.defaults()
-    given = {key: value for key, value in recipe.params.items() if value != defaults[key]}
-    given |= {PREFIX + key: value for key, value in recipe.feature_params.items()}
-    return options + [part for key, value in given.items() for part in ("--set", set_option(key, value))]
-
-
-def _row(space: SearchSpace, outcome: Outcome, trial: int, rank: int | None) -> dict[str, Any]:
-    """A trial as plain values."""
-    return {
-        "trial": trial,
-        "rank": rank,
-        "value": outcome.value,
-        "params": dict(outcome.drawn),
-        "changed": space.changed(outcome.drawn),
-        "cpu_seconds": outcome.cpu_seconds,
-        **({} if outcome.error is None else {"error": outcome.error}),
-        "figures": dict(outcome.figures),
-    }
-
-
-def write_results(results: Mapping[str, Any], out: Path) -> None:
-    """``results.json`` in full, and ``results.csv`` with one line a trial."""
-    with writing_text(out / "results.json") as file:
-        file.write(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
-    rows = [
-        {
-            **{key: trial.get(key) for key in ("trial", "rank", "cpu_seconds", "error")},
-            **trial["figures"],
-            **{key: trial["params"].get(key) for key in results["searched"]},
-        }
-        for trial in results["trials"]
-    ]
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    with writing_text(out / "results.csv") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.experiment.tuning.importance import MIN_TRIALS, explained, groups, importance, ranks
+from labelspace.experiment.tuning.results import MIN_TRIALS, explained, groups, importance, ranks
 
 
 def test_what_matters_is_found_among_what_does_not():

@@ -1,1 +1,0 @@
-"""The parts of ``reproduce``: the documents of a table, and the runs of its rows."""
