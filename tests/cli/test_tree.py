@@ -9,10 +9,10 @@ import pytest
 from labelspace import create
 from labelspace.errors import NotFittedError
 from labelspace.estimator import param
+from labelspace.estimator.parameter_constraints import one_of
 from labelspace.labels.tree import TreeNodes
 from labelspace.models import registry
 from labelspace.models.popular import Popular
-from labelspace.parameter_constraints import one_of
 from labelspace.tagger import Tagger
 
 TEXTS = ["bread", "bread dough", "fish", "grilled fish", "fish bread"] * 4

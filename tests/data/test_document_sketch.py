@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from labelspace.data import document_sketch
 from labelspace.data.document_sketch import DocumentSketch, document_hashes
-from labelspace.state_constraints import StateError
+from labelspace.estimator.state_constraints import StateError
 
 TEXT_HASHES = ["983c707d7703a9e4", "e2d015620279cae6"]
 ROW_HASHES = ["8e926a9664e48788", "ba63ac8030457e1c"]

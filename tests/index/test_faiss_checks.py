@@ -5,10 +5,10 @@ import pytest
 
 faiss = pytest.importorskip("faiss", reason="needs faiss, which the extra ann installs")
 
+from labelspace.estimator.state_constraints import StateError  # noqa: E402
 from labelspace.index import Approximate  # noqa: E402 - needs faiss
 from labelspace.index.approximate import _read_mapped  # noqa: E402
 from labelspace.index.faiss_checks import check_faiss  # noqa: E402
-from labelspace.state_constraints import StateError  # noqa: E402
 
 N, DIMENSION = 300, 8
 

@@ -9,10 +9,10 @@ import pytest
 from labelspace import store
 from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.state_constraints import part
 from labelspace.index import Approximate, Exact, Index, PointIndex, Quantized, index_class
 from labelspace.index.exact import STORAGES
 from labelspace.index.poincare import GEOMETRIES
-from labelspace.state_constraints import part
 from tests.checks import needs_faiss, same_topk
 
 

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 
 from labelspace.errors import ModelError, NotFittedError
 from labelspace.estimator import Estimator, Stateful, learned, param
-from labelspace.parameter_constraints import anything, integer
-from labelspace.state_constraints import array, named_parts, part, parts, plain, sparse
+from labelspace.estimator.parameter_constraints import anything, integer
+from labelspace.estimator.state_constraints import array, named_parts, part, parts, plain, sparse
 from labelspace.store import LoadedBundle, ModelBundle, pack, unpack
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.state_constraints import StateError
+from labelspace.estimator.state_constraints import StateError
 from labelspace.training.precision_thresholds import (
     GRID,
     TARGETS,

@@ -138,8 +138,8 @@ def methods(
     as_json: Json = False,
 ) -> None:
     """List all methods, or show one method and its parameters."""
+    from labelspace.estimator.parameter_constraints import shown
     from labelspace.models import registry
-    from labelspace.parameter_constraints import shown
     from labelspace.report.parameters import method_json, parameters_table
     from labelspace.report.tables import methods_table
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.parameter_constraints import boolean
+from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels import large_arrays
-from labelspace.parameter_constraints import boolean
-from labelspace.state_constraints import array, must, plain
 
 SIZE = 4096  # hashes kept
 _BYTES = 8  # of a hash

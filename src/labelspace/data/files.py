@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
 from labelspace.data.archives import compression, zip_archive
 from labelspace.errors import DataError, require
-from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types.limits import MAX_LINE_BYTES
 
 Item = TypeVar("Item")
 STDIN = "-"

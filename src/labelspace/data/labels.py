@@ -16,8 +16,8 @@ from labelspace.data.files import lines, replacing, writing_text
 from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.records import Location
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LABELS
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
+from labelspace.types.limits import MAX_LABELS
 
 LABELS = store.LABELS
 HIERARCHY = "hierarchy.tsv"

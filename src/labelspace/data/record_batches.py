@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from labelspace.data.records import Record
 from labelspace.data.sparse_rows import parse_features
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Csr
+from labelspace.types.limits import MAX_LINE_BYTES
 
 
 def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list[Record]]:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.kernels import large_arrays, xmc_format, xmc_parse
-from labelspace.limits import MAX_FEATURES
 from labelspace.types import Csr
+from labelspace.types.limits import MAX_FEATURES
 
 MAX_COLUMNS = 2**31 - 1  # of an int32 index
 _BLOCK_ENTRIES = 2**18  # entries formatted at a time: a buffer of 8 MB

@@ -7,8 +7,8 @@ import numpy as np
 
 from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.state_constraints import array, must, offsets
 from labelspace.kernels.tokenize import Bytes
-from labelspace.state_constraints import array, must, offsets
 from labelspace.types import Dataset, Ints, Longs
 
 

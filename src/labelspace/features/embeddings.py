@@ -10,11 +10,11 @@ import numpy as np
 from labelspace.data.texts import check_texts, check_training_texts, without_lone_surrogates
 from labelspace.errors import require
 from labelspace.estimator import param
+from labelspace.estimator.parameter_constraints import integer
 from labelspace.features.base import Features
 from labelspace.features.sparse_matrix import CsrRows, stack_rows
 from labelspace.kernels import large_arrays
 from labelspace.kernels.threads import n_threads
-from labelspace.parameter_constraints import integer
 from labelspace.types import Csr, Floats, Progress
 
 EXTRA = "embeddings"

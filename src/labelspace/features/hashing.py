@@ -7,14 +7,14 @@ import numpy as np
 
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, integer, one_of
+from labelspace.estimator.state_constraints import array
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, TermCounts, inverse_document_frequency, stack_rows
 from labelspace.features.tokenizer import Analyzer, map_blocks
 from labelspace.kernels import large_arrays
 from labelspace.kernels.ngrams import hashed_columns
 from labelspace.kernels.tfidf import count_rows
-from labelspace.parameter_constraints import boolean, integer, one_of
-from labelspace.state_constraints import array
 from labelspace.types import Csr, Floats
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cache
 from string import ascii_lowercase
 
+from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.characters import normalize
 from labelspace.features.function_words import CODES, ENDINGS, FUNCTION_WORDS, LETTERS, SCRIPTS, SHARED_SCRIPTS
-from labelspace.parameter_constraints import Constraint
 
 AUTO, UNKNOWN = "auto", "unknown"
 SAMPLE, MAX_CHARACTERS = 1000, 400

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import integer
+from labelspace.estimator.state_constraints import array, must, offsets
 from labelspace.features.base import Features
 from labelspace.features.characters import character_flags
 from labelspace.features.sparse_matrix import NO_COUNTS, CsrRows, stack_rows
@@ -19,8 +21,6 @@ from labelspace.features.vocabulary import DOCUMENT_BLOCK, TokenStream, Vocabula
 from labelspace.kernels import large_arrays
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes, first_words
-from labelspace.parameter_constraints import integer
-from labelspace.state_constraints import array, must, offsets
 from labelspace.types import Csr, Ints, Longs
 
 PAD: Final = 0  # the token after the last word of a text

@@ -15,12 +15,12 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array, ids, offsets
 from labelspace.features.language import UNKNOWN
 from labelspace.features.tokenizer import Spans
 from labelspace.features.vocabulary import TokenStream, Vocabulary
 from labelspace.kernels.ngrams import count_frequencies
 from labelspace.kernels.tokenize import Bytes
-from labelspace.state_constraints import array, ids, offsets
 from labelspace.types import Ints, Longs
 
 NO_STEMMING = "none"

@@ -9,6 +9,8 @@ import numpy as np
 from labelspace.data.texts import check_texts, check_training_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, integer, one_of
+from labelspace.estimator.state_constraints import are_sorted_spans, array, must, offsets, part, plain
 from labelspace.features.base import Features, Occurrences
 from labelspace.features.language import AUTO, detect_language
 from labelspace.features.ngrams import NgramIndex, count_ngrams
@@ -29,8 +31,6 @@ from labelspace.features.vocabulary import TokenStream, Vocabulary, learn_vocabu
 from labelspace.kernels import large_arrays
 from labelspace.kernels.tfidf import count_rows
 from labelspace.kernels.tokenize import Bytes
-from labelspace.parameter_constraints import boolean, integer, one_of
-from labelspace.state_constraints import are_sorted_spans, array, must, offsets, part, plain
 from labelspace.types import Csr, Floats, Longs
 
 MAX_CHARACTERS = 64  # of an n-gram

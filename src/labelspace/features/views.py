@@ -15,14 +15,14 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.parameter_constraints import mapping, text
+from labelspace.estimator.state_constraints import must, named_parts, plain
 from labelspace.features.base import Features
 from labelspace.features.normalize import has_unit_rows, mark_unit_rows
 from labelspace.features.registry import FEATURES, create_features, features_class
 from labelspace.features.sequences import UNKNOWN
 from labelspace.features.sparse_matrix import take_csr_rows
 from labelspace.kernels import large_arrays
-from labelspace.parameter_constraints import mapping, text
-from labelspace.state_constraints import must, named_parts, plain
 from labelspace.types import Csr, Progress, no_progress
 
 Table = Csr | npt.NDArray[Any] | Sequence[str]

@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ModelError, ParameterError, require
 from labelspace.estimator import learned
+from labelspace.estimator.parameter_constraints import integer
+from labelspace.estimator.state_constraints import array, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.faiss_checks import check_faiss
 from labelspace.kernels.threads import run_blocks
-from labelspace.parameter_constraints import integer
-from labelspace.state_constraints import array, ids, must
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 KINDS = ("ivf", "hnsw")

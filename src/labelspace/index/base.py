@@ -8,8 +8,8 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import Stateful, learned
-from labelspace.parameter_constraints import anything, integer, mapping, text
-from labelspace.state_constraints import plain
+from labelspace.estimator.parameter_constraints import anything, integer, mapping, text
+from labelspace.estimator.state_constraints import plain
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 
 

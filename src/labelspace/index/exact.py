@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned
+from labelspace.estimator.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.kernels.inner_products import rerank, topk_int_products, topk_products
 from labelspace.kernels.quantize import quantize_int8, quantize_int16
 from labelspace.kernels.threads import run_blocks
-from labelspace.state_constraints import are_sorted_spans, array, arrays, ids, must
 from labelspace.store import Arrays
 from labelspace.types import Bools, Floats, Ints, Longs, TopK
 

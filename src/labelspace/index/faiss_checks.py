@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.state_constraints import is_sorted, must
+from labelspace.estimator.state_constraints import is_sorted, must
 
 Faiss = Any  # faiss has no types
 

@@ -14,13 +14,13 @@ from typing import Annotated, NamedTuple, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from labelspace.estimator.state_constraints import array, offsets
 from labelspace.index.kmeans import ROW_BLOCK, grouped, kmeans
 from labelspace.index.moments import moment_power
 from labelspace.kernels.inverted_lists import choose_lists
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.state_constraints import array, offsets
 from labelspace.types import Floats, Ints, Longs
 
 POWER = 3 / 8  # of the queries' second moments (step 1)

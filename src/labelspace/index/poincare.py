@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned
+from labelspace.estimator.parameter_constraints import either, integer, one_of, optional, real
+from labelspace.estimator.state_constraints import must, offsets, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
 from labelspace.index.lists import Lists
@@ -47,8 +49,6 @@ from labelspace.kernels.hyperbolic_shortlist import (
 )
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.parameter_constraints import either, integer, one_of, optional, real
-from labelspace.state_constraints import must, offsets, part, plain
 from labelspace.types import Doubles, Floats, Ints, Longs, TopK
 
 CLUSTER_SIZE = 3000  # points per center, as in the paper

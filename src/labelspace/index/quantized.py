@@ -27,6 +27,8 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned
+from labelspace.estimator.parameter_constraints import integer, optional
+from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.lists import Lists
 from labelspace.index.moments import moment_basis, second_moments
@@ -43,8 +45,6 @@ from labelspace.kernels.bit_planes import (
 from labelspace.kernels.quantize import Int16s, quantize_int16
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.parameter_constraints import integer, optional
-from labelspace.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs, TopK
 
 STEPS = {1: 1.596, 2: 0.9957, 4: 0.3352}  # bits -> distance of levels of least squared error, for Gaussian numbers

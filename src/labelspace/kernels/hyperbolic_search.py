@@ -14,9 +14,9 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array, ids
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.state_constraints import array, ids
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 BLOCK_SIZE = 64  # points per block

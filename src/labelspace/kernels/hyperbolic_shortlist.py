@@ -9,11 +9,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array
 from labelspace.kernels.bit_planes import BLOCK, QUERY_BITS, QUERY_MAX, Words, popcount, query_planes
 from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.hyperbolic_search import BLOCK_SIZE, Points, squared_distance
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.state_constraints import array
 from labelspace.types import Doubles, Floats, Ints, Longs
 
 CODE_BITS = 4  # with 2, the shortlist must be four times as long for 100 neighbors, which takes longer in all

@@ -20,8 +20,8 @@ import numpy as np
 from labelspace.data.files import lines
 from labelspace.errors import DataError, ParameterError
 from labelspace.labels.hierarchy import hierarchy_among
-from labelspace.limits import MAX_SELECTION_CHARACTERS
 from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, Ints, LabelSpace
+from labelspace.types.limits import MAX_SELECTION_CHARACTERS
 
 COMPARED_NAMES = 20_000  # among which close matches of an unknown name are searched
 SHOWN = 3  # names in a message

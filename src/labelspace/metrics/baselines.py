@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from labelspace.metrics.checks import checked_counts, checked_k
 from labelspace.metrics.evaluation import DEFAULT_KS, PropensityFrom, evaluate
-from labelspace.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.types import Csr, TopK
+from labelspace.types.propensity import DEFAULT_A, DEFAULT_B
 
 
 def most_common(counts: npt.ArrayLike, n: int, k: int = 5) -> TopK:

@@ -12,8 +12,8 @@ from labelspace.metrics.checks import checked_k, checked_matrix, labeled_rows
 from labelspace.metrics.document_values import DocumentValues
 from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.propensity import inverse_propensity
-from labelspace.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.types import Csr, Doubles, TopK
+from labelspace.types.propensity import DEFAULT_A, DEFAULT_B
 
 PropensityFrom = Literal["train", "test"]
 Unlabelled = Literal["skip", "count"]

@@ -1,8 +1,8 @@
 """Propensity-scored metrics: hits on rare labels weigh more, as rare labels are more often missing from Y.
 
 Jain, Prabhu, Varma: Extreme Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing Label
-Applications (KDD 2016). ``labelspace.propensity`` has the weights 1/p_l. Both metrics are a ratio of sums over the test
-set, gain over ideal gain::
+Applications (KDD 2016). ``labelspace.types.propensity`` has the weights 1/p_l. Both metrics are a ratio of sums over
+the test set, gain over ideal gain::
 
     PSP@k    = sum of the weights 1/p_l of the hits    / sum of each document's k largest weights of true labels
     PSnDCG@k = the same with each weight at rank j discounted by 1 / log2(j + 1), in both sums
@@ -22,8 +22,8 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_counts
 from labelspace.metrics.hits import RankedHits
 from labelspace.metrics.ranking import discounts
-from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
 from labelspace.types import Csr, Doubles, TopK
+from labelspace.types.propensity import DEFAULT_A, DEFAULT_B, propensity_weights
 
 PRESETS = {"default": (DEFAULT_A, DEFAULT_B), "wikipedia": (0.5, 0.4), "amazon": (0.6, 2.6)}
 """A and B by kind of data set, as in the Extreme Classification Repository."""
@@ -50,7 +50,7 @@ def inverse_propensity(
             f"n_documents must be at least 1 and at least every label count, but is {n_documents} with a count of "
             f"{max_count}; pass the number of documents that the labels were counted in"
         )
-    return inverse_propensities(padded, n_documents, A, B)
+    return propensity_weights(padded, n_documents, A, B)
 
 
 def psp_at_k(Y: Csr, topk: TopK, weights: npt.ArrayLike, k: int = 5) -> float:

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from labelspace import store
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import Estimator, learned
+from labelspace.estimator.parameter_constraints import integer, mapping
+from labelspace.estimator.state_constraints import StateError, plain
 from labelspace.features.views import GIVEN, WORDS, View, Views
 from labelspace.labels.masks import LastMask
 from labelspace.models import checks
@@ -19,8 +21,6 @@ from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
 from labelspace.models.capabilities import Calibrated, Checkpoints, TrainsInTasks, require
 from labelspace.models.checks import Inputs
 from labelspace.models.fit_context import Budget, Executor, FitContext, Held
-from labelspace.parameter_constraints import integer, mapping
-from labelspace.state_constraints import StateError, plain
 from labelspace.types import Bools, Csr, Dataset, LabelSpace, Longs, Progress, TopK, no_progress
 
 Validation = tuple[Inputs, Csr]

@@ -27,6 +27,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned
+from labelspace.estimator.state_constraints import array
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import network_topk
@@ -35,7 +36,6 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, logit, relu_slopes
 from labelspace.models.fit_context import FitContext
-from labelspace.state_constraints import array
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import label_block_bce_gradient, log_odds, sigmoid
 from labelspace.training.optimizers import AdamParameter

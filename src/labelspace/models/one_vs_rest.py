@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator import learned
+from labelspace.estimator.state_constraints import array, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, solve_squared_hinge, squared_norms
@@ -30,7 +31,6 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
 from labelspace.models.linear_evidence import linear_evidence
-from labelspace.state_constraints import array, part
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights
 from labelspace.types import Bools, Csr, Ints, TopK
 

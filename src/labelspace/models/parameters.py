@@ -8,7 +8,7 @@ A method takes one in its class body, with a default of its own: ``dropout: floa
 from typing import Any
 
 from labelspace.estimator import param
-from labelspace.parameter_constraints import Constraint, boolean, integer, one_of, optional, real
+from labelspace.estimator.parameter_constraints import Constraint, boolean, integer, one_of, optional, real
 
 FRACTION = real(at_least=0, below=1)
 POSITIVE = real(above=0)

@@ -5,10 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from labelspace.estimator import learned
+from labelspace.estimator.state_constraints import array
 from labelspace.features.views import BIGRAMS
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.state_constraints import array
 from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 

@@ -5,12 +5,12 @@ import zlib
 import numpy as np
 
 from labelspace.estimator import learned
+from labelspace.estimator.state_constraints import ids
 from labelspace.features.views import BIGRAMS
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.state_constraints import ids
 from labelspace.types import Bools, Csr, Ints, TopK
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from labelspace import store
 from labelspace.errors import ModelError, ParameterError
-from labelspace.limits import MAX_LABELS
 from labelspace.models.base import Model
+from labelspace.types.limits import MAX_LABELS
 
 METHODS = {  # registry name -> where its class lives
     "popular": "labelspace.models.popular:Popular",

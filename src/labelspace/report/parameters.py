@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from labelspace.estimator import Estimator, Param
+from labelspace.estimator.parameter_constraints import shown
 from labelspace.models.base import Model
 from labelspace.models.registry import method
-from labelspace.parameter_constraints import shown
 from labelspace.report.tables import add_row, plain_table
 
 if TYPE_CHECKING:

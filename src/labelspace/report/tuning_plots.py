@@ -10,7 +10,7 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import Any
 
-from labelspace.parameter_constraints import shown
+from labelspace.estimator.parameter_constraints import shown
 
 LEFT, TOP, WIDTH, HEIGHT = 56, 16, 400, 240  # of the area that is drawn on, in a picture of 480 pixels
 INSET = 12  # pixels between the frame and the outermost points

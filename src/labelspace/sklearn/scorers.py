@@ -18,10 +18,10 @@ import scipy.sparse as sp
 from labelspace import metrics
 from labelspace.errors import DataError, ParameterError
 from labelspace.metrics.checks import checked_k
-from labelspace.propensity import DEFAULT_A, DEFAULT_B
 from labelspace.sklearn.label_scores import stored_topk
 from labelspace.sklearn.targets import Targets, TrueLabels
 from labelspace.types import Doubles, Longs, TopK
+from labelspace.types.propensity import DEFAULT_A, DEFAULT_B
 
 RESPONSES = ("predict_proba", "decision_function")
 

@@ -8,10 +8,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from labelspace.errors import ParameterError
+from labelspace.estimator.parameter_constraints import MAX_INTEGER, Constraint, integer, optional, real
 from labelspace.features.base import Features
 from labelspace.models.base import Model
 from labelspace.models.registry import create
-from labelspace.parameter_constraints import MAX_INTEGER, Constraint, integer, optional, real
 
 CONSTRAINTS = {
     "method": Constraint("the name of a method, or a model", lambda value: isinstance(value, (str, Model))),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import ModelError
-from labelspace.state_constraints import ArrayConstraint, Sizes, StateError, array, is_sorted
+from labelspace.estimator.state_constraints import ArrayConstraint, Sizes, StateError, array, is_sorted
 from labelspace.store.state import REMEDY, Arrays
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from labelspace.errors import LabelspaceError, ModelError
 from labelspace.estimator import Stateful
-from labelspace.state_constraints import Kind, StateError
+from labelspace.estimator.state_constraints import Kind, StateError
 from labelspace.store.atomic import recover, replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names
 from labelspace.store.safetensors_file import map_arrays

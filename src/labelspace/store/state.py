@@ -19,7 +19,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import ModelError, ParameterError
 from labelspace.estimator import NO_DEFAULT, Estimator, Stateful
-from labelspace.state_constraints import (
+from labelspace.estimator.state_constraints import (
     NAMED,
     ArrayConstraint,
     ArraysConstraint,

@@ -12,10 +12,10 @@ from typing import Annotated, Self
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows, sampled_squared_errors
 from labelspace.kernels.threads import run_blocks
-from labelspace.state_constraints import array, must, plain
 from labelspace.training.dense_layers import LAYER_SPECS, MLP, LayerSpecs, activate, activation_derivative, forward_flat
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import ROW_BLOCK, Batch, SparseLayer

@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
+from labelspace.estimator.parameter_constraints import Constraint, integer
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
-from labelspace.parameter_constraints import Constraint, integer
 from labelspace.training.losses import sigmoid
 from labelspace.training.optimizers import AdamParameter
 from labelspace.types import Floats

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, offsets
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.weight_lookup import lookup_weights, scan_weights
 from labelspace.labels.masks import FEW_LABELS, LastMask, kept_entries
-from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, offsets
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 

@@ -24,9 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
+from labelspace.estimator.state_constraints import array, ids, is_sorted, must
 from labelspace.kernels.betting import LARGEST_BET, is_precise
 from labelspace.labels.hierarchy import ancestor_probabilities
-from labelspace.state_constraints import array, ids, is_sorted, must
 from labelspace.types import Bools, Csr, Floats, Hierarchy, Ints, Longs, TopK
 
 CONFIDENCE = 0.9

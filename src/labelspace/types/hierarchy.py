@@ -11,8 +11,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
-from labelspace.limits import ANCESTORS_PER_LABEL, MAX_ANCESTORS, MAX_LEVELS
 from labelspace.types.arrays import Bools, Csr, Ints, Longs
+from labelspace.types.limits import ANCESTORS_PER_LABEL, MAX_ANCESTORS, MAX_LEVELS
 
 SHOWN_OF_CYCLE = 10  # labels in an error message
 

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 from labelspace.types.arrays import Csr, Ints, Longs
 from labelspace.types.concept import NO_CONCEPT, Concept
 from labelspace.types.hierarchy import Hierarchy, too_many_levels
+from labelspace.types.limits import MAX_LEVELS, MAX_PATH_CHARACTERS
 from labelspace.types.name_index import NameIndex
 
 PATH_SEPARATOR = " > "

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.estimator.state_constraints import StateError
 from labelspace.models.blend import label_context
 from labelspace.models.blend.label_context import count_pairs
-from labelspace.state_constraints import StateError
 
 Y = sp.csr_matrix(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 1], [0, 0, 1, 1]], np.float32))
 

@@ -3,9 +3,9 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
+from labelspace.estimator.state_constraints import StateError
 from labelspace.models.fastxml.model import AUTHORS_ALPHA, FastXML
-from labelspace.propensity import inverse_propensities
-from labelspace.state_constraints import StateError
+from labelspace.types.propensity import propensity_weights
 
 DATA = planted(n=360, d=120, l=15, seed=5)
 TRAIN, TEST = DATA.rows(range(300)), DATA.rows(range(300, 360))
@@ -41,7 +41,7 @@ def tree_scores(model, X):
 @pytest.mark.parametrize("propensity", [False, True])
 def test_scores_are_the_mean_over_trees_of_shares_in_the_leaf(propensity):
     model = fitted(**({"propensity": True, "alpha": 1} if propensity else {}))
-    weights = inverse_propensities(TRAIN.Y.sum(axis=0).A1, 300) if propensity else np.ones(15)
+    weights = propensity_weights(TRAIN.Y.sum(axis=0).A1, 300) if propensity else np.ones(15)
     expected = tree_scores(model, TEST.X) * weights / weights.max()
     top = model.predict_topk(TEST.X, k=15)
     for row, (labels, scores) in enumerate(zip(top.labels, top.scores, strict=True)):

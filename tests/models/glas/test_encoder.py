@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.estimator.state_constraints import StateError
 from labelspace.features.normalize import normalize_rows
-from labelspace.state_constraints import StateError
 from labelspace.training.optimizers import AdamParameter
 from tests.models.glas.cases import ENCODERS, before_store, quick, small_data, training_data
 

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from labelspace.estimator.state_constraints import StateError
 from labelspace.features.normalize import normalize_rows
 from labelspace.index.exact import Exact
 from labelspace.models.leml.model import Leml
-from labelspace.state_constraints import StateError
 
 
 def dense_scores(model, X):

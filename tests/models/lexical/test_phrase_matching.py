@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from labelspace.estimator.state_constraints import StateError
 from labelspace.features.stems import NO_STEMMING
 from labelspace.kernels.ngrams import lookup_keys
 from labelspace.models.lexical.kernels import (
@@ -28,7 +29,6 @@ from labelspace.models.lexical.kernels import (
 )
 from labelspace.models.lexical.phrases import MAX_LABELS_PER_PHRASE, index_phrases, phrases_of
 from labelspace.models.lexical.word_stems import WordStems
-from labelspace.state_constraints import StateError
 from labelspace.types import LabelSpace
 
 ENDINGS = [

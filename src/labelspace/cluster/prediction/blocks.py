@@ -17,7 +17,7 @@ from labelspace.data.files import too_long
 from labelspace.data.formats.csvfile import DELIMITER_LINE
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location
-from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types.limits import MAX_LINE_BYTES
 
 PER_CPU = 8  # blocks, where documents are few
 MIN_ROWS, MAX_ROWS = 100, 20_000  # documents of a block

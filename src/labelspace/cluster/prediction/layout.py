@@ -24,8 +24,8 @@ from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.source import document_layout, layout_records
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Columns, Fields
+from labelspace.types.limits import MAX_LINE_BYTES
 
 FORMATS = ("jsonl", "csv", "tsv", "parquet")  # each is also the ending of what is written
 

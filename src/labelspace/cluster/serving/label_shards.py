@@ -10,11 +10,11 @@ import numpy as np
 from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
 from labelspace.errors import ModelError
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.state_constraints import are_sorted_spans, ids, must, part
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.index import Exact, Quantized
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.labels.masks import LastMask
-from labelspace.state_constraints import are_sorted_spans, ids, must, part
 from labelspace.training.linear_weights import LinearWeights
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, TopK
 

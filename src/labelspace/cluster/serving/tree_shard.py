@@ -11,13 +11,13 @@ import numpy.typing as npt
 from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
 from labelspace.cluster.serving.tree_kernels import expand_nodes
 from labelspace.estimator import Stateful, learned
+from labelspace.estimator.parameter_constraints import real
+from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.weight_lookup import lookup_weights
 from labelspace.labels.masks import LastMask, kept_entries
 from labelspace.labels.tree import PRUNED_BIAS, PRUNED_LOG
 from labelspace.models.label_tree import LabelTree
-from labelspace.parameter_constraints import real
-from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs
 

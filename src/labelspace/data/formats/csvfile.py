@@ -20,8 +20,8 @@ from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, wri
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Rows
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
+from labelspace.types.limits import MAX_LINE_BYTES
 
 _MAX_CELL = 2**31 - 1  # the default is 128 KiB, less than a long document; this fits a C long on all platforms
 DELIMITER_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)  # a first line that names the delimiter

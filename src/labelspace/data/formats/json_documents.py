@@ -14,8 +14,8 @@ from labelspace.data.formats.json_stream import JsonStream, documents
 from labelspace.data.formats.jsonl import HEAD
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Rows
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
+from labelspace.types.limits import MAX_LINE_BYTES
 
 _ARRAY = re.compile(r"\[\s*(\{|\]|$)")
 _OBJECT = re.compile(r'\{\s*("[^"\\]*"\s*:\s*("[^"\\]*"|[-+.\w]+)\s*,\s*)*"[^"\\]*"\s*:\s*\[\s*\{')

@@ -11,7 +11,7 @@ from labelspace.data.files import UTF_8, too_long
 from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.records import Location
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types.limits import MAX_LINE_BYTES
 
 BLOCK = 2**18  # bytes read at a time
 _CUT = 16  # characters before the end at which an error may mean that more has to be read: -Infinity, \\ud83d\\ude00

@@ -11,8 +11,8 @@ from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Rows
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
+from labelspace.types.limits import MAX_LINE_BYTES
 
 HEAD, HEAD_CHARACTERS = 1000, 2**18  # from which the columns are taken
 

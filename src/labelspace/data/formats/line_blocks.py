@@ -7,7 +7,7 @@ from typing import BinaryIO
 from labelspace.data.files import too_long
 from labelspace.data.sparse_rows import SparseRows
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types.limits import MAX_LINE_BYTES
 
 BLOCK_BYTES = 16 * 2**20
 

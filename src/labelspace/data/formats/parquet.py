@@ -15,8 +15,8 @@ from labelspace.data.files import reading, too_long, writing
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Rows
 from labelspace.errors import DataError, require
-from labelspace.limits import MAX_LINE_BYTES
 from labelspace.types import Dataset
+from labelspace.types.limits import MAX_LINE_BYTES
 
 EXTRA = "parquet"
 _BATCH = 4096  # rows in memory at once, fewer where they are long

@@ -16,7 +16,7 @@ from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Record, Subject, distinct_labels, to_record
 from labelspace.errors import DataError
-from labelspace.limits import MAX_LINE_BYTES
+from labelspace.types.limits import MAX_LINE_BYTES
 
 TEXT, DOCUMENT = ".txt", ".json"
 SUBJECTS = ".tsv", ".key"  # where there are both, Annif reads the first

@@ -26,7 +26,7 @@ from labelspace.data.records import Record
 from labelspace.data.table import row_labels, row_text
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
-from labelspace.state_constraints import must
+from labelspace.estimator.state_constraints import must
 from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
 
 Names = str | Sequence[str]

@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from labelspace.data.files import reading
 from labelspace.errors import DataError, LabelspaceError, require
-from labelspace.limits import MAX_RDF_BYTES
+from labelspace.types.limits import MAX_RDF_BYTES
 
 FORMATS = {"turtle": "Turtle", "xml": "RDF/XML", "json-ld": "JSON-LD"}
 """Names that rdflib and people have for the formats."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelspace.errors import ParameterError
-from labelspace.parameter_constraints import shown
+from labelspace.estimator.parameter_constraints import shown
 
 DIGITS = 4  # significant ones of a number that is tried: what is printed is what was trained
 SIMPLE = re.compile(r"[A-Za-z_][\w.+-]*")  # texts that need no quotes in a list

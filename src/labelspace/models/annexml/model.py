@@ -34,6 +34,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import integer, real
+from labelspace.estimator.state_constraints import array, ids, must, offsets, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
@@ -45,8 +47,6 @@ from labelspace.models.annexml.kernels import nearest_in_partitions
 from labelspace.models.annexml.learner import Learner, train_learner
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import integer, real
-from labelspace.state_constraints import array, ids, must, offsets, sparse
 from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 PARTITION_SIZE = 6000  # documents per partition, where their number is not given

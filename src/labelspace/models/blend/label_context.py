@@ -14,11 +14,11 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.label_context import N_COLUMNS, fill_context
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.cooccurrence import cooccurrence_counts
 from labelspace.models.blend.stacking import StackingTable
-from labelspace.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.types import Csr, Floats, Ints, Longs
 
 SHORTLIST = 16  # candidates of a document that are judged again

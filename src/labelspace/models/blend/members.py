@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features import joined
 from labelspace.features.language import AUTO
 from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
 from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View
 from labelspace.models.registry import method
-from labelspace.parameter_constraints import Constraint
 
 FAST, NORMAL, BEST = "fast", "normal", "best"
 MEMBER_PARAMS: dict[str, dict[str, Any]] = {

@@ -27,6 +27,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import Constraint, integer, list_of, one_of, real, text
+from labelspace.estimator.state_constraints import must, part, parts, plain
 from labelspace.features import joined
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views
@@ -78,11 +80,9 @@ from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.registry import method
-from labelspace.parameter_constraints import Constraint, integer, list_of, one_of, real, text
-from labelspace.propensity import inverse_propensities
-from labelspace.state_constraints import must, part, parts, plain
 from labelspace.training.precision_thresholds import PrecisionThresholds, learn_consistent_precision, learn_precision
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, LabelSpace, Progress, TopK, no_progress
+from labelspace.types.propensity import propensity_weights
 from labelspace.version import __version__
 
 METRIC = Constraint(
@@ -391,7 +391,7 @@ class Blend(Model):
         """What a label's probability is multiplied with for its rank, at most 1; None where all are alike."""
         if not self.optimize.startswith("PS"):
             return None
-        weights = inverse_propensities(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
+        weights = propensity_weights(self.pairs_.counts.astype(np.float64), int(self.pairs_.n_documents[0]))
         relative: Floats = (weights / weights.max()).astype(np.float32)
         return relative
 

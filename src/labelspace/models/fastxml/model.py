@@ -32,6 +32,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, real
+from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
@@ -41,12 +43,10 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fastxml.kernels import Weights, forest_topk, grow_tree
 from labelspace.models.fit_context import FitContext
-from labelspace.parameter_constraints import AllBut, boolean, integer, real
-from labelspace.propensity import DEFAULT_A, DEFAULT_B, inverse_propensities
-from labelspace.state_constraints import IDS, array, ids, must, offsets, plain, sparse
 from labelspace.training.epochs import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
+from labelspace.types.propensity import DEFAULT_A, DEFAULT_B, propensity_weights
 
 ROW_BLOCK = 64  # documents per task
 MAX_DOCUMENTS = 1000  # kept of a leaf
@@ -118,7 +118,7 @@ class FastXML(Model):
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.alpha_ = self._chosen_alpha(X, Y) if self.propensity else 1.0
         counts = np.bincount(Y.indices, minlength=Y.shape[1])
-        weights = inverse_propensities(counts, Y.shape[0], self.A, self.B) if self.propensity else np.ones(Y.shape[1])
+        weights = propensity_weights(counts, Y.shape[0], self.A, self.B) if self.propensity else np.ones(Y.shape[1])
         self.label_weights_ = (weights / weights.max()).astype(np.float32)
         documents = with_bias_column(normalize_rows(X) if self.normalize else X)  # step 1
         self._grow_trees(documents, Y, weights, context)  # steps 2 to 5

@@ -10,13 +10,13 @@ from typing import Annotated, NamedTuple, Self
 
 import numpy as np
 
+from labelspace.estimator.parameter_constraints import boolean
+from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.kernels.normalize import MIN_NORM, row_norms
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models.glas.optimizers import FixedParameter, SgdLayer, SgdParameter
-from labelspace.parameter_constraints import boolean
-from labelspace.state_constraints import array, must, plain
 from labelspace.training.dense_layers import DenseLayer
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer

@@ -37,6 +37,17 @@ from threadpoolctl import threadpool_limits
 from labelspace import index
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    AllBut,
+    boolean,
+    integer,
+    list_of,
+    mapping,
+    one_of,
+    optional,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
 from labelspace.labels.cooccurrence import MEASURES
@@ -56,8 +67,6 @@ from labelspace.models.glas.network import Net, append_bias
 from labelspace.models.glas.presets import ALGORITHM_1, ALGORITHM_2
 from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gradient
 from labelspace.models.glas.training_data import TrainingData, sample_positives
-from labelspace.parameter_constraints import AllBut, boolean, integer, list_of, mapping, one_of, optional, real
-from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.allowed_index import index_among
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import Curve, epoch_batches, run_epochs

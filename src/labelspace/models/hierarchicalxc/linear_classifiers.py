@@ -5,10 +5,10 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tree_classifiers import leaf_ranges, train_nodes
 from labelspace.labels.tree import TreeNodes
-from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs
 

@@ -38,6 +38,16 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    boolean,
+    integer,
+    layer_sizes,
+    one_of,
+    optional,
+    parse_layer_sizes,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.beam_search import beam_search, dense_beam_search
 from labelspace.kernels.quantize import Int8s, quantize_int8
@@ -51,8 +61,6 @@ from labelspace.models.hierarchicalxc.dendrogram import MEASURES, TIES, cluster_
 from labelspace.models.hierarchicalxc.linear_classifiers import LinearClassifiers, train_linear_classifiers
 from labelspace.models.hierarchicalxc.network import CodeNet, init_classifiers
 from labelspace.models.hierarchicalxc.node_targets import NodeTargets
-from labelspace.parameter_constraints import boolean, integer, layer_sizes, one_of, optional, parse_layer_sizes, real
-from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches

@@ -31,6 +31,8 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, integer, mapping, one_of, real
+from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
@@ -47,8 +49,6 @@ from labelspace.models.label_tree.node_training import NO_DOCUMENTS, NodeTrainin
 from labelspace.models.label_tree.path_evidence import PathEvidence
 from labelspace.models.label_tree.search import ROW_BLOCK, AllowedTrees, SearchedTrees
 from labelspace.models.label_tree.weight_parts import WeightParts
-from labelspace.parameter_constraints import boolean, integer, mapping, one_of, real
-from labelspace.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
 from labelspace.training import model_selection
 from labelspace.types import Bools, Csr, Dataset, Floats, Ints, Longs, TopK
 

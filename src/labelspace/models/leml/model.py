@@ -30,6 +30,9 @@ from threadpoolctl import threadpool_limits
 
 from labelspace import index
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, integer, list_of, real
+from labelspace.estimator.state_constraints import array, must, part, plain
+from labelspace.estimator.state_constraints import sparse as sparse_matrix
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
 from labelspace.index.exact import Exact
@@ -43,9 +46,6 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.leml.kernels import low_rank_sparse_topk
 from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.models.leml.sparse_part import SparsePart
-from labelspace.parameter_constraints import boolean, integer, list_of, real
-from labelspace.state_constraints import array, must, part, plain
-from labelspace.state_constraints import sparse as sparse_matrix
 from labelspace.training.allowed_index import index_among
 from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.losses import seen_labels

@@ -15,12 +15,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.beam_search import lower_bound
 from labelspace.kernels.compiled import integer, kernel, part
 from labelspace.kernels.ngrams import is_key_table
 from labelspace.kernels.tokenize import FNV_PRIME, FNV_SEED, Bytes, Flags, Ids, Offsets, mix_bits
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.types import Floats
 
 FULL_GRADES = (3, 3, 2, 2, 4, 4)

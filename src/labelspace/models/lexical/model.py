@@ -31,6 +31,8 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import one_of, real
+from labelspace.estimator.state_constraints import array, part, plain
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.stems import KEEP_ACCENTS, LANGUAGES, NO_STEMMING, STRIP_ACCENTS, stemming_language
 from labelspace.features.tokenizer import map_blocks
@@ -45,8 +47,6 @@ from labelspace.models.lexical.kernels import N_BUCKETS, N_LEVELS, PROBABILITY_S
 from labelspace.models.lexical.phrase_evidence import PhraseEvidence
 from labelspace.models.lexical.phrases import index_phrases
 from labelspace.models.lexical.word_stems import WordStems
-from labelspace.parameter_constraints import one_of, real
-from labelspace.state_constraints import array, part, plain
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs, TopK
 

@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import integer, real
+from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.prune import keep_entries, strong_entries
 from labelspace.kernels.knn import vote_by_similarity
@@ -37,8 +39,6 @@ from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neighbors.kernels import Postings, nearest_quantized_rows, shared_products, to_gaps
-from labelspace.parameter_constraints import integer, real
-from labelspace.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 

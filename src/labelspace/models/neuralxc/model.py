@@ -44,6 +44,8 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, layer_sizes, one_of, optional, parse_layer_sizes, real
+from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import output_topk
@@ -53,8 +55,6 @@ from labelspace.models.base import Model
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.fit_context import FitContext
 from labelspace.models.neuralxc.network import NeuralXCNet, OutputLoss
-from labelspace.parameter_constraints import boolean, layer_sizes, one_of, optional, parse_layer_sizes, real
-from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.autoencoder import QuantizedEncoder, SparseDecoder, SparseEncoder, TrainingPhase, phases
 from labelspace.training.dense_layers import ACTIVATIONS, MLP, flatten_layers, layer_specs
 from labelspace.training.epochs import batch_schedule, batches

@@ -30,6 +30,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import boolean, integer, optional, real
+from labelspace.estimator.state_constraints import array, part
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.dual_cd import SolverOptions, squared_norms
@@ -41,8 +43,6 @@ from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.linear_evidence import linear_evidence
 from labelspace.models.pdsparse.kernels import solve_l1_squared_hinge
 from labelspace.models.pdsparse.separation import SeparationTraining
-from labelspace.parameter_constraints import boolean, integer, optional, real
-from labelspace.state_constraints import array, part
 from labelspace.training.epochs import (
     HELD_OUT_SHARE,
     MAX_HELD_OUT,

@@ -47,6 +47,17 @@ from threadpoolctl import threadpool_limits
 from labelspace import index
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    AllBut,
+    Constraint,
+    anything,
+    integer,
+    mapping,
+    one_of,
+    optional,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
 from labelspace.labels.rank_correlation import spearman
@@ -60,8 +71,6 @@ from labelspace.models.poincare.geometry import Euclidean, Manifold, PoincareBal
 from labelspace.models.poincare.network import LEARNING_RATES, embed_documents
 from labelspace.models.poincare.training import TrainingData, split_documents, train_learner
 from labelspace.models.poincare.voting import Neighbors, VoteWeights, best_vote_weights, rank_by_votes, vote_weight_grid
-from labelspace.parameter_constraints import AllBut, Constraint, anything, integer, mapping, one_of, optional, real
-from labelspace.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.training.epochs import VALIDATION_K
 from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
+from labelspace.estimator.parameter_constraints import integer, real
+from labelspace.estimator.state_constraints import plain
 from labelspace.labels.voting import count_votes, total_dcg
-from labelspace.parameter_constraints import integer, real
-from labelspace.state_constraints import plain
 from labelspace.types import Csr, Floats, Progress, TopK
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from scipy.linalg import qr
 from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, ParameterError
+from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
-from labelspace.parameter_constraints import Constraint
 from labelspace.types import Bools, Csr, Floats, LabelSpace
 
 SOURCES = ("documents", "walks", "text", "sentences", "instances")

@@ -36,6 +36,17 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError, ParameterError, require
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    Constraint,
+    boolean,
+    either,
+    integer,
+    list_of,
+    one_of,
+    optional,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import GIVEN, SEQUENCES, WORDS, View, Views
 from labelspace.kernels.quantize import Int8s
@@ -47,8 +58,6 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.secseq.config import MAX_SEQUENCE, DecoderConfig
 from labelspace.models.secseq.encoder_inputs import EncoderInputs
 from labelspace.models.secseq.label_embeddings import SOURCES, SPARSE_SOURCES, VECTOR_FILE, embed_labels
-from labelspace.parameter_constraints import Constraint, boolean, either, integer, list_of, one_of, optional, real
-from labelspace.state_constraints import array, must, plain
 from labelspace.types import Bools, Csr, Dataset, Floats, TopK
 
 if TYPE_CHECKING:  # modules that need torch

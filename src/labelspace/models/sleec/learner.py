@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.estimator.state_constraints import array, ids, offsets
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
@@ -17,7 +18,6 @@ from labelspace.kernels.threads import run_blocks
 from labelspace.models.sleec.kernels import nearest_in_cluster
 from labelspace.models.sleec.label_embedding import label_embeddings
 from labelspace.models.sleec.regression import fit_regressors
-from labelspace.state_constraints import array, ids, offsets
 from labelspace.training.sparse_layers import product
 from labelspace.types import Csr, Floats, Ints, Longs, TopK
 

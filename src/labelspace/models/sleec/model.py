@@ -33,6 +33,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import AllBut, integer, real
+from labelspace.estimator.state_constraints import must, parts, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.labels.masks import labels_among
 from labelspace.labels.voting import count_votes
@@ -40,8 +42,6 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.models.sleec.learner import Learner, train_learner
-from labelspace.parameter_constraints import AllBut, integer, real
-from labelspace.state_constraints import must, parts, sparse
 from labelspace.types import Bools, Csr, Floats, TopK
 
 CLUSTER_SIZE = 50_000  # documents per cluster by default, at the least

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from labelspace.parameter_constraints import Constraint, boolean, integer, one_of, real
+from labelspace.estimator.parameter_constraints import Constraint, boolean, integer, one_of, real
 
 USUAL_BATCH_SIZE = 64
 

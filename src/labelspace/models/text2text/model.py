@@ -37,6 +37,17 @@ from threadpoolctl import threadpool_limits
 from labelspace import store
 from labelspace.errors import ParameterError, require
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    AllBut,
+    Constraint,
+    boolean,
+    integer,
+    list_of,
+    one_of,
+    optional,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.views import TEXT
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
@@ -47,8 +58,6 @@ from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Co
 from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
-from labelspace.parameter_constraints import AllBut, Constraint, boolean, integer, list_of, one_of, optional, real
-from labelspace.state_constraints import array, must, part, plain
 from labelspace.types import Bools, Csr, Floats, LabelSpace, TopK
 
 if TYPE_CHECKING:

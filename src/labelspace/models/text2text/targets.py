@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from labelspace.errors import ParameterError
-from labelspace.state_constraints import array, must, offsets, sparse
+from labelspace.estimator.state_constraints import array, must, offsets, sparse
 from labelspace.types import Csr, Floats, Hierarchy, Ints, LabelSpace, Longs
 
 MAX_COLUMNS = 32  # of a table

@@ -6,7 +6,7 @@ from string import Formatter
 from typing import Any, Self
 
 from labelspace.errors import ParameterError
-from labelspace.parameter_constraints import Constraint
+from labelspace.estimator.parameter_constraints import Constraint
 
 TEXT, COLUMNS = "text", "columns"  # fields of a prompt
 COLUMN, VALUE = "column", "value"  # fields of an output that is repeated for each column

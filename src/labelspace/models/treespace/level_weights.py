@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from labelspace.errors import ParameterError
-from labelspace.parameter_constraints import Constraint, list_of, real
+from labelspace.estimator.parameter_constraints import Constraint, list_of, real
 from labelspace.types import Floats
 
 LevelWeight = float | str | Sequence[float]

@@ -40,6 +40,8 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import DataError, ModelError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
+from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
 from labelspace.kernels.code_search import average_tree_lists
@@ -61,8 +63,6 @@ from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight,
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
 from labelspace.models.treespace.training import TrainingSet
 from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
-from labelspace.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
-from labelspace.state_constraints import array, must, part, parts, plain
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows

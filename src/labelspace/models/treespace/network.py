@@ -8,6 +8,7 @@ from typing import Annotated, Self
 
 import numpy as np
 
+from labelspace.estimator.state_constraints import array
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
@@ -15,7 +16,6 @@ from labelspace.models.treespace.dimensions import shrink_dimensions
 from labelspace.models.treespace.kernels import EPSILON, node_visits, relu_matmul, update_children
 from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
 from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Projections
-from labelspace.state_constraints import array
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
 from labelspace.types import Csr, Floats, Ints, Longs

@@ -35,6 +35,16 @@ from threadpoolctl import threadpool_limits
 
 from labelspace.errors import ParameterError
 from labelspace.estimator import learned, param
+from labelspace.estimator.parameter_constraints import (
+    boolean,
+    integer,
+    layer_sizes,
+    list_of,
+    optional,
+    parse_layer_sizes,
+    real,
+)
+from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.sequences import NUMBER, Sequences
 from labelspace.features.views import TEXT
 from labelspace.kernels.quantize import Int8s, quantize_int8
@@ -46,8 +56,6 @@ from labelspace.models.xmlcnn.documents import Documents
 from labelspace.models.xmlcnn.kernels import convolution_topk
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
-from labelspace.parameter_constraints import boolean, integer, layer_sizes, list_of, optional, parse_layer_sizes, real
-from labelspace.state_constraints import array, must, part, plain
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, batch_schedule, epoch_batches, r_precision, run_epochs
 from labelspace.training.losses import log_odds, sigmoid

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labelspace.errors import DataError, MissingExtraError, require
-from labelspace.parameter_constraints import Constraint
+from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.types import Floats
 
 GLOVE = "glove"

@@ -5,7 +5,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from labelspace.parameter_constraints import shown
+from labelspace.estimator.parameter_constraints import shown
 from labelspace.report.comparison.dots import dot_plots
 from labelspace.report.comparison.label_frequency import by_frequency
 from labelspace.report.comparison.reliability import reliability

@@ -1,7 +1,7 @@
 import pytest
 
 from labelspace.errors import ParameterError
-from labelspace.limits import Limit
+from labelspace.types.limits import Limit
 
 
 def test_a_variable_replaces_the_default(monkeypatch):

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from labelspace.errors import NotFittedError, ParameterError
-from labelspace.parameter_constraints import Condition, Constraint, condition, optional, shown
-from labelspace.state_constraints import StateConstraint
+from labelspace.estimator.parameter_constraints import Condition, Constraint, condition, optional, shown
+from labelspace.estimator.state_constraints import StateConstraint
 
 
 @dataclass(frozen=True)

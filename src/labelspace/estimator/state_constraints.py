@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.parameter_constraints import Constraint
+from labelspace.estimator.parameter_constraints import Constraint
 
 Array: TypeAlias = npt.NDArray[Any]
 Size = int | str

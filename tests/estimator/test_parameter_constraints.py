@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from labelspace.errors import ParameterError
-from labelspace.parameter_constraints import (
+from labelspace.estimator.parameter_constraints import (
     Constraint,
     boolean,
     integer,

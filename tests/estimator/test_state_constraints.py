@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from labelspace import state_constraints
-from labelspace.state_constraints import Sizes, StateError, are_sorted_spans, array, ids, is_sorted, offsets
+from labelspace.estimator import state_constraints
+from labelspace.estimator.state_constraints import Sizes, StateError, are_sorted_spans, array, ids, is_sorted, offsets
 
 
 def check(constraint, values, **known):

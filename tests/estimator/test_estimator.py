@@ -11,11 +11,11 @@ from sklearn.pipeline import make_pipeline
 
 from labelspace.errors import MissingExtraError, NotFittedError, ParameterError, require
 from labelspace.estimator import Estimator, Stateful, learned, param
+from labelspace.estimator.parameter_constraints import integer, optional, real
+from labelspace.estimator.state_constraints import array
 from labelspace.features import Hashing
 from labelspace.metrics import precision_at_k
 from labelspace.models.registry import create, method
-from labelspace.parameter_constraints import integer, optional, real
-from labelspace.state_constraints import array
 
 
 class Centers(Estimator):
