@@ -4,8 +4,8 @@ from typing import Any
 
 from scipy.sparse import csr_matrix
 
-from labelspace.answers import TagOptions, Tags
 from labelspace.tagger import Tagger
+from labelspace.tagger.answers import TagOptions, Tags
 
 EMPTY = "is empty"
 UNKNOWN = "has no word that the model knows"

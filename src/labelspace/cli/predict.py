@@ -19,10 +19,10 @@ from labelspace.cli.read_options import reads_files
 from labelspace.report.predictions import PredictRequest, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
-    from labelspace.answers import Answer, TagOptions
     from labelspace.data.answer_files import LabelDisplay
     from labelspace.data.read_options import ReadOptions
     from labelspace.tagger import Tagger
+    from labelspace.tagger.answers import Answer, TagOptions
 
 
 @reads_files(with_labels=False)

@@ -17,10 +17,10 @@ from labelspace.report.predictions import PredictRequest, predictions
 if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help stays fast
     from pathlib import Path
 
-    from labelspace.answers import TagOptions
     from labelspace.data.answer_files import Prediction
     from labelspace.data.read_options import ReadOptions
     from labelspace.tagger import Tagger
+    from labelspace.tagger.answers import TagOptions
 
 LINE_INTERVAL = 10.0  # seconds between two lines of progress
 

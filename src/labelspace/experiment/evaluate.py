@@ -9,13 +9,13 @@ from typing import Any, Unpack
 import numpy as np
 
 from labelspace import metrics, store
-from labelspace.answers import SelectOptions, TagOptions, check_options
 from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
 from labelspace.labels.masks import labels_among
 from labelspace.labels.selection import Selection
 from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
 from labelspace.tagger import Tagger
+from labelspace.tagger.answers import SelectOptions, TagOptions, check_options
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
 
 MAX_K = 100  # to measure at, where there are fewer labels than that

@@ -8,10 +8,10 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from collections import Counter
     from collections.abc import Iterable, Iterator
 
-    from labelspace.answers import Answer, TagOptions
     from labelspace.data.answer_files import LabelDisplay, Prediction
     from labelspace.data.records import Record
     from labelspace.tagger import Tagger
+    from labelspace.tagger.answers import Answer, TagOptions
 
 
 class PredictRequest(NamedTuple):

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelspace import store
-from labelspace.answers import TagOptions
 from labelspace.errors import ClusterError, ParameterError
 from labelspace.labels.keep_rule import LeftOut
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
 from labelspace.server.label_details import LabelDetails
 from labelspace.server.label_search import LabelSearch
 from labelspace.tagger import Tagger
+from labelspace.tagger.answers import TagOptions
 from labelspace.training.precision_thresholds import TARGETS
 from labelspace.types import Floats
 from labelspace.unread import Unread

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 import labelspace
-from labelspace.answers import Answer, SelectOptions
 from labelspace.cli.predict import as_plain
 from labelspace.data.answer_files import LabelDisplay
 from labelspace.data.records import Record
@@ -26,6 +25,7 @@ from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger
+from labelspace.tagger.answers import Answer, SelectOptions
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError

@@ -11,7 +11,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from labelspace.answers import TagOptions
 from labelspace.cluster.prediction.block_reader import block_records
 from labelspace.cluster.prediction.blocks import Block
 from labelspace.cluster.prediction.output_folder import OutputFolder
@@ -21,6 +20,7 @@ from labelspace.report.predictions import PredictRequest, predictions
 from labelspace.report.terminal import json_text
 from labelspace.store.model_folder import MANIFEST
 from labelspace.tagger import Tagger
+from labelspace.tagger.answers import TagOptions
 
 
 @dataclass(frozen=True)

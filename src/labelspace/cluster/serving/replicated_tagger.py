@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, Unpack
 
-from labelspace.answers import Answers, TagOptions
 from labelspace.cluster.serving.asking import Replicas
 from labelspace.data.objects.inputs import Documents
 from labelspace.explain import Explanation
 from labelspace.tagger import Tagger, Text
+from labelspace.tagger.answers import Answers, TagOptions
 from labelspace.types import Csr, TopK
 
 

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from labelspace import metrics, store
 from labelspace.answer_tables import Output, Table, answer_table, check_output, named
-from labelspace.answers import Answer, Answers, LabelChoice, Selections, SelectOptions, TagOptions, Tags, check_options
 from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.objects.documents import DataOptions, DocumentReader, Labels, saved_fields
 from labelspace.data.objects.inputs import Documents, dataset_inputs, document_names, read_inputs
@@ -40,6 +39,16 @@ from labelspace.models.capabilities import (
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, load_model
+from labelspace.tagger.answers import (
+    Answer,
+    Answers,
+    LabelChoice,
+    Selections,
+    SelectOptions,
+    TagOptions,
+    Tags,
+    check_options,
+)
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
