@@ -13,7 +13,7 @@ from labelspace.kernels import threads
 from labelspace.store import sealed
 from labelspace.types import TopK
 from tests.checks import same_topk
-from tests.index.test_registry import load, save
+from tests.index.test_saved_indexes import load, save
 
 
 @pytest.fixture(autouse=True)

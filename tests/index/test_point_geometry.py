@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.index.point_geometry import GEOMETRIES, distances, extended_points, extended_queries, point_weights
+from labelspace.index.points import GEOMETRIES, distances, extended_points, extended_queries, point_weights
 
 
 def ball(n, seed):

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from labelspace.errors import DataError, ModelError
-from labelspace.index import PointIndex, poincare, point_lists
+from labelspace.index import PointIndex, poincare
+from labelspace.index import points as point_lists
 from labelspace.index.choice import recall
-from labelspace.index.point_geometry import GEOMETRIES, extended_points, extended_queries
-from labelspace.index.point_lists import build_point_lists, share_to_read
+from labelspace.index.points import GEOMETRIES, build_point_lists, extended_points, extended_queries, share_to_read
 from labelspace.kernels import threads
 from labelspace.store import sealed
 from labelspace.types import TopK
 from tests.checks import same_topk
-from tests.index.test_registry import load, save
+from tests.index.test_saved_indexes import load, save
 
 
 @pytest.fixture(autouse=True)

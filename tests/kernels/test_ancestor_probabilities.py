@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestor_probabilities import ancestor_probabilities
-from tests.kernels.test_ancestor_closure import random_hierarchy
+from labelspace.kernels.ancestors import ancestor_probabilities
+from tests.kernels.test_ancestors import random_hierarchy
 
 
 def twin(labels, probabilities, hierarchy, k):

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.inverted_lists import choose_lists
+from labelspace.kernels.bit_planes import choose_lists
 
 
 def twin(scores, starts, n_rows):

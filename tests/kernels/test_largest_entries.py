@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.largest_entries import largest_entries
+from labelspace.kernels.topk import largest_entries
 from labelspace.labels.clustering import pifa_embeddings
 
 

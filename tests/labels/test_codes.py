@@ -104,7 +104,7 @@ def test_four_thousand_labels_have_unique_codes_of_two_digits_of_64():
 def test_many_rows_are_projected_block_by_block(monkeypatch):
     vectors = random_vectors(50)
     codes = make_codes(vectors, 3, 3, "tree", "ordinal", seed=0)
-    monkeypatch.setattr("labelspace.labels.quantization.ROW_BLOCK", 7)
+    monkeypatch.setattr("labelspace.labels.codes.ROW_BLOCK", 7)
     assert np.array_equal(codes.digits, make_codes(vectors, 3, 3, "tree", "ordinal", seed=0).digits)
 
 

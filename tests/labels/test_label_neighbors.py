@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.labels import label_neighbors as module
-from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels import document_neighbors as module
+from labelspace.labels.document_neighbors import label_neighbors
 
 
 def brute_force(Y, n_neighbors):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from labelspace.errors import DataError
-from labelspace.labels.rank_correlation import spearman
+from labelspace.labels.statistics import spearman
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(-4, 4)), min_size=3, max_size=40))

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.labels import voting
-from labelspace.labels.voting import count_votes, total_dcg
+from labelspace.labels import document_neighbors as voting
+from labelspace.labels.document_neighbors import count_votes, total_dcg
 from labelspace.types import TopK
 
 

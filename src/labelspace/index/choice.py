@@ -26,7 +26,7 @@ from labelspace.index import approximate
 from labelspace.index.approximate import Approximate, require_faiss
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.exact import Exact
-from labelspace.index.lists import Lists
+from labelspace.index.inverted_lists import InvertedLists
 from labelspace.index.quantized import MAX_READ_SHARE, STEPS, Quantized
 from labelspace.types import Floats, Ints, Progress, TopK
 
@@ -120,7 +120,7 @@ def _quantized(
     return None
 
 
-def _set_n_read(index: Quantized, lists: Lists, queries: Floats, truth: TopK, target: float) -> bool:
+def _set_n_read(index: Quantized, lists: InvertedLists, queries: Floats, truth: TopK, target: float) -> bool:
     """Read so many labels that lists miss half of what may be missed; False where these are most labels."""
     by_id = np.argsort(index.ids_)
     listed = truth.labels >= 0

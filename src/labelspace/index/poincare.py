@@ -4,7 +4,7 @@ d(x, y) = arcosh(1 + 2|x-y|^2 / ((1-|x|^2)(1-|y|^2))). Where points are few, all
 is that of brute force in float64, up to the boundary.
 
 Where they are many, distances are estimated from 4 bits per number, rounded as in ``Quantized``, and those of a
-shortlist are computed. The points lie in inverted lists (``point_lists.py``), of which a query reads those that promise
+shortlist are computed. The points lie in inverted lists (``points.py``), of which a query reads those that promise
 most. The share of the points to read, and the length of the shortlist, are what it takes to find the neighbors of a
 sample of queries; where that share would be above a half, all points are read.
 
@@ -26,10 +26,19 @@ from labelspace.estimator.parameter_constraints import either, integer, one_of, 
 from labelspace.estimator.state_constraints import must, offsets, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
 from labelspace.index.choice import recall
-from labelspace.index.lists import Lists
-from labelspace.index.point_codes import encode_points
-from labelspace.index.point_geometry import GEOMETRIES, distances, extended_queries, point_weights, to_points
-from labelspace.index.point_lists import build_point_lists, can_be_listed, lists_of_new, share_to_read
+from labelspace.index.inverted_lists import InvertedLists
+from labelspace.index.points import (
+    GEOMETRIES,
+    build_point_lists,
+    can_be_listed,
+    distances,
+    encode_points,
+    extended_queries,
+    lists_of_new,
+    point_weights,
+    share_to_read,
+    to_points,
+)
 from labelspace.index.quantized import MAX_READ_SHARE, MIN_READ, SELF_QUERIES
 from labelspace.kernels.bit_planes import BLOCK
 from labelspace.kernels.hyperbolic_search import (
@@ -89,7 +98,9 @@ class PointIndex(Index):
     shortlist: int | None = learned(plain(optional(integer(1))), default=None)  # None where there are no codes
     codes_: PointCodes | None = learned(part(PointCodes, optional=True, n="n", dimension="dimension"), default=None)
     share_read: float | None = learned(plain(optional(real(above=0, at_most=1))), default=None)  # None without lists
-    lists_: Lists | None = learned(part(Lists, optional=True, n="n", dimension="extended"), default=None)
+    lists_: InvertedLists | None = learned(
+        part(InvertedLists, optional=True, n="n", dimension="extended"), default=None
+    )
 
     def check_state(self) -> None:
         """The points come in whole blocks, cluster by cluster."""

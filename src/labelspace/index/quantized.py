@@ -11,8 +11,8 @@ For label vectors v with mean c and queries q with second moments C = E[q q']:
    the direction of x.
 5. Round y to 5 bits, and compute y'l of all labels by counting bits (``kernels/bit_planes.py``).
 
-6. Or of some labels: with ``lists`` the labels lie in inverted lists (``lists.py``), of which a query reads those that
-   promise most, until it has read ``n_read`` labels.
+6. With ``n_read``, compute steps 4 and 5 for some labels only: the labels lie in inverted lists
+   (``inverted_lists.py``), and a query reads the most promising lists until it has read ``n_read`` labels.
 
 Steps 4 and 5 follow Gao and Long, "RaBitQ: Quantizing High-Dimensional Vectors with a Theoretical Error Bound for
 Approximate Nearest Neighbor Search" (2024), which has one bit, and no step 2.
@@ -30,8 +30,7 @@ from labelspace.estimator import learned
 from labelspace.estimator.parameter_constraints import integer, optional
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, part, plain
 from labelspace.index.base import Index, checked_ids, checked_vectors
-from labelspace.index.lists import Lists
-from labelspace.index.moments import moment_basis, second_moments
+from labelspace.index.inverted_lists import InvertedLists, moment_basis, second_moments
 from labelspace.kernels.bit_planes import (
     BLOCK,
     Words,
@@ -87,7 +86,9 @@ class Quantized(Index):
     center_: Floats = learned(array("float32", "dimension"))  # c
     label_map_: Floats = learned(array("float32", "dimension", "width"))  # A
     query_map_: Floats = learned(array("float32", "dimension", "width"))  # W
-    lists_: Lists | None = learned(part(Lists, optional=True, n="n", dimension="dimension"), default=None)
+    lists_: InvertedLists | None = learned(
+        part(InvertedLists, optional=True, n="n", dimension="dimension"), default=None
+    )
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class Quantized(Index):
         new = checked_ids(ids, rows)
         self.lists_, self.n_read, list_of = None, None, np.zeros(len(new), np.int32)
         if n_read is not None:
-            self.lists_, list_of = Lists.build(rows, rows[::SELF_QUERIES] if asked is None else asked, seed)
+            self.lists_, list_of = InvertedLists.build(rows, rows[::SELF_QUERIES] if asked is None else asked, seed)
             self.set_n_read(n_read)
         order = np.lexsort([new, list_of])
         self._set(new[order], *self._encode(rows, order))

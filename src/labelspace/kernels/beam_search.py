@@ -316,3 +316,19 @@ def average_trees(leaf_labels: Ints, leaf_scores: Floats, n_leaves: Longs, out_s
             i += 1
         size = push(out_scores, out_labels, size, score, same)
     return size
+
+
+@kernel()
+def average_tree_lists(labels: Ints, scores: Floats, out_labels: Ints, out_scores: Floats) -> None:
+    """The labels of best mean score over the lists (n_trees, n, list_size) of a row; 0 where a list misses a label."""
+    n_trees, n, list_size = labels.shape
+    sizes, log_scores = np.empty(n_trees, np.int64), np.empty((n_trees, list_size), np.float32)
+    for row in range(n):
+        for tree in range(n_trees):
+            size = 0
+            while size < list_size and labels[tree, row, size] >= 0:
+                log_scores[tree, size] = np.log(scores[tree, row, size])
+                size += 1
+            sizes[tree] = size
+        size = average_trees(labels[:, row], log_scores, sizes, out_scores[row], out_labels[row])
+        sort_best_first(out_scores[row], out_labels[row], size)

@@ -2,7 +2,7 @@
 
 The key a|x-y|^2 of a point y for the query x is a(|x|^2 - 2 x'c) + a|y|^2 - 2 a x'(y-c), for any center c. Only the
 product x'(y-c) is estimated, by counting bits as in ``bit_planes``; the weight a of a point near the boundary is exact.
-Or the keys of some inverted lists of points are estimated (``index/point_lists.py``), and the others are not read.
+Or the keys of some inverted lists of points are estimated (``index/points.py``), and the others are not read.
 """
 
 from typing import Annotated, NamedTuple

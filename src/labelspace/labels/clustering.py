@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels import large_arrays
 from labelspace.kernels.kmeans import balanced_2means, kmeans
-from labelspace.kernels.largest_entries import largest_entries
 from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.topk import largest_entries
 from labelspace.types import Csr, Ints, Longs
 
 LABEL_BLOCK = 8192  # labels whose sums are in memory at a time

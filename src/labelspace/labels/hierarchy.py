@@ -4,8 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.errors import DataError
-from labelspace.kernels.ancestor_closure import include_ancestors as include_ancestors_of_rows
-from labelspace.kernels.ancestor_probabilities import ancestor_probabilities as ancestor_probabilities_of_rows
+from labelspace.kernels.ancestors import ancestor_probabilities as ancestor_probabilities_of_rows
+from labelspace.kernels.ancestors import include_ancestors as include_ancestors_of_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Bools, Hierarchy, TopK
 

@@ -28,7 +28,7 @@ METHODS = {  # registry name -> where its class lives
     "neuralxc": "labelspace.models.neuralxc.model:NeuralXC",
     "hierarchicalxc": "labelspace.models.hierarchicalxc.model:HierarchicalXC",
     "secseq": "labelspace.models.secseq.model:SeCSeq",
-    "mlc2seq": "labelspace.models.secseq.mlc2seq:Mlc2Seq",
+    "mlc2seq": "labelspace.models.secseq.model:Mlc2Seq",
     "xmlcnn": "labelspace.models.xmlcnn.model:XMLCNN",
     "treespace": "labelspace.models.treespace.model:Treespace",
     "sleec": "labelspace.models.sleec.model:Sleec",

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.errors import DataError
-from labelspace.labels.rank_correlation import spearman
+from labelspace.labels.statistics import spearman
 from labelspace.report.terminal import json_text, printable
 from labelspace.types import Bools, Doubles, LabelSpace
 

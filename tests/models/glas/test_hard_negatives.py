@@ -70,7 +70,7 @@ def test_labels_that_moved_are_found_without_new_centers(topics, monkeypatch):
     rng, labels = np.random.default_rng(1), np.arange(2000, dtype=np.int32)
     lists = listed(topics, labels)
     drift = rng.standard_normal((40, 16)).repeat(50, axis=0)
-    monkeypatch.setattr(label_lists, "kmeans", None)  # not called again
+    monkeypatch.setattr(label_lists, "spherical_kmeans", None)  # not called again
     for step in range(1, 5):
         moved = (topics + 0.25 * step * drift + 0.1 * rng.standard_normal(topics.shape)).astype(np.float32)
         before = lists.list_of.copy()

@@ -6,7 +6,7 @@ import torch
 
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.secseq.config import DecoderConfig
-from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates
+from labelspace.models.secseq.network import CodeDecoder, EncoderStates
 
 HIDDEN_DIM, DECODER_DIM = 6, 4
 

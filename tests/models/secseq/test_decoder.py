@@ -6,7 +6,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from labelspace.models.secseq.config import DecoderConfig  # noqa: E402
-from labelspace.models.secseq.decoder import CodeDecoder, EncoderStates, decoder_from_weights  # noqa: E402
+from labelspace.models.secseq.network import CodeDecoder, EncoderStates, decoder_from_weights  # noqa: E402
 from labelspace.training.torch_optimizer import FlatAdam, single_thread  # noqa: E402
 
 ENCODERS = ("bag", "gru", "convolution")

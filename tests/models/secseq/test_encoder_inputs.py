@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.sequences import PAD, UNKNOWN
-from labelspace.models.secseq.encoder_inputs import EncoderInputs
+from labelspace.models.secseq.config import EncoderInputs
 
 IDS = np.array([[3, UNKNOWN, 4, PAD], [PAD] * 4, [5, 5, 3, 2], [UNKNOWN, PAD, PAD, PAD]], np.int32)
 TOKENS = [[3, None, 4], [], [5, 5, 3, 2], [None]]  # None is a row of zeros

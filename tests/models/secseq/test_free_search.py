@@ -9,10 +9,10 @@ torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes, CodeTree  # noqa: E402
 from labelspace.models.secseq.config import DecoderConfig  # noqa: E402
-from labelspace.models.secseq.decoder import build_decoder  # noqa: E402
 from labelspace.models.secseq.decoding import leaf_counts, leaf_histogram  # noqa: E402
-from labelspace.models.secseq.free_search import generate_digits, generate_free, segment  # noqa: E402
+from labelspace.models.secseq.network import build_decoder  # noqa: E402
 from labelspace.models.secseq.objectives import SequenceObjective  # noqa: E402
+from labelspace.models.secseq.sequence_search import generate_digits, generate_free, segment  # noqa: E402
 from labelspace.training.torch_optimizer import FlatAdam, single_thread  # noqa: E402
 from tests.models.secseq.decoder_twin import CODES, code_tree, one_document  # noqa: E402
 from tests.models.secseq.test_recurrent_decoder import CONFIG, documents, random_decoder  # noqa: E402

@@ -10,8 +10,13 @@ from labelspace.errors import DataError, ParameterError
 from labelspace.features.tfidf import Tfidf
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.codes import SCHEMES, make_codes
-from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
-from labelspace.models.secseq.label_embeddings import SOURCES, embed_labels, truncated_svd
+from labelspace.models.secseq.label_embeddings import (
+    SOURCES,
+    embed_labels,
+    positive_pmi,
+    truncated_svd,
+    walk_cooccurrence,
+)
 from labelspace.types import LabelSpace
 
 PARENT = (np.arange(111) - 1) // 10

@@ -5,8 +5,11 @@ import scipy.sparse as sp
 pytest.importorskip("torch")
 
 from labelspace.errors import DataError, ParameterError  # noqa: E402
-from labelspace.models.secseq.mlc2seq import Mlc2Seq  # noqa: E402
-from labelspace.models.secseq.model import SeCSeq, SequenceModel  # noqa: E402
+from labelspace.models.secseq.model import (  # noqa: E402
+    Mlc2Seq,  # noqa: E402
+    SeCSeq,
+    SequenceModel,
+)
 from tests.checks import same_topk  # noqa: E402
 from tests.models.secseq.small_models import SIZES, TINY, inputs  # noqa: E402
 

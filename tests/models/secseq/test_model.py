@@ -11,8 +11,8 @@ from labelspace.errors import DataError, MissingExtraError  # noqa: E402
 from labelspace.features.views import ViewTransformer  # noqa: E402
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, CodeTree  # noqa: E402
 from labelspace.models.secseq import decoding  # noqa: E402
+from labelspace.models.secseq.decoding import PrefixTable  # noqa: E402
 from labelspace.models.secseq.model import SeCSeq  # noqa: E402
-from labelspace.models.secseq.prefix_search import PrefixTable  # noqa: E402
 from labelspace.types import Dataset, LabelSpace  # noqa: E402
 from tests.checks import same_topk  # noqa: E402
 from tests.models.secseq.small_models import PAIRS, SIZES, TARGETS, fit, inputs, tiny  # noqa: E402

@@ -3,8 +3,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.secseq import prefix_search  # noqa: E402
-from labelspace.models.secseq.prefix_search import PrefixTable  # noqa: E402
+from labelspace.models.secseq import decoding as prefix_search  # noqa: E402
+from labelspace.models.secseq.decoding import PrefixTable  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     HIDDEN_DIM,

@@ -8,8 +8,11 @@ torch = pytest.importorskip("torch")
 
 from labelspace.labels.codes import Codes  # noqa: E402
 from labelspace.models.secseq.config import DecoderConfig  # noqa: E402
-from labelspace.models.secseq.decoder import build_decoder, decoder_from_weights  # noqa: E402
-from labelspace.models.secseq.encoder import EncoderStates  # noqa: E402
+from labelspace.models.secseq.network import (  # noqa: E402
+    EncoderStates,  # noqa: E402
+    build_decoder,
+    decoder_from_weights,
+)
 from labelspace.models.secseq.objectives import PrefixObjective, SequenceObjective  # noqa: E402
 from tests.models.secseq.decoder_twin import CODES, random_labels  # noqa: E402
 

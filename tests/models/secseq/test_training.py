@@ -9,8 +9,8 @@ from labelspace.errors import ModelError  # noqa: E402
 from labelspace.features.normalize import normalize_rows  # noqa: E402
 from labelspace.features.views import ViewTransformer  # noqa: E402
 from labelspace.models.secseq import decoding, training  # noqa: E402
-from labelspace.models.secseq.decoder import CodeDecoder  # noqa: E402
 from labelspace.models.secseq.model import SeCSeq  # noqa: E402
+from labelspace.models.secseq.network import CodeDecoder  # noqa: E402
 from labelspace.models.secseq.objectives import PrefixObjective  # noqa: E402
 from labelspace.models.secseq.training import FlatAdam, SparseLayer, TreeTrainer  # noqa: E402
 from labelspace.types import Dataset, LabelSpace  # noqa: E402

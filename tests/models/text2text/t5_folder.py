@@ -1,6 +1,6 @@
 """A folder as transformers writes it: a T5 with random weights, and a tokenizer like that of T5."""
 
-from labelspace.models.text2text.subwords import SPECIAL_TOKENS
+from labelspace.models.text2text.tokenization import SPECIAL_TOKENS
 
 
 def write_t5_folder(folder, texts, seed=0, generation=None, **config):

@@ -6,8 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from labelspace.models.text2text.config import T5Config  # noqa: E402
-from labelspace.models.text2text.constrained_decoding import PrefixTrie, TokenEmbeddings, beam_search, sequence_loss  # noqa: E402
+from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, beam_search, sequence_loss  # noqa: E402
 from labelspace.models.text2text.t5 import T5  # noqa: E402
+from labelspace.models.text2text.tokenization import PrefixTrie  # noqa: E402
 
 START = 9
 SEQUENCES = np.array([[3, 4, 1], [3, 5, 4], [3, 5, 6], [7, 1, 1], [8, 4, 5], [8, 4, 6]], np.int32)

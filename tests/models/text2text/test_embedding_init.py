@@ -1,7 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.text2text.embedding_init import cooccurrence_init
+from labelspace.models.text2text.training import cooccurrence_init
 
 
 def documents(n=400, seed=0):

@@ -6,7 +6,7 @@ transformers = pytest.importorskip("transformers")
 
 from labelspace.errors import ParameterError  # noqa: E402
 from labelspace.models.text2text.model import Text2Text  # noqa: E402
-from labelspace.models.text2text.subwords import SubwordTokenizer  # noqa: E402
+from labelspace.models.text2text.tokenization import SubwordTokenizer  # noqa: E402
 from labelspace.types import LabelSpace  # noqa: E402
 from tests.checks import same_topk  # noqa: E402
 from tests.models.text2text.products import PRODUCTS, best_by_column  # noqa: E402

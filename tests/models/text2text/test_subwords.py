@@ -4,7 +4,7 @@ import pytest
 pytest.importorskip("tokenizers")
 
 from labelspace.errors import ModelError  # noqa: E402
-from labelspace.models.text2text.subwords import SubwordTokenizer, token_matrix  # noqa: E402
+from labelspace.models.text2text.tokenization import SubwordTokenizer, token_matrix  # noqa: E402
 
 
 def test_a_tokenizer_read_from_its_json_gives_the_same_tokens_even_of_lone_surrogates():

@@ -12,7 +12,7 @@ from labelspace.models.text2text.config import own_config  # noqa: E402
 from labelspace.models.text2text.constrained_decoding import TokenEmbeddings  # noqa: E402
 from labelspace.models.text2text.model import Text2Text  # noqa: E402
 from labelspace.models.text2text.pretrained import build_t5, load_generator, load_t5, weight_arrays  # noqa: E402
-from labelspace.models.text2text.prompt import pad  # noqa: E402
+from labelspace.models.text2text.tokenization import pad  # noqa: E402
 from labelspace.models.text2text.transformers_engine import sequence_loss  # noqa: E402
 from labelspace.store import sealed  # noqa: E402
 from labelspace.types import LabelSpace  # noqa: E402
@@ -93,7 +93,9 @@ def own_keys(model):
 def test_constrained_generation_writes_existing_targets_only(untrained, folder):
     model = fitted(folder, decoding="constrained", learning_rate=1e-6, beam_size=3)
     written = set(model.generate(TABLE[0]))
-    assert written <= set(model._generator.prompt.tokenizer.decode(model._generator.prompt.target_sequences))
+    assert written <= set(
+        model._generator.tokenization.tokenizer.decode(model._generator.tokenization.target_sequences)
+    )
     assert not written & set(untrained.generate(TABLE[0])), "free generation knows nothing of them"
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.random_numbers import initial_state
 from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels.document_neighbors import label_neighbors
 from labelspace.models.annexml.kernels import assign_partitions, train_cosine_embeddings, train_partitions
 from labelspace.types import Csr, Floats, Ints
 

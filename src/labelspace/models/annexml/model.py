@@ -39,9 +39,8 @@ from labelspace.estimator.state_constraints import array, ids, must, offsets, sp
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels.document_neighbors import count_votes, label_neighbors
 from labelspace.labels.masks import labels_among
-from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.annexml.kernels import nearest_in_partitions
 from labelspace.models.annexml.learner import Learner, train_learner

@@ -17,7 +17,7 @@ import numpy as np
 from labelspace.estimator.state_constraints import are_sorted_spans, array, ids, must, offsets
 from labelspace.kernels.label_context import N_COLUMNS, fill_context
 from labelspace.kernels.threads import run_blocks
-from labelspace.labels.cooccurrence import cooccurrence_counts
+from labelspace.labels.statistics import cooccurrence_counts
 from labelspace.models.blend.stacking import StackingTable
 from labelspace.types import Csr, Floats, Ints, Longs
 

@@ -10,7 +10,7 @@
 
 import numpy as np
 
-from labelspace.index.kmeans import grouped, kmeans, largest, nearest_centers
+from labelspace.index.inverted_lists import grouped, largest, nearest_centers, spherical_kmeans
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.threads import run_blocks
 from labelspace.store import Arrays
@@ -47,7 +47,7 @@ class LabelLists:
         """Step 1."""
         n_lists = len(self.centers)
         sample = np.random.default_rng(seed).permutation(self.labels)[: TRAINED_ON * n_lists]
-        self.centers[...] = kmeans(embeddings[sample], n_lists)
+        self.centers[...] = spherical_kmeans(embeddings[sample], n_lists)
         self.list_of[...] = nearest_centers(embeddings, self.labels, self.centers, 1)[:, 0]
 
     def _move(self, embeddings: Floats) -> None:

@@ -50,7 +50,7 @@ from labelspace.estimator.parameter_constraints import (
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
-from labelspace.labels.cooccurrence import MEASURES
+from labelspace.labels.statistics import MEASURES
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from labelspace.kernels.sparse_layers import dense_submatrix
-from labelspace.labels.cooccurrence import similarity
+from labelspace.labels.statistics import similarity
 from labelspace.training.epochs import batch_schedule
 from labelspace.training.losses import MAX_UNSAMPLED_LABELS, SampledLabels, sample_labels, seen_labels
 from labelspace.types import Csr, Floats, Ints, Longs

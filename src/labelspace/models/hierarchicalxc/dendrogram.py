@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.kernels import complete_link as kernels
-from labelspace.labels.cooccurrence import cooccurrence_counts, similarity
+from labelspace.labels.statistics import cooccurrence_counts, similarity
 from labelspace.labels.tree import TreeNodes, balance, is_degenerate
 from labelspace.models.hierarchicalxc.kernels import average_linkage
 from labelspace.types import Csr, Doubles, Floats, Ints, Longs

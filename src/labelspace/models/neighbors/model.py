@@ -32,8 +32,8 @@ from labelspace.kernels.knn import vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
+from labelspace.labels.document_neighbors import total_dcg
 from labelspace.labels.masks import ids_among
-from labelspace.labels.voting import total_dcg
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.evidence import ColumnShares, Evidence, Voter, logit

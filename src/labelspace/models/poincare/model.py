@@ -60,7 +60,7 @@ from labelspace.estimator.parameter_constraints import (
 from labelspace.estimator.state_constraints import array, must, part, parts, plain, sparse
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s
-from labelspace.labels.rank_correlation import spearman
+from labelspace.labels.statistics import spearman
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from labelspace import index
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.labels.label_neighbors import label_neighbors
+from labelspace.labels.document_neighbors import label_neighbors
 from labelspace.models.fit_context import FitContext
 from labelspace.models.poincare.losses import label_loss_gradients, pair_loss_gradients, similarity_loss_gradient
 from labelspace.models.poincare.network import Net

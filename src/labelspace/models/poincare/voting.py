@@ -10,7 +10,7 @@ import numpy as np
 
 from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import plain
-from labelspace.labels.voting import count_votes, total_dcg
+from labelspace.labels.document_neighbors import count_votes, total_dcg
 from labelspace.types import Csr, Floats, Progress, TopK
 
 if TYPE_CHECKING:

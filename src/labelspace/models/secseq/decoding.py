@@ -1,31 +1,29 @@
 """From a trained decoder to labels: the codes of each document, and the labels at their leaves.
 
-The decoder proposes codes by beam search or sampling (``prefix_search``, ``sequence_search``, ``free_search``). A leaf
+The decoder proposes codes by beam search or sampling (``PrefixTable``, ``sequence_search``). A leaf
 of the code tree has the labels with that code, each with its share of the code's training documents, or another weight
 (``leaf_histogram``). The scores of several trees are averaged; counts are summed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 import torch  # so import this module only after ``errors.require``
 
-from labelspace.kernels.code_search import average_tree_lists
+from labelspace.kernels.beam_search import average_tree_lists
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.codes import CodeTree
-from labelspace.models.secseq.decoder import CodeDecoder, SequenceDecoder
-from labelspace.models.secseq.encoder import EncoderStates
-from labelspace.models.secseq.encoder_inputs import EncoderInputs
-from labelspace.models.secseq.free_search import generate_free
+from labelspace.models.secseq.config import EncoderInputs
+from labelspace.models.secseq.kernels import sample_codes, search_codes
+from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import group_counts
-from labelspace.models.secseq.prefix_search import PrefixTable
-from labelspace.models.secseq.sequence_search import generate_sequences
-from labelspace.types import Csr, Floats, Longs, TopK
+from labelspace.models.secseq.sequence_search import generate_free, generate_sequences
+from labelspace.types import Csr, Floats, Ints, Longs, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.secseq.model import SequenceModel
@@ -147,3 +145,83 @@ def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Float
     leaf_weights = sp.csr_matrix((weights[is_leaf], (rows, columns)), shape=(n, n_leaves))
     leaf_labels = sp.csr_matrix((shares[tree.labels], tree.labels, tree.label_starts), shape=(n_leaves, len(shares)))
     return (leaf_weights @ leaf_labels).tocsr()
+
+
+NODE_BLOCK = 4096  # prefixes whose states are computed at once
+
+
+class PrefixTable(NamedTuple):
+    """The code tree with the decoder's gates and priors of every prefix, in the order of the kernels' arguments."""
+
+    outputs: Floats  # (code_length, code_size, hidden_dim)
+    gates: Floats  # (prefixes with several children, hidden_dim)
+    gate_row: Ints  # (n_nodes,) the row of a prefix in ``gates``, or -1
+    digit: Ints
+    prior: Floats  # (n_nodes,)
+    fixed_logit: Floats  # (n_nodes,) of nodes that are not scored
+    first_child: Ints
+    last_child: Ints
+    label: Ints
+
+    @classmethod
+    def build(cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats) -> Self:
+        """Compute the states of all prefixes, level by level."""
+        first_child, last_child, label, digit, fixed_logit = _add_labels(tree, label_shares)
+        n_inner = tree.level_starts[-2]
+        branching = np.flatnonzero(last_child[:n_inner] - first_child[:n_inner] > 1)
+        gate_row, prior = np.full(len(first_child), -1, np.int32), np.zeros(len(first_child), np.float32)
+        gate_row[branching] = np.arange(len(branching))
+        gates = np.empty((len(branching), decoder.config.hidden_dim), np.float32)
+        with torch.no_grad():
+            p = decoder.initial_state(1)
+            for level in range(tree.code_length):
+                start, stop = tree.level_starts[level : level + 2]
+                if start > branching.max(initial=-1):
+                    break
+                blocks, bias = torch.split(p, NODE_BLOCK), decoder.outputs[level].bias
+                level_gates = np.concatenate([decoder.gates[level](block).numpy() for block in blocks])
+                level_priors = np.concatenate([(decoder.priors[level](block) + bias).numpy() for block in blocks])
+                nodes = np.arange(start, stop)[gate_row[start:stop] >= 0]
+                gates[gate_row[nodes]] = level_gates[nodes - start]
+                children = np.arange(tree.level_starts[level + 1], tree.level_starts[level + 2])
+                prior[children] = level_priors[tree.parent[children] - start, digit[children]]
+                digits = torch.from_numpy(digit[children].astype(np.int64))
+                p = p[tree.parent[children] - start] + decoder.embed_digits(digits, level)
+        has_documents = np.repeat(label_shares > 0, tree.code_length + 1)
+        seen = np.bincount(tree.ancestors().ravel(), has_documents, tree.n_nodes) > 0
+        prior[: tree.n_nodes][~seen] = -np.inf  # no training document has a label below
+        code_size = decoder.config.code_size  # without the end token
+        outputs = np.stack([layer.weight.detach().numpy()[:code_size] for layer in decoder.outputs])  # type: ignore[operator]
+        return cls(outputs, gates, gate_row, digit, prior, fixed_logit, first_child, last_child, label)
+
+    def beam_search(self, contexts: Floats, softmax: bool, beam_size: int, k: int) -> TopK:
+        """The k best labels for context vectors (n, hidden_dim)."""
+        top = TopK.empty(len(contexts), k)
+        search_codes(contexts, *self, softmax, min(beam_size, len(self.label)), top.labels, top.scores)
+        return top
+
+    def sample(self, contexts: Floats, softmax: bool, n_samples: int, k: int, seed: int) -> TopK:
+        """The k labels that are drawn most often for context vectors (n, hidden_dim)."""
+        top = TopK.empty(len(contexts), k)
+        sample_codes(contexts, *self, softmax, n_samples, seed, top.labels, top.scores)
+        return top
+
+
+def _add_labels(tree: CodeTree, label_shares: Floats) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+    """The code tree with labels as leaves: first and last child, label, digit, and logits of nodes not scored."""
+    n_labels = np.diff(tree.label_starts)
+    leaves = np.arange(tree.n_nodes - len(n_labels), tree.n_nodes)
+    label = np.full(tree.n_nodes, -1, np.int32)
+    label[leaves[n_labels == 1]] = tree.labels[tree.label_starts[:-1][n_labels == 1]]
+    shared_leaves = leaves[n_labels > 1]
+    sharing = tree.labels[np.repeat(n_labels, n_labels) > 1]  # labels that share a code
+    first_child, last_child = tree.first_child.copy(), tree.last_child.copy()
+    last_child[shared_leaves] = tree.n_nodes + np.cumsum(n_labels[n_labels > 1])
+    first_child[shared_leaves] = last_child[shared_leaves] - n_labels[n_labels > 1]
+    label, digit = np.append(label, sharing), np.append(tree.digit, np.zeros(len(sharing), np.int32))
+    certain = np.full(tree.n_nodes, np.inf, np.float32)  # a digit without siblings
+    shares = label_shares[sharing]
+    with np.errstate(divide="ignore"):
+        log_odds = np.log(shares / (1.0 - np.minimum(shares, 1.0)))
+    log_odds[shares <= 0] = -np.inf
+    return first_child, last_child, label, digit, np.append(certain, log_odds).astype(np.float32)

@@ -14,8 +14,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.secseq.config import MAX_SEQUENCE
-from labelspace.models.secseq.decoder import CodeDecoder, SequenceDecoder
-from labelspace.models.secseq.encoder import EncoderStates
+from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.types import Bools, Csr, Doubles, Ints, Longs
 
 MASKED = -1e9  # logit of a digit that does not exist

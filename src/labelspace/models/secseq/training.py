@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.fit_context import FitContext
-from labelspace.models.secseq.decoder import SequenceDecoder, build_decoder
+from labelspace.models.secseq.config import EncoderInputs
 from labelspace.models.secseq.decoding import LabelDecoder, leaf_counts, predict_topk
-from labelspace.models.secseq.encoder_inputs import EncoderInputs
+from labelspace.models.secseq.network import SequenceDecoder, build_decoder
 from labelspace.models.secseq.objectives import Objective, build_objective
 from labelspace.store import Arrays
 from labelspace.training.checkpoints import data_fingerprint

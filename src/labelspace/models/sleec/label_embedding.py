@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.labels.label_neighbors import nearest_by_labels
+from labelspace.labels.document_neighbors import nearest_by_labels
 from labelspace.training.sparse_layers import product, products_at
 from labelspace.types import Csr, Floats, Longs
 

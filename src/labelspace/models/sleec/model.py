@@ -36,8 +36,8 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import AllBut, integer, real
 from labelspace.estimator.state_constraints import must, parts, sparse
 from labelspace.features.normalize import normalize_rows
+from labelspace.labels.document_neighbors import count_votes
 from labelspace.labels.masks import labels_among
-from labelspace.labels.voting import count_votes
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext

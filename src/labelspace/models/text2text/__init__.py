@@ -1,6 +1,6 @@
 """The text-to-text baseline: a T5 that writes labels (Pathak, 2024).
 
-All modules but model, config, subwords, targets, templates and embedding_init need torch: import them only after
+The modules constrained_decoding, pretrained, t5, training and transformers_engine need torch: import them only after
 ``errors.require``.
 """
 

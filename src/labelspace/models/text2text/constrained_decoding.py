@@ -6,70 +6,20 @@ alternatives has probability 1, and decoding ends where a single target remains.
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from labelspace.labels.codes import Codes, CodeTree
 from labelspace.models.text2text.t5 import T5, EncodedDocuments
-from labelspace.types import Doubles, Floats, Ints, Longs
+from labelspace.models.text2text.targets import Targets
+from labelspace.models.text2text.tokenization import PrefixTrie, Tokenization, Tokens, pad
+from labelspace.types import Csr, Doubles, Ints, Longs, TopK
 
 MIN_RELATIVE_PROBABILITY = 1e-4  # of a document's best prefix: less probable ones are pruned
-
-
-@dataclass(frozen=True)
-class PrefixTrie:
-    """The targets of one column group as a trie over tokens."""
-
-    tree: CodeTree
-    start: int  # the token that decoding starts with
-    log_prior: Floats  # (n_nodes,) log share of each node among the training targets that pass its parent, or 0
-
-    @classmethod
-    def from_sequences(cls, sequences: Ints, start: int, counts: Floats | None) -> Self:
-        """From token sequences (n_targets, longest) and the number of documents of each; None for no prior."""
-        tree = CodeTree.from_codes(Codes(sequences, int(sequences.max()) + 1))
-        if counts is None:
-            return cls(tree, start, np.zeros(tree.n_nodes, np.float32))
-        passing = np.bincount(tree.ancestors().ravel(), np.repeat(counts, tree.code_length + 1), tree.n_nodes)
-        return cls(tree, start, np.log(passing / passing[np.maximum(tree.parent, 0)]).astype(np.float32))
-
-    @cached_property
-    def paths(self) -> Ints:
-        """The nodes from the root to each target. Shape (n_targets, longest + 1)."""
-        return self.tree.ancestors()
-
-    @cached_property
-    def n_children(self) -> Ints:
-        """The number of tokens that may follow each node."""
-        return self.tree.last_child - self.tree.first_child
-
-    @cached_property
-    def depth(self) -> int:
-        """The maximum number of tokens until a single target remains."""
-        last = np.flatnonzero(self.n_children > 1).max(initial=-1)
-        return int(np.searchsorted(self.tree.level_starts, last, "right"))
-
-    @cached_property
-    def single_target(self) -> Ints:
-        """The target of each node, or -1 where there are several. Shape (n_nodes,)."""
-        target = np.empty(self.tree.n_nodes, np.int32)
-        target[self.paths] = np.arange(len(self.paths))[:, None]
-        target[np.bincount(self.paths.ravel(), minlength=self.tree.n_nodes) > 1] = -1
-        return target
-
-    @cached_property
-    def tokens(self) -> Ints:
-        """All tokens that the decoder reads or scores, sorted."""
-        return np.unique(np.append(self.tree.digit[1:], self.start))
-
-    def input_tokens(self, nodes: Ints | Longs) -> Ints:
-        """The last token of each node's prefix; at the root, the start token."""
-        return np.where(nodes == 0, np.int32(self.start), self.tree.digit[nodes])
 
 
 @dataclass(frozen=True)
@@ -166,3 +116,63 @@ def _next_token_log_p(
     bias = np.full((len(distinct), len(tokens)), -np.inf, np.float32)
     bias[np.repeat(np.arange(len(distinct)), sizes), column] = trie.log_prior[children]
     return (embeddings.logits(hidden, tokens) + torch.from_numpy(bias[which])).log_softmax(1), tokens
+
+
+def predict_labels(
+    net: T5, embeddings: TokenEmbeddings, tokenization: Tokenization, documents: Tokens, beam_size: int, k: int
+) -> TopK:
+    """The best labels of documents, scored by the sum of the probabilities of the targets that carry them."""
+    tokens, is_token = pad(documents)
+    with torch.no_grad():
+        encoded = net.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
+        beams = [beam_search(net, embeddings, encoded, trie, beam_size) for trie in tokenization.tries]
+    rows = np.concatenate([document for document, _, _ in beams])
+    columns = np.concatenate([target + tokenization.targets.group_starts[i] for i, (_, target, _) in enumerate(beams)])
+    probabilities = np.concatenate([probability for _, _, probability in beams])
+    shape = (len(documents), len(tokenization.targets.label_ids))
+    return labels_of_targets(sp.csr_matrix((probabilities, (rows, columns)), shape=shape), tokenization.targets, k)
+
+
+def labels_of_targets(P: Csr, targets: Targets, k: int) -> TopK:
+    """The best labels of documents by the probabilities of their targets (n, n_targets)."""
+    scores = (P @ targets.label_shares).tocsr().astype(np.float32)
+    return TopK.from_sparse(make_path_consistent(scores, P, targets), k)
+
+
+def make_path_consistent(scores: Csr, P: Csr, targets: Targets) -> Csr:
+    """Label scores (n, n_labels), changed so that the best labels of a group's columns form one existing path.
+
+    The path is chosen from the root down, by the target probabilities P (n, n_targets): of the targets, those with the
+    best label of the first column remain, then those with the best of the second; a target with NA is dropped as long
+    as there are others. In each column, a label that scores better than the one on the path gets a score just below
+    it, and 0 where the path has no label.
+    """
+    rows = np.repeat(np.arange(len(scores.indptr) - 1), np.diff(scores.indptr))
+    for label_ids, span in targets.by_group():
+        if label_ids.shape[1] == 1:
+            continue
+        group = P[:, span].tocoo()
+        document, target, probability = group.row, group.col, group.data
+        for column in label_ids.T:
+            label = column[target]
+            known = label < scores.shape[1]  # not NA
+            best = _best_label(document[known], label[known], probability[known], *scores.shape)
+            remain = (label == best[document]) | (best[document] < 0)
+            document, target, probability = document[remain], target[remain], probability[remain]
+            in_column = np.isin(scores.indices, column)
+            on_path = in_column & (scores.indices == best[rows])
+            limit = np.zeros(scores.shape[0], np.float32)
+            limit[rows[on_path]] = np.nextafter(scores.data[on_path], np.float32(0))
+            others = in_column & ~on_path
+            scores.data[others] = np.minimum(scores.data[others], limit[rows[others]])
+    return scores
+
+
+def _best_label(document: Ints, label: Ints, probability: Doubles, n: int, n_labels: int) -> Ints:
+    """The label with the largest sum of probabilities in each of n documents, -1 where there is none."""
+    keys, which = np.unique(document.astype(np.int64) * n_labels + label, return_inverse=True)
+    sums = np.bincount(which, probability).astype(np.float32)
+    order = np.lexsort((-keys, sums))  # the best is last; ties go to the smallest id
+    best = np.full(n, -1, np.int32)
+    best[keys[order] // n_labels] = keys[order] % n_labels
+    return best

@@ -55,15 +55,15 @@ from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.fit_context import FitContext, Held
 from labelspace.models.text2text.config import T5_CONFIG, USUAL_BATCH_SIZE, T5Config, own_config
-from labelspace.models.text2text.subwords import EXTRA, SubwordTokenizer
 from labelspace.models.text2text.targets import Targets, build_targets, target_names
 from labelspace.models.text2text.templates import DEFAULT_OUTPUT, OUTPUT, PAPER_PROMPT, PROMPT
+from labelspace.models.text2text.tokenization import EXTRA, SubwordTokenizer
 from labelspace.types import Bools, Csr, Floats, LabelSpace, TopK
 
 if TYPE_CHECKING:
     from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
-    from labelspace.models.text2text.prompt import Prompt
     from labelspace.models.text2text.t5 import T5
+    from labelspace.models.text2text.tokenization import Tokenization
     from labelspace.models.text2text.training import Network
     from labelspace.models.text2text.transformers_engine import Generator
 
@@ -217,7 +217,7 @@ class Text2Text(Model):
 
         tokenizer, net = self._pretrained_network() if self.pretrained else self._random_network(X)  # step 2
         self.tokenizer_, self.t5_config_ = tokenizer.json, asdict(net.t5.config)
-        trainer = OwnTrainer(self, net, self._prompt(), X, Y_targets, validation, context)
+        trainer = OwnTrainer(self, net, self._tokenization(), X, Y_targets, validation, context)
         if self.pretrained is None:
             trainer.init_token_embeddings()
         self.validation_scores_ = trainer.train()  # steps 3 and 4
@@ -233,9 +233,9 @@ class Text2Text(Model):
         assert self.pretrained is not None
         tokenizer, t5, self.t5_config_ = load_generator(self.pretrained, self.dropout)
         self.tokenizer_ = tokenizer.json
-        net, prompt = TransformersNetwork(t5), self._prompt()
-        trainer = TransformersTrainer(self, net, prompt, X, Y_targets, validation, context)
-        trainer.generator = self._make_generator(t5, prompt)
+        net, tokenization = TransformersNetwork(t5), self._tokenization()
+        trainer = TransformersTrainer(self, net, tokenization, X, Y_targets, validation, context)
+        trainer.generator = self._make_generator(t5, tokenization)
         self.validation_scores_ = trainer.train()
         return weight_arrays(t5)
 
@@ -262,32 +262,31 @@ class Text2Text(Model):
     def _label_space(self) -> LabelSpace:
         return self.labels_ or LabelSpace.numbered(self.n_labels_)
 
-    def _prompt(self) -> Prompt:
-        from labelspace.models.text2text.prompt import Prompt
+    def _tokenization(self) -> Tokenization:
+        from labelspace.models.text2text.tokenization import Tokenization
 
         prior = self.engine == "own" if self.prior is None else self.prior
         given = (SubwordTokenizer(self.tokenizer_), self._label_space, self.targets_, self.max_length, prior)
         if self.pretrained is None:
-            return Prompt.with_label_tokens(*given)
-        return Prompt.with_label_texts(*given, self.prompt, self.output)
+            return Tokenization.with_label_tokens(*given)
+        return Tokenization.with_label_texts(*given, self.prompt, self.output)
 
-    def _make_generator(self, t5: Any, prompt: Prompt) -> Generator:  # noqa: ANN401 - transformers has no types
-        from labelspace.models.text2text.generated_text import LabelReader
-        from labelspace.models.text2text.transformers_engine import Generator
+    def _make_generator(self, t5: Any, tokenization: Tokenization) -> Generator:  # noqa: ANN401 - transformers has no types
+        from labelspace.models.text2text.transformers_engine import Generator, LabelReader
 
-        reader = LabelReader(prompt, self._label_space) if self.decoding == "free" else None
-        return Generator(t5, prompt, reader, self.beam_size, self.t5_config_["generation"])
+        reader = LabelReader(tokenization, self._label_space) if self.decoding == "free" else None
+        return Generator(t5, tokenization, reader, self.beam_size, self.t5_config_["generation"])
 
     def _predict(self, X: Sequence[str], k: int, allowed: Bools | None = None) -> TopK:
         if allowed is not None:
             return overfetch(self._predict, X, k, allowed)
         require("torch", EXTRA)
-        from labelspace.models.text2text.label_scores import predict_labels
+        from labelspace.models.text2text.constrained_decoding import predict_labels
         from labelspace.training.torch_optimizer import single_thread
 
         own = self._decoder if self.engine == "own" else None
-        prompt = self._generator.prompt if own is None else own[2]
-        documents = prompt.encode(X)
+        tokenization = self._generator.tokenization if own is None else own[2]
+        documents = tokenization.encode(X)
         order = np.argsort([len(tokens) for tokens in documents], kind="stable")
         top = TopK.empty(len(documents), k)
 
@@ -299,7 +298,7 @@ class Text2Text(Model):
             else:
                 net, embeddings, _ = own
                 assert self.beam_size is not None
-                block = predict_labels(net, embeddings, prompt, given, self.beam_size, k)
+                block = predict_labels(net, embeddings, tokenization, given, self.beam_size, k)
             top.labels[rows], top.scores[rows] = block.labels, block.scores
 
         with single_thread():
@@ -317,7 +316,7 @@ class Text2Text(Model):
         self.check_fitted()
         if self.engine != "transformers":
             raise ParameterError("generate needs engine=transformers, but it is own; use predict_topk")
-        documents = self._generator.prompt.encode(texts)
+        documents = self._generator.tokenization.encode(texts)
         with single_thread():
             return [
                 text
@@ -331,34 +330,34 @@ class Text2Text(Model):
         require("transformers", EXTRA)
         from labelspace.models.text2text.pretrained import build_t5
 
-        prompt = self._checked_prompt()
+        tokenization = self._checked_tokenization()
         parts = (part.astype(np.float32) for part in (self.weights_, self.token_embeddings_, self.output_embeddings_))
         t5 = build_t5(self.t5_config_, *parts)
-        return self._make_generator(t5.double() if self.weights_.size <= MAX_FLOAT64_WEIGHTS else t5, prompt)
+        return self._make_generator(t5.double() if self.weights_.size <= MAX_FLOAT64_WEIGHTS else t5, tokenization)
 
-    def _checked_prompt(self) -> Prompt:
-        """The prompt of a model that may be damaged: its tokenizer and label names are known only here."""
+    def _checked_tokenization(self) -> Tokenization:
+        """The tokenization of a model that may be damaged: its tokenizer and label names are known only here."""
         with store.refusing_damage("the saved text2text"):
-            prompt = self._prompt()
-            largest = max(prompt.tokenizer.largest_id, int(prompt.target_tokens[-1]))
+            tokenization = self._tokenization()
+            largest = max(tokenization.tokenizer.largest_id, int(tokenization.target_tokens[-1]))
             must(largest < len(self.token_embeddings_), f"embeddings of {largest + 1} tokens")
-        return prompt
+        return tokenization
 
     @cached_property
-    def _decoder(self) -> tuple[T5, TokenEmbeddings, Prompt]:
+    def _decoder(self) -> tuple[T5, TokenEmbeddings, Tokenization]:
         """What ``_predict`` reads, built from the learned state on first use."""
         import torch
 
         from labelspace.models.text2text.constrained_decoding import TokenEmbeddings
         from labelspace.models.text2text.t5 import T5
 
-        prompt = self._checked_prompt()
+        tokenization = self._checked_tokenization()
         tables = [table for table in (self.token_embeddings_, self.output_embeddings_) if table.size]
         embeddings = TokenEmbeddings.of_all_tokens([torch.from_numpy(table.astype(np.float32)) for table in tables])
         t5 = T5.from_weights(own_config(self.t5_config_), self.weights_).requires_grad_(False)
         if self.weights_.size <= MAX_FLOAT64_WEIGHTS:
             t5, embeddings = t5.double(), embeddings.double()
-        return t5, embeddings, prompt
+        return t5, embeddings, tokenization
 
     def report(self) -> dict[str, Any]:
         """The number of weights and of targets of each column group, the validation scores, what could not be parsed.

@@ -14,8 +14,8 @@ from transformers import AutoConfig, AutoTokenizer, T5ForConditionalGeneration
 
 from labelspace.errors import ParameterError
 from labelspace.models.text2text.config import GENERATION, OF_TRANSFORMERS, T5Config, own_config
-from labelspace.models.text2text.subwords import SubwordTokenizer
-from labelspace.models.text2text.t5 import END, START, T5, transformers_name
+from labelspace.models.text2text.t5 import T5, transformers_name
+from labelspace.models.text2text.tokenization import END, START, SubwordTokenizer
 from labelspace.models.text2text.training import Network
 from labelspace.types import Floats
 

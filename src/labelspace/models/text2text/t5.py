@@ -18,7 +18,6 @@ from torch.nn.utils import vector_to_parameters
 
 from labelspace.models.text2text.config import T5Config
 
-START, END, UNKNOWN = 0, 1, 2  # tokens that every T5 has: start of decoding (and padding), end of sequence, unknown
 KeysValues = tuple[Tensor, Tensor]  # keys and values of attention, each (n, n_heads, length, head_dim)
 
 

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from labelspace.models.fit_context import FitContext
 from labelspace.models.text2text.config import USUAL_BATCH_SIZE
-from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, sequence_loss
-from labelspace.models.text2text.embedding_init import cooccurrence_init
-from labelspace.models.text2text.label_scores import predict_labels
-from labelspace.models.text2text.prompt import Prompt, pad
-from labelspace.models.text2text.subwords import Tokens, token_matrix
+from labelspace.models.text2text.constrained_decoding import TokenEmbeddings, predict_labels, sequence_loss
 from labelspace.models.text2text.t5 import T5
 from labelspace.models.text2text.targets import label_incidence
+from labelspace.models.text2text.tokenization import Tokenization, Tokens, pad, token_matrix
 from labelspace.training.checkpoints import data_fingerprint
 from labelspace.training.epochs import VALIDATION_K, Trainable, batch_schedule, r_precision, run_epochs
 from labelspace.training.optimizers import RowAdam
@@ -85,14 +83,14 @@ class Trainer(ABC):
     """Trains a network on documents and their targets (n, n_targets), with the parameters of the model."""
 
     def __init__(
-        self, model: Text2Text, net: TokenNetwork, prompt: Prompt, texts: Sequence[str], Y_targets: Csr,
+        self, model: Text2Text, net: TokenNetwork, tokenization: Tokenization, texts: Sequence[str], Y_targets: Csr,
         validation: tuple[Sequence[str], Csr] | None, context: FitContext,
     ) -> None:  # fmt: skip
         labeled = np.flatnonzero(np.diff(Y_targets.indptr))
-        self.model, self.net, self.prompt, self.context = model, net, prompt, context
+        self.model, self.net, self.tokenization, self.context = model, net, tokenization, context
         self.Y_targets = Y_targets[labeled]
-        self.documents = prompt.encode([texts[row] for row in labeled.tolist()])
-        self.validation = None if validation is None else (prompt.encode(validation[0]), validation[1])
+        self.documents = tokenization.encode([texts[row] for row in labeled.tolist()])
+        self.validation = None if validation is None else (tokenization.encode(validation[0]), validation[1])
         self.lengths = np.array([len(tokens) for tokens in self.documents])
         fine_tuning = model.pretrained is not None
         bounds = (FINE_TUNING_EPOCHS, FINE_TUNING_EPOCHS) if fine_tuning else EPOCHS
@@ -161,7 +159,11 @@ class OwnTrainer(Trainer):
 
     def init_token_embeddings(self) -> None:
         """Move the embeddings of subwords near those of the labels that they occur with."""
-        targets, embeddings, n_subwords = self.prompt.targets, self.net.token_embeddings, len(self.prompt.tokenizer)
+        targets, embeddings, n_subwords = (
+            self.tokenization.targets,
+            self.net.token_embeddings,
+            len(self.tokenization.tokenizer),
+        )
         labels = self.Y_targets @ label_incidence(targets.label_ids, len(embeddings) - n_subwords - targets.n_groups)
         of_subwords, of_labels = embeddings[:n_subwords], embeddings[n_subwords : n_subwords + labels.shape[1]]
         tokens = token_matrix(self.documents, n_subwords)
@@ -169,16 +171,16 @@ class OwnTrainer(Trainer):
 
     def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
         """One Adam step on a batch; learning rates are multiplied by ``lr_factor``."""
-        net, model, prompt = self.net, self.model, self.prompt
+        net, model, tokenization = self.net, self.model, self.tokenization
         net.n_steps += 1
         tokens, is_token = pad([self.documents[row] for row in rows])
-        tokens = prompt.drop_tokens(tokens, is_token, model.token_dropout, rng)
-        distinct = np.unique(np.append(prompt.target_tokens, tokens))
+        tokens = tokenization.drop_tokens(tokens, is_token, model.token_dropout, rng)
+        distinct = np.unique(np.append(tokenization.target_tokens, tokens))
         embeddings, tensors = net.trainable_embeddings(distinct)
         net.t5.dropout.p, net.t5.dropout.rng = model.dropout, rng
         encoded = net.t5.encode(embeddings.embed(tokens), torch.from_numpy(is_token))
         Y_targets, loss = self.Y_targets[rows], torch.zeros(())
-        for trie, span in zip(prompt.tries, prompt.targets.group_spans, strict=True):
+        for trie, span in zip(tokenization.tries, tokenization.targets.group_spans, strict=True):
             of_group = Y_targets[:, span]
             repeated = np.repeat(np.arange(len(rows)), np.diff(of_group.indptr))  # once per target
             documents = encoded if len(repeated) == len(rows) else encoded.take(torch.from_numpy(repeated))
@@ -190,4 +192,41 @@ class OwnTrainer(Trainer):
 
     def _predict_labels(self, documents: Tokens, k: int) -> TopK:
         assert self.model.beam_size is not None
-        return predict_labels(self.net.t5, self.net.embeddings(), self.prompt, documents, self.model.beam_size, k)
+        return predict_labels(self.net.t5, self.net.embeddings(), self.tokenization, documents, self.model.beam_size, k)
+
+
+PSEUDO_COUNT = 4.0  # documents: with so many, the embedding of a token is half co-occurrence, half random
+MAX_TRUST = 0.9  # largest weight of co-occurrence
+
+
+def cooccurrence_init(tokens: Csr, labels: Csr, label_embeddings: Floats, random_embeddings: Floats) -> Floats:
+    """Embeddings of the tokens of documents (n, n_tokens) that carry labels (n, n_labels).
+
+    A label's weight grows with its share among a token's documents relative to its share among all (positive pointwise
+    mutual information). The rarer a token, the nearer it stays to its random embedding.
+
+    >>> tokens, labels = sp.csr_matrix(np.eye(2)), sp.csr_matrix([[1.0, 0.0], [0.0, 1.0]])
+    >>> label_embeddings = np.array([[5.0, 0.0], [0.0, -5.0]], np.float32)
+    >>> np.sign(cooccurrence_init(tokens, labels, label_embeddings, np.array([[0.0, 1.0], [1.0, 0.0]]))).tolist()
+    [[1.0, 1.0], [1.0, -1.0]]
+    """
+    tokens, labels = _binary(tokens), _binary(labels)
+    prior = np.asarray(labels.mean(axis=0)).ravel()
+    documents = np.asarray(tokens.sum(axis=0)).ravel()
+    pairs = (tokens.T @ labels).tocoo()
+    share = (pairs.data + PSEUDO_COUNT * prior[pairs.col]) / (documents[pairs.row] + PSEUDO_COUNT)
+    weight = np.sqrt(share) * np.maximum(np.log(share / prior[pairs.col]), 0.0)
+    mean = sp.csr_matrix((weight.astype(np.float32), (pairs.row, pairs.col)), shape=pairs.shape) @ label_embeddings
+    norm = np.sqrt((mean * mean).mean(axis=1, keepdims=True))
+    trust = np.where(norm > 0, MAX_TRUST * (documents / (documents + PSEUDO_COUNT))[:, None], 0.0)
+    scale = np.sqrt((random_embeddings * random_embeddings).mean()) / np.where(norm > 0, norm, 1.0)
+    mixed = trust * scale * mean + np.sqrt(1.0 - trust * trust) * random_embeddings
+    return np.asarray(mixed, np.float32)
+
+
+def _binary(matrix: Csr) -> Csr:
+    """A copy with every entry 1."""
+    binary = matrix.copy()
+    binary.sum_duplicates()
+    binary.data[:] = 1.0
+    return binary

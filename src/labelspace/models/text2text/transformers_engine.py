@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,15 +15,13 @@ from torch import Tensor
 from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
-from labelspace.models.text2text.generated_text import LabelReader
-from labelspace.models.text2text.label_scores import labels_of_targets
+from labelspace.models.text2text.constrained_decoding import labels_of_targets
 from labelspace.models.text2text.pretrained import silent
-from labelspace.models.text2text.prompt import Prompt, pad
-from labelspace.models.text2text.subwords import Tokens
-from labelspace.models.text2text.t5 import END, START
+from labelspace.models.text2text.targets import MISSING
+from labelspace.models.text2text.tokenization import END, START, Tokenization, Tokens, pad
 from labelspace.models.text2text.training import Trainer
 from labelspace.training.torch_optimizer import FlatAdam
-from labelspace.types import Csr, Doubles, Floats, Ints, TopK
+from labelspace.types import Csr, Doubles, Floats, Ints, LabelSpace, TopK
 
 IGNORED = -100  # the label of padding in the loss of transformers
 MAX_LOGITS = 2**24  # computed at once
@@ -64,10 +64,10 @@ class TransformersTrainer(Trainer):
     def _step(self, rows: Ints, lr_factor: float, rng: np.random.Generator) -> None:
         self.net.n_steps += 1
         tokens, is_token = pad([self.documents[row] for row in rows])
-        tokens = self.prompt.drop_tokens(tokens, is_token, self.model.token_dropout, rng)
+        tokens = self.tokenization.drop_tokens(tokens, is_token, self.model.token_dropout, rng)
         Y_targets = self.Y_targets[rows]
         repeated = np.repeat(np.arange(len(rows)), np.diff(Y_targets.indptr))  # once per target
-        targets = [self.prompt.target_sequences[target] for target in Y_targets.indices]
+        targets = [self.tokenization.target_sequences[target] for target in Y_targets.indices]
         loss = sequence_loss(self.net.t5, tokens[repeated], is_token[repeated], targets)
         self.net.descent.step(loss, self.model.clip_norm, self.learning_rate * lr_factor, self.net.n_steps)
 
@@ -89,36 +89,47 @@ class Generator:
     """Decoding by ``generate``: free, or constrained to the targets that exist."""
 
     def __init__(
-        self, t5: _T5, prompt: Prompt, reader: LabelReader | None, beam_size: int | None, settings: dict[str, Any]
-    ) -> None:  # fmt: skip
-        self.t5, self.prompt, self.reader = t5, prompt, reader  # a reader decodes freely
+        self,
+        t5: _T5,
+        tokenization: Tokenization,
+        reader: LabelReader | None,
+        beam_size: int | None,
+        settings: dict[str, Any],
+    ) -> None:
+        self.t5, self.tokenization, self.reader = t5, tokenization, reader  # a reader decodes freely
         self.n_beams = int(beam_size or settings.get("num_beams", 1))
         self.config = GenerationConfig(  # type: ignore[no-untyped-call]
-            **{**settings, "num_beams": self.n_beams}, num_return_sequences=self.n_beams, do_sample=False,
-            max_new_tokens=max(map(len, prompt.target_sequences)), decoder_start_token_id=START, pad_token_id=START,
+            **{**settings, "num_beams": self.n_beams},
+            num_return_sequences=self.n_beams,
+            do_sample=False,
+            max_new_tokens=max(map(len, tokenization.target_sequences)),
+            decoder_start_token_id=START,
+            pad_token_id=START,
             eos_token_id=END,
-        )  # fmt: skip
-        self.groups = [TargetGroup(prompt.target_sequences[span], span.start) for span in prompt.targets.group_spans]
+        )
+        self.groups = [
+            TargetGroup(tokenization.target_sequences[span], span.start) for span in tokenization.targets.group_spans
+        ]
 
     def predict_labels(self, documents: Tokens, k: int) -> TopK:
         """The best labels of documents, by the probabilities of the sequences that are generated."""
         with torch.no_grad(), silent():
             if self.reader is not None:
                 sequences, log_p = self._generate(documents, None)
-                texts = self.prompt.tokenizer.decode(sequences)
+                texts = self.tokenization.tokenizer.decode(sequences)
                 return TopK.from_sparse(self.reader.label_scores(texts, normalized(log_p)), k)
-            return labels_of_targets(self._target_probabilities(documents), self.prompt.targets, k)
+            return labels_of_targets(self._target_probabilities(documents), self.tokenization.targets, k)
 
     def generate(self, documents: Tokens) -> list[str]:
         """The best text for each document."""
         groups = [None] if self.reader is not None else self.groups
         with torch.no_grad(), silent():
             by_group = [self._generate(documents, group)[0][:: self.n_beams] for group in groups]
-        return [" ".join(texts) for texts in zip(*map(self.prompt.tokenizer.decode, by_group), strict=True)]
+        return [" ".join(texts) for texts in zip(*map(self.tokenization.tokenizer.decode, by_group), strict=True)]
 
     def _target_probabilities(self, documents: Tokens) -> Csr:
         """The probability of each target that is generated (n, n_targets), 0 of others; a group has 1 at most."""
-        P = np.zeros((len(documents), len(self.prompt.target_sequences)))
+        P = np.zeros((len(documents), len(self.tokenization.target_sequences)))
         for group in self.groups:
             sequences, log_p = self._generate(documents, group)
             found = np.array([group.target_of.get(tuple(tokens), -1) for tokens in sequences])
@@ -194,3 +205,61 @@ def normalized(log_p: Doubles) -> Doubles:
     """Probabilities (n, n_beams) that add up to 1 over the sequences of a document."""
     p = np.exp(log_p - log_p.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+
+WHOLE = ""  # the one "column" of labels that are not those of a table
+
+
+class LabelReader:
+    """Reads the labels in generated texts, and counts the texts that have something else.
+
+    A text is compared after what the tokenizer does to any text that it encodes and decodes, such as folding spaces.
+    """
+
+    def __init__(self, tokenization: Tokenization, labels: LabelSpace) -> None:
+        assert tokenization.output is not None
+        self.tokenizer, self.template, self.n_labels = tokenization.tokenizer, tokenization.output, len(labels)
+        self.normalize = cache(lambda text: self._normalized([text])[0])
+        self.counts = Counter({"documents": 0, "malformed": 0, "unknown_values": 0})
+        is_table = bool(self.template.markers)
+        names = [name.split(": ", 1) if is_table else [WHOLE, name] for name in labels.names]
+        self.ids: dict[str, dict[str, int]] = {column: {} for column in (self.template.markers or [WHOLE])}
+        for i, value in enumerate(self._normalized([value for _, value in names])):
+            if value:  # not all of unknown characters
+                self.ids[names[i][0]].setdefault(value, i)
+        self.missing = self.normalize(MISSING) if is_table else None
+        self.implied = identity = sp.identity(self.n_labels, np.float32, format="csr")
+        if not is_table:  # a label of a hierarchy brings its ancestors along
+            targets = tokenization.targets.label_ids[:, 0]
+            unseen = sp.diags(1.0 - np.isin(np.arange(self.n_labels), targets))
+            self.implied = (
+                (identity[:, targets] @ tokenization.targets.label_shares + unseen).tocsr().astype(np.float32)
+            )
+
+    def read(self, text: str) -> tuple[list[int], bool, bool]:
+        """The labels of a text; whether it has all markers, and whether all its values are known."""
+        values = (
+            self.template.read(text, self.normalize) if self.missing is not None else {WHOLE: " ".join(text.split())}
+        )
+        known = [(column, value) for column, value in values.items() if value in self.ids[column]]
+        absent = sum(value == self.missing for column, value in values.items() if value not in self.ids[column])
+        labels = [self.ids[column][value] for column, value in known]
+        return labels, len(values) == len(self.ids), len(known) + absent == len(values)
+
+    def label_scores(self, texts: Sequence[str], probabilities: Doubles) -> Csr:
+        """Scores (n, n_labels): the probabilities (n, n_beams) of the texts with a label; the best text is first."""
+        n, n_beams = probabilities.shape
+        rows, columns, values = [], [], []
+        for i, text in enumerate(texts):
+            labels, is_whole, is_known = self.read(text)
+            rows += [i // n_beams] * len(labels)
+            columns += labels
+            values += [float(probabilities[i // n_beams, i % n_beams])] * len(labels)
+            if i % n_beams == 0:
+                self.counts.update(documents=1, malformed=int(not is_whole), unknown_values=int(not is_known))
+        scores = sp.csr_matrix((np.array(values, np.float32), (rows, columns)), shape=(n, self.n_labels))
+        return (scores @ self.implied).tocsr()
+
+    def _normalized(self, texts: Sequence[str]) -> list[str]:
+        """The texts as the tokenizer gives them back."""
+        return [" ".join(text.split()) for text in self.tokenizer.decode(self.tokenizer.encode(texts))]

@@ -44,7 +44,7 @@ from labelspace.estimator.parameter_constraints import AllBut, boolean, integer,
 from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
-from labelspace.kernels.code_search import average_tree_lists
+from labelspace.kernels.beam_search import average_tree_lists
 from labelspace.kernels.threads import run_blocks, run_parallel
 from labelspace.labels.clustering import pifa_embeddings
 from labelspace.labels.hierarchy import include_ancestors

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestor_closure import include_ancestors
+from labelspace.kernels.ancestors import include_ancestors
 from labelspace.types import Hierarchy
 
 

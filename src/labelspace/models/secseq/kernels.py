@@ -8,12 +8,12 @@ log-odds of its share for a label that shares its code.
 
 import numpy as np
 
-from labelspace.kernels.beam_search import average_trees, expand_beam, layout_children, sort_log_scores
+from labelspace.kernels.beam_search import expand_beam, layout_children, sort_log_scores
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import dot
-from labelspace.kernels.random_numbers import uniform_from_key
+from labelspace.kernels.random_numbers import initial_state, next_state, uniform_from_key
 from labelspace.kernels.topk import push, sort_best_first
-from labelspace.types import Floats, Ints
+from labelspace.types import Floats, Ints, Longs
 
 MIN_LOG_ACTIVATION = -30.0  # children below are pruned
 
@@ -146,16 +146,33 @@ def sample_codes(
 
 
 @kernel()
-def average_tree_lists(labels: Ints, scores: Floats, out_labels: Ints, out_scores: Floats) -> None:
-    """The labels of best mean score over the lists (n_trees, n, list_size) of a row; 0 where a list misses a label."""
-    n_trees, n, list_size = labels.shape
-    sizes, log_scores = np.empty(n_trees, np.int64), np.empty((n_trees, list_size), np.float32)
-    for row in range(n):
-        for tree in range(n_trees):
-            size = 0
-            while size < list_size and labels[tree, row, size] >= 0:
-                log_scores[tree, size] = np.log(scores[tree, row, size])
-                size += 1
-            sizes[tree] = size
-        size = average_trees(labels[:, row], log_scores, sizes, out_scores[row], out_labels[row])
-        sort_best_first(out_scores[row], out_labels[row], size)
+def sample_walks(
+    doc_labels: Ints, doc_starts: Ints, label_docs: Ints, label_starts: Ints, ends: Longs, first_labels: Ints,
+    seed: int, out: Ints,
+) -> None:  # fmt: skip
+    """One walk from each of ``first_labels``; ``out`` (n, length) gets its labels. Walk i is seeded with ``seed`` + i.
+
+    A step goes to any other label of any document of the current label, weighted by the documents they share. The
+    labels of a document are sorted. ``ends`` (n_pairs + 1,) counts, up to each entry of ``label_docs``, the other
+    labels of the documents there, so one random number gives both document and label; each first label has a neighbor.
+    """
+    for i in range(len(first_labels)):
+        state = initial_state(seed + i)
+        for _ in range(4):
+            state = next_state(state)
+        label = first_labels[i]
+        out[i, 0] = label
+        for step in range(1, out.shape[1]):
+            state = next_state(state)
+            low, high = label_starts[label], label_starts[label + 1]
+            drawn = ends[low] + np.int64(state % np.uint64(ends[high] - ends[low]))
+            while high - low > 1:  # the last entry with ends <= drawn
+                middle = (low + high) // 2
+                if ends[middle] <= drawn:
+                    low = middle
+                else:
+                    high = middle
+            pos = doc_starts[label_docs[low]] + drawn - ends[low]
+            other = doc_labels[pos]
+            label = other if other < label else doc_labels[pos + 1]  # skip the label itself
+            out[i, step] = label

@@ -4,7 +4,7 @@ import pytest
 from labelspace.errors import ModelError, ParameterError
 from labelspace.index import Exact, Quantized, choice, choose, quantized
 from labelspace.index.choice import recall
-from labelspace.index.lists import Lists
+from labelspace.index.inverted_lists import InvertedLists
 from tests.checks import same_topk
 from tests.index.test_quantized import save_and_load
 
@@ -22,7 +22,7 @@ def read_little(monkeypatch):
 
 def test_lists_have_every_vector_once_and_its_mean(clustered):
     vectors, _, queries = clustered
-    lists, list_of = Lists.build(vectors, queries, seed=0)
+    lists, list_of = InvertedLists.build(vectors, queries, seed=0)
     assert lists.means.shape == (16, round(4 * 3000**0.5))
     assert np.array_equal(np.diff(lists.starts), np.bincount(list_of, minlength=lists.means.shape[1]))
     largest = np.bincount(list_of).argmax()
@@ -31,7 +31,7 @@ def test_lists_have_every_vector_once_and_its_mean(clustered):
 
 def test_how_many_rows_are_needed_is_what_is_read(clustered):
     vectors, _, queries = clustered
-    lists, list_of = Lists.build(vectors, queries, seed=0)
+    lists, list_of = InvertedLists.build(vectors, queries, seed=0)
     order = np.lexsort([np.arange(3000), list_of])
     rows = np.argsort(-(queries @ vectors[order].T), axis=1)[:, :5]
     needed = lists.rows_needed(queries, rows)

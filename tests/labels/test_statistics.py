@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.errors import ParameterError
-from labelspace.labels.cooccurrence import MEASURES, cooccurrence_counts, similarity
+from labelspace.labels.statistics import MEASURES, cooccurrence_counts, similarity
 
 
 def dense(Y, measure):

@@ -3,13 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelspace.kernels.code_search import (
-    average_tree_lists,
-    digit_scores,
-    sample_codes,
-    search_codes,
-    softmax_log_odds,
-)
+from labelspace.kernels.beam_search import average_tree_lists
+from labelspace.models.secseq.kernels import digit_scores, sample_codes, search_codes, softmax_log_odds
 from labelspace.types import TopK
 
 HIDDEN = 3

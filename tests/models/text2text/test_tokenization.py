@@ -4,14 +4,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from labelspace.models.text2text.prompt import Prompt, disambiguate, pad  # noqa: E402
-from labelspace.models.text2text.subwords import SubwordTokenizer  # noqa: E402
+from labelspace.models.text2text.tokenization import (  # noqa: E402
+    SubwordTokenizer,  # noqa: E402
+    Tokenization,
+    disambiguate,
+    pad,
+)
 from tests.models.text2text.small_targets import LABELS, NAMES  # noqa: E402
 
 
 def test_tokens_are_dropped_from_the_text_only(targets):
     tokenizer = SubwordTokenizer.train(["tea rice soap task input output label brand"] * 2, vocab_size=200)
-    prompt = Prompt.with_label_texts(tokenizer, LABELS, targets, max_length=5)
+    prompt = Tokenization.with_label_texts(tokenizer, LABELS, targets, max_length=5)
     tokens, is_token = pad(prompt.encode(["tea rice soap", "tea"]))
     dropped = prompt.drop_tokens(tokens, is_token, 0.999, np.random.default_rng(0))
     start = len(prompt.prefix)
@@ -23,7 +27,7 @@ def test_tokens_are_dropped_from_the_text_only(targets):
 
 def test_a_long_text_is_cut_and_the_instruction_is_not(targets):
     tokenizer = SubwordTokenizer.train(["tea rice soap"] * 2, vocab_size=200)
-    prompt = Prompt.with_label_texts(tokenizer, LABELS, targets, max_length=2)
+    prompt = Tokenization.with_label_texts(tokenizer, LABELS, targets, max_length=2)
     (tokens,) = prompt.encode(["tea rice soap tea rice"])
     assert len(tokens) == len(prompt.prefix) + 2 + len(prompt.suffix)
     assert tokens[-len(prompt.suffix) :] == prompt.suffix
@@ -31,7 +35,7 @@ def test_a_long_text_is_cut_and_the_instruction_is_not(targets):
 
 def test_each_label_is_one_token_in_training_from_scratch(targets):
     tokenizer = SubwordTokenizer.train(["tea rice"] * 2, vocab_size=50)
-    (trie,) = Prompt.with_label_tokens(tokenizer, LABELS, targets, max_length=9).tries
+    (trie,) = Tokenization.with_label_tokens(tokenizer, LABELS, targets, max_length=9).tries
     assert trie.tree.code_length == 2
     start = len(tokenizer) + len(NAMES) + 2  # two columns may be NA
     assert trie.tokens.tolist() == [*(len(tokenizer) + np.arange(5)), start]

@@ -1,13 +1,14 @@
-"""Similarity of labels by the documents they share: a sparse matrix (n_labels, n_labels), 1 on its diagonal.
+"""Statistics of labels: their similarity by shared documents, and the rank correlation of two figures per label.
 
-With n(i) the documents of label i and n(i, j) those of both, F(i|j) = n(i, j) / n(j).
+With n(i) the documents of label i and n(i, j) the documents of both, F(i|j) = n(i, j) / n(j).
 """
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
-from labelspace.errors import ParameterError
-from labelspace.types import Csr
+from labelspace.errors import DataError, ParameterError
+from labelspace.types import Csr, Doubles
 
 MEASURES = ("arithmetic", "geometric", "jaccard", "pmi")
 
@@ -51,3 +52,25 @@ def similarity(Y: Csr, measure: str = "arithmetic") -> Csr:
     off = pairs.row != pairs.col
     U = sp.csr_matrix((values[off].astype(np.float32), (pairs.row[off], pairs.col[off])), shape=pairs.shape)
     return sp.csr_matrix(U + sp.identity(Y.shape[1], np.float32, "csr"))
+
+
+def spearman(a: npt.ArrayLike, b: npt.ArrayLike) -> float:
+    """Spearman's rank correlation, from -1 to 1; ties get their mean rank. NaN where one of the two is constant.
+
+    >>> round(spearman([1, 2, 3, 4], [10, 30, 20, 40]), 6)
+    0.8
+    """
+    one, other = _ranks(a), _ranks(b)
+    if len(one) != len(other):
+        raise DataError(f"there must be two figures per label, but there are {len(one)} and {len(other)}; give as many")
+    if not len(one) or np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    one, other = one - one.mean(), other - other.mean()
+    return float(np.clip(one @ other / np.sqrt((one @ one) * (other @ other)), -1.0, 1.0))
+
+
+def _ranks(values: npt.ArrayLike) -> Doubles:
+    """The rank of each value, from 1; ties get their mean rank."""
+    _, group, sizes = np.unique(np.ravel(values), return_inverse=True, return_counts=True)
+    last = np.cumsum(sizes)
+    return np.asarray((last - (sizes - 1) / 2)[group], dtype=np.float64)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.kernels.random_walks import sample_walks
+from labelspace.models.secseq.kernels import sample_walks
 
 MASK = 2**64 - 1
 

@@ -2,9 +2,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.kernels.random_walks import sample_walks
-from labelspace.models.secseq import deepwalk
-from labelspace.models.secseq.deepwalk import positive_pmi, walk_cooccurrence
+from labelspace.models.secseq import label_embeddings as deepwalk
+from labelspace.models.secseq.kernels import sample_walks
+from labelspace.models.secseq.label_embeddings import positive_pmi, walk_cooccurrence
 
 Y = planted(n=300, d=50, l=40, seed=1).Y
 

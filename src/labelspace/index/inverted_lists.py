@@ -15,13 +15,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labelspace.estimator.state_constraints import array, offsets
-from labelspace.index.kmeans import ROW_BLOCK, grouped, kmeans
-from labelspace.index.moments import moment_power
-from labelspace.kernels.inverted_lists import choose_lists
+from labelspace.kernels.bit_planes import choose_lists
 from labelspace.kernels.normalize import row_norms
 from labelspace.kernels.sparse_layers import dense_forward
 from labelspace.kernels.threads import run_blocks
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Doubles, Floats, Ints, Longs
 
 POWER = 3 / 8  # of the queries' second moments (step 1)
 LISTS = 4  # times the square root of the number of vectors
@@ -29,15 +27,15 @@ TRAINED_ON = 32  # vectors per list that k-means sees
 LIST_BLOCK = 64  # lists per task
 
 
-class Lists(NamedTuple):
-    """Lists of n vectors, which lie side by side in a table."""
+class InvertedLists(NamedTuple):
+    """InvertedLists of n vectors, which lie side by side in a table."""
 
     means: Annotated[Floats, array("float32", "dimension", "n_lists")]
     starts: Annotated[Longs, offsets("n_lists", into="n")]  # list i has the rows starts[i] to starts[i + 1]
 
     @classmethod
     def build(cls, vectors: Floats, queries: Floats, seed: int, power: float = POWER) -> tuple[Self, Ints]:
-        """Lists, and the list of each vector; ``power`` is that of the queries' second moments."""
+        """InvertedLists, and the list of each vector; ``power`` is that of the queries' second moments."""
         n_lists = min(len(vectors), round(LISTS * len(vectors) ** 0.5))
         sample = np.sort(np.random.default_rng(seed).permutation(len(vectors))[: TRAINED_ON * n_lists])
         center = vectors[sample].mean(axis=0, dtype=np.float32)
@@ -50,7 +48,7 @@ class Lists(NamedTuple):
                 return x
 
             shuffled = np.random.default_rng([seed, 1]).permutation(sample)  # k-means begins with the first ones
-            centers, list_of = kmeans(mapped(vectors[shuffled]), n_lists), np.empty(len(vectors), np.int32)
+            centers, list_of = spherical_kmeans(mapped(vectors[shuffled]), n_lists), np.empty(len(vectors), np.int32)
 
             def assign(start: int, stop: int) -> None:
                 list_of[start:stop] = (mapped(vectors[start:stop]) @ centers.T).argmax(axis=1)
@@ -113,3 +111,72 @@ def list_means(vectors: Floats, order: Longs, starts: Longs) -> Floats:
 
     run_blocks(add, means.shape[1], LIST_BLOCK)
     return means
+
+
+ROW_BLOCK = 4096  # rows per task
+ITERATIONS = 4
+
+
+def spherical_kmeans(rows: Floats, n_centers: int) -> Floats:
+    """Centers of length 1, from the first rows on; a center without rows stays where it is."""
+    centers = rows[:n_centers] / row_norms(rows[:n_centers])[:, None]
+    everything = np.arange(len(rows), dtype=np.int32)
+    for _ in range(ITERATIONS):
+        members, starts = grouped(nearest_centers(rows, everything, centers, 1)[:, 0], n_centers)
+        filled = np.flatnonzero(np.diff(starts))
+        centers[filled] = np.add.reduceat(rows[members], starts[filled])
+        centers /= row_norms(centers)[:, None]
+    return centers
+
+
+def nearest_centers(table: Floats, rows: Ints, centers: Floats, n_nearest: int) -> Ints:
+    """The centers of largest inner product with each of these rows. Shape (len(rows), n_nearest)."""
+    nearest = np.empty((len(rows), n_nearest), np.int32)
+
+    def find(start: int, stop: int) -> None:
+        nearest[start:stop] = largest(table[rows[start:stop]] @ centers.T, n_nearest)
+
+    run_blocks(find, len(rows), ROW_BLOCK)
+    return nearest
+
+
+def largest(scores: Floats, k: int) -> Longs:
+    """The columns of the k largest scores of each row, in no order; all columns where they are fewer."""
+    n = scores.shape[1]
+    columns: Longs
+    if k == 1:
+        columns = scores.argmax(axis=1)[:, None]
+    else:
+        columns = np.argpartition(scores, n - k, axis=1)[:, n - k :] if k < n else np.indices(scores.shape)[1]
+    return columns
+
+
+def grouped(group_of: Ints, n_groups: int) -> tuple[Longs, Longs]:
+    """Positions 0, 1, ... by their groups, and where each group starts (and the last ends).
+
+    >>> [part.tolist() for part in grouped(np.array([1, 0, 1], np.int32), 3)]
+    [[1, 0, 2], [0, 1, 3, 3]]
+    """
+    order = np.argsort(group_of, kind="stable")
+    return order, np.searchsorted(group_of[order], np.arange(n_groups + 1))
+
+
+RIDGE = 0.1  # added to the second moments of queries, relative to their mean
+
+
+def second_moments(rows: Floats) -> Doubles:
+    """E[v v'] of rows v."""
+    moments: Doubles = (rows.T @ rows).astype(np.float64) / len(rows)
+    return moments
+
+
+def moment_basis(queries: Floats) -> tuple[Doubles, Doubles]:
+    """The eigenvalues and eigenvectors of E[q q'], with a ridge: what queries do not use must not become 0."""
+    values, basis = np.linalg.eigh(second_moments(queries))
+    return np.maximum(values, 0) + max(RIDGE * float(values.mean()), 1e-12), basis
+
+
+def moment_power(queries: Floats, power: float) -> Floats:
+    """E[q q']^power, up to a rotation."""
+    values, basis = moment_basis(queries)
+    return np.asarray(basis * values**power, np.float32)
