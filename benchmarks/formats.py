@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.formats import annif, fasttext, libmultilabel, libsvm, text_folder, text_folder_writer
+from labelspace.data.formats import annif, fasttext, libmultilabel, libsvm, text_folder
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Subject
 from labelspace.data.synthetic import planted
@@ -194,7 +194,7 @@ def check_annif(program: str, python: str, folder: Path) -> bool:
     labeled = dataset.rows(np.flatnonzero(np.diff(dataset.Y.indptr)))
     for name, part in (("doc.tsv", with_uris(labeled)), ("doc.key", labeled)):
         path = folder / f"annif {name}"
-        text_folder_writer.write(path, part)
+        text_folder.write(path, part)
         ours = text_rows(text_folder.records(path, OPTIONS))
         same = compare(python, program, READ_ANNIF, path, ours, f"folder written by us, with {name}") and same
     return same

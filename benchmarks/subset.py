@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labelspace.data.labels import write_labels
+from labelspace.data.label_files import write_labels
 from labelspace.data.source import open_source, write_dataset
 from labelspace.types import Csr, LabelSpace, Longs
 

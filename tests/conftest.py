@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings
 
 from labelspace import cli
-from labelspace.data.labels import write_hierarchy
+from labelspace.data.label_files import write_hierarchy
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.types import Dataset

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import Literal, TypedDict, Unpack, get_args, overload
 
-from labelspace.data.objects.documents import Names, name_list, table_columns
+from labelspace.data.objects.document_reader import Names, name_list, table_columns
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import open_source
 from labelspace.errors import DataError, ParameterError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.source import write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.features import Tfidf

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data.conversion import convert
-from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.errors import DataError
 from labelspace.features import Tfidf

@@ -6,9 +6,8 @@ import pytest
 
 from labelspace.data.formats import parquet
 from labelspace.data.formats.jsonl import HEAD, json_rows
-from labelspace.data.labels import read_hierarchy, read_labels
-from labelspace.data.record_batches import record_batches
-from labelspace.data.records import Record
+from labelspace.data.label_files import read_hierarchy, read_labels
+from labelspace.data.records import Record, record_batches
 from labelspace.data.source import iter_records, read_dataset
 from labelspace.data.table import cell_values
 from labelspace.errors import DataError
@@ -37,7 +36,7 @@ def write(path, text):
 @pytest.mark.parametrize("gz", ["", ".gz"])
 @pytest.mark.parametrize("name", ROWS)
 def test_a_long_line_is_refused_in_every_format(tmp_path, monkeypatch, name, gz):
-    monkeypatch.setattr("labelspace.data.formats.line_blocks.BLOCK_BYTES", 8)
+    monkeypatch.setattr("labelspace.data.sparse_rows.BLOCK_BYTES", 8)
     line = 1 if name == "a.jsonl" else 2
     with pytest.raises(DataError, match=rf"{name}{gz}:{line}: {TOO_LONG}"):
         read_dataset(write(tmp_path / (name + gz), ROWS[name] % (" " * 150 if name == "a.txt" else LONG)))

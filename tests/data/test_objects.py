@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data.objects.documents import DocumentReader
+from labelspace.data.objects.document_reader import DocumentReader
 from labelspace.data.objects.inputs import read_inputs
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns, Concept, Dataset, Fields, LabelSpace

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.data.synthetic import planted
 from labelspace.types import Dataset, LabelSpace

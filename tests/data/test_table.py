@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.data.columns import parse_columns
-from labelspace.data.labels import write_labels
+from labelspace.data.label_files import write_labels
 from labelspace.data.records import Record
 from labelspace.data.source import iter_records, open_source, read_dataset
 from labelspace.data.table import cell_values, describe_labels, row_labels, row_text

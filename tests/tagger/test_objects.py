@@ -84,7 +84,7 @@ def test_answers_as_a_table(output, package):
     assert columns["document"] == [0, 2, 2]
     assert columns["rank"] == [1, 1, 2]
     assert columns["label"] == ["tea", "bread", "food"]
-    assert columns["label_id"] == [2, 0, 1]
+    assert columns["label_id"] == ["2", "0", "1"]  # as in files: the number where there is no URI
     expected = [score for tags in tagger.tag_batch(["tea", "bread"], k=2) for _, score in tags]
     assert columns["score"] == pytest.approx(expected)
     assert len(table.column_names if output == "arrow" else table.columns) == 5
@@ -98,6 +98,8 @@ def test_the_index_of_pandas_and_what_is_known_of_labels_are_kept():
     table = tagger.tag_batch(pandas.Series(["tea", "food"], index=["q-7", "q-8"]), k=1, output="pandas")
     assert table["document"].tolist() == ["q-7", "q-8"]
     assert table["uri"].tolist()[0] == "http://x/tea"
+    assert table["label_id"].tolist() == ["http://x/tea", "1"]
+    assert list(table.columns) == ["document", "rank", "label", "label_id", "notation", "score", "path", "uri"]
     assert table["path"].tolist() == ["food > tea", "food"]
     blend = Tagger(members="neighbors", boosting_rounds=2).fit(["green tea", "rye bread"] * 20, ["tea", "bread"] * 20)
     frame = blend.tag_batch(["green tea"], output="pandas")

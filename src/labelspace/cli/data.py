@@ -131,7 +131,7 @@ def convert(
     reads. With --inputs and --outputs, rows of a table become texts and labels.
     """
     from labelspace.data import conversion
-    from labelspace.data.labels import label_files
+    from labelspace.data.label_files import label_files
     from labelspace.data.source import open_source
     from labelspace.features import Tfidf
 

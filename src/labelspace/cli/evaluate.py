@@ -97,7 +97,7 @@ def evaluate(
 def evaluated_documents(data: Path, tagger: Tagger, reading: ReadOptions) -> tuple[Path, Dataset]:
     """The file of test documents, and these; read as the training file was, where the options say nothing else."""
     from labelspace.data.archives import is_folder
-    from labelspace.data.labels import HIERARCHY, label_file
+    from labelspace.data.label_files import HIERARCHY, label_file
     from labelspace.data.source import read_dataset, test_file
     from labelspace.errors import DataError
 

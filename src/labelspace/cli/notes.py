@@ -33,7 +33,7 @@ def note_label_files(path: Path, columns: Columns | None = None) -> None:
 
 def on_label_files(path: Path, columns: Columns | None = None) -> list[str]:
     """What ``note_label_files`` says; of a table nothing, which has no label files."""
-    from labelspace.data.labels import label_files, own_file, unread_label_files
+    from labelspace.data.label_files import label_files, own_file, unread_label_files
 
     if columns is not None:
         return []
@@ -85,7 +85,7 @@ def note_documents(documents: Dataset) -> None:
 
 def note_labels(documents: Dataset) -> None:
     """Say where labels differ in case or spaces alone, and where nearly every label occurs once."""
-    from labelspace.data.label_spelling import spelling_groups
+    from labelspace.data.label_merging import spelling_groups
 
     names = documents.labels.names
     groups = spelling_groups(documents.labels) if documents.labels.are_named else []

@@ -12,10 +12,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from labelspace.data.archives import is_folder
-from labelspace.data.dataset_records import is_numbered
 from labelspace.data.formats.registry import FORMATS, Format, file_format
-from labelspace.data.label_merging import merged_columns
-from labelspace.data.labels import (
+from labelspace.data.label_files import (
     HIERARCHY,
     LABELS,
     are_labels,
@@ -25,7 +23,9 @@ from labelspace.data.labels import (
     write_hierarchy,
     write_labels,
 )
+from labelspace.data.label_merging import merged_columns
 from labelspace.data.read_options import ReadOptions
+from labelspace.data.records import is_numbered
 from labelspace.data.source import open_source, read_dataset, writable_format, write_dataset
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Csr, Dataset, LabelSpace

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.cache.texts import TextList
-from labelspace.data.labels import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
+from labelspace.data.label_files import LABELS, hierarchy_beside, labels_beside, numbered_labels, own_file
 from labelspace.data.records import Location, Record, Subject
 from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width
 from labelspace.data.table import describe_labels
+from labelspace.data.texts import TextList
 from labelspace.errors import DataError
 from labelspace.types import NO_CONCEPT, Columns, Concept, Csr, Dataset, LabelSpace
 

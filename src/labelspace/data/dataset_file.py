@@ -17,8 +17,8 @@ from labelspace.data.field_records import field_records
 from labelspace.data.files import UTF_8, reading
 from labelspace.data.formats.csvfile import read_dialect
 from labelspace.data.formats.registry import ENDINGS, FORMATS, Format, OpenRows, format_named, formats_of
-from labelspace.data.label_spelling import merge_spellings
-from labelspace.data.labels import label_files, labels_beside
+from labelspace.data.label_files import label_files, labels_beside
+from labelspace.data.label_merging import merge_spellings
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Rows
 from labelspace.data.table import table_records

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.labels import numbered_labels
+from labelspace.data.label_files import numbered_labels
 from labelspace.errors import DataError
 from labelspace.types import Csr, LabelSpace
 

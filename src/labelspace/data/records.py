@@ -4,10 +4,16 @@ import ast
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from labelspace.data.sparse_rows import format_features, parse_features
 from labelspace.errors import DataError
+from labelspace.types import Csr, Dataset, LabelSpace
+from labelspace.types.limits import MAX_LINE_BYTES
 
 MAX_LABEL_ID = 2**31 - 2
 FIELDS = ("id", "text", "features", "labels")
@@ -57,6 +63,38 @@ class Rows:
 
     names: Callable[[], Sequence[str]]
     read: Callable[[Collection[str]], Iterator[tuple[Location, dict[str, object]]]]
+
+
+def parse_object(text: str, location: Location) -> dict[str, object]:
+    """One line as a JSON object.
+
+    >>> parse_object('{"label": "cat"}', Location("labels.jsonl", 1))
+    {'label': 'cat'}
+    """
+    text = text.rstrip("\r\n")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if not text.strip():
+            raise location.expected("a JSON object", "the line is blank", "remove the line") from error
+        reason = "it is nested too deeply, or a number is too long"
+        if isinstance(error, json.JSONDecodeError):
+            reason = f"{error.msg}, column {error.colno}"
+        raise location.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
+    if not isinstance(value, dict):
+        raise location.expected("a JSON object", f"the line is a {type(value).__name__}", "write {...} on every line")
+    if "\\ud" in text or "\\uD" in text:
+        _check_surrogates(value, location)
+    return value
+
+
+def _check_surrogates(value: object, location: Location) -> None:
+    """A JSON escape can be half a character, which cannot be encoded as UTF-8 later."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        problem = f"there is the lone surrogate {error.object[error.start]!r}"
+        raise location.expected("valid Unicode", problem, "remove or complete the escape") from error
 
 
 def to_record(
@@ -162,3 +200,72 @@ def shown(value: object) -> str:
         return words[value]
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
+
+
+def record_fields(dataset: Dataset) -> list[str]:
+    """The record fields that a data set has."""
+    columns = {"id": dataset.ids, "text": dataset.texts, "features": dataset.X, "labels": dataset.Y}
+    return [name for name in FIELDS if columns[name] is not None]
+
+
+def to_records(dataset: Dataset) -> Iterator[Record]:
+    """The documents, one by one; labels without names are given as ids, which keeps their order.
+
+    >>> from scipy.sparse import csr_matrix
+    >>> dataset = Dataset(csr_matrix([[1, 0]]), LabelSpace(["cat", "dog"]), texts=["it purrs"])
+    >>> list(to_records(dataset))
+    [Record(id='0', text='it purrs', features=None, labels=('cat',), line=0)]
+    """
+    n, Y, space = len(dataset), dataset.Y, dataset.labels
+    names: np.ndarray = np.array([*(range(len(space)) if is_numbered(space) else space.names)], object)
+    ids = map(str, range(n)) if dataset.ids is None else iter(dataset.ids)
+    texts = repeat(None, n) if dataset.texts is None else iter(dataset.texts)
+    features = repeat(None, n) if dataset.X is None else format_features(dataset.X)
+    for row, (id_, text, pairs) in enumerate(zip(ids, texts, features, strict=True)):
+        entries = slice(Y.indptr[row], Y.indptr[row + 1])
+        labels = Y.indices[entries][Y.data[entries] != 0]
+        yield Record(id_, text, pairs, tuple(names[np.sort(labels)]))
+
+
+def is_numbered(labels: LabelSpace) -> bool:
+    """Whether the names are '0', '1', ... in order."""
+    return all(name == str(i) for i, name in enumerate(labels.names))
+
+
+def record_batches(records: Iterable[Record], max_records: int) -> Iterator[list[Record]]:
+    """Lists of at most ``max_records``, shorter where documents are long: a list ends with ``MAX_LINE_BYTES`` in all.
+
+    >>> [len(batch) for batch in record_batches([Record("a", "it purrs")] * 5, 2)]
+    [2, 2, 1]
+    """
+    limit = MAX_LINE_BYTES.value
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        if not isinstance(record, Record):
+            raise DataError(
+                f"records must be of class Record, but one is {type(record).__name__}; write Record(id, text)"
+            )
+        batch.append(record)
+        size += len(record.text or "") + len(record.features or "")
+        if len(batch) >= max_records or size >= limit:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def batch_inputs(batch: Sequence[Record], n_features: int | None, source: str) -> Csr | list[str]:
+    """What a model reads of some records of a source: rows of so many features, or texts where that is None."""
+    if n_features is None:
+        return [_field(record, record.text, "text", source) for record in batch]
+    rows = [_field(record, record.features, "features", source) for record in batch]
+    return parse_features(rows, n_features, lambda row: f"{source}:{batch[row].line}")
+
+
+def _field(record: Record, value: str | None, field: str, source: str) -> str:
+    if value is None:
+        raise DataError(
+            f"{source}:{record.line}: expected {field!r}, which this model reads, but there is none; add it"
+        )
+    return value

@@ -16,9 +16,9 @@ from labelspace.data.field_records import field_records
 from labelspace.data.files import STDIN
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
 from labelspace.data.formats.jsonl import json_rows
-from labelspace.data.formats.plain_text import iter_lines
+from labelspace.data.formats.one_line import iter_lines
 from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
-from labelspace.data.labels import LABELS, are_labels, hierarchy_beside, read_labels
+from labelspace.data.label_files import LABELS, are_labels, hierarchy_beside, read_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
 from labelspace.data.table import table_records

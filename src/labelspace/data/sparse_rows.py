@@ -1,18 +1,20 @@
 """Rows in the text format ``l1,l2 f:v f:v ...`` to CSR and back, in blocks; feature strings are rows without labels."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelspace.data.files import too_long
+from labelspace.data.formats import kernels
 from labelspace.errors import DataError
-from labelspace.kernels import large_arrays, xmc_format, xmc_parse
+from labelspace.kernels import large_arrays
 from labelspace.types import Csr
-from labelspace.types.limits import MAX_FEATURES
+from labelspace.types.limits import MAX_FEATURES, MAX_LINE_BYTES
 
 MAX_COLUMNS = 2**31 - 1  # of an int32 index
 _BLOCK_ENTRIES = 2**18  # entries formatted at a time: a buffer of 8 MB
@@ -51,10 +53,10 @@ class SparseRows:
         x_ids, x_values = np.empty(max_pairs, np.int32), np.empty(max_pairs, np.float32)
         y_ids = np.empty(block.count(b",") + n_lines, np.int32)
         text = np.frombuffer(block, np.uint8)
-        code, rows, used, x, y = xmc_parse.parse_rows(
+        code, rows, used, x, y = kernels.parse_rows(
             text, max_rows, *self._limits, x_counts, x_ids, x_values, y_counts, y_ids
         )
-        if code != xmc_parse.PARSED:
+        if code != kernels.PARSED:
             raise self._error(code, self.n_rows + rows, block[used : used + 200])
         self._x_counts.append(x_counts)
         self._x_ids.append(x_ids[:x])
@@ -91,18 +93,18 @@ class SparseRows:
     def _error(self, code: int, row: int, rest: bytes) -> DataError:
         n_features, n_labels = self._limits
         piece, pair = (re.match(pattern, rest) for pattern in (rb"[^ \t\r\n,]*", rb"[^ \t\r\n]*"))
-        text = (piece if code == xmc_parse.BAD_LABEL else pair)[0].decode(errors="replace")  # type: ignore[index]
+        text = (piece if code == kernels.BAD_LABEL else pair)[0].decode(errors="replace")  # type: ignore[index]
         rule, remedy = {
-            xmc_parse.BAD_LABEL: (
+            kernels.BAD_LABEL: (
                 f"label ids {_range(n_labels)} separated by commas",
                 "correct it or the header; a line without labels starts with a space",
             ),
-            xmc_parse.BAD_INDEX: (
+            kernels.BAD_INDEX: (
                 f"index:value with an index {_range(n_features)}",
                 "correct it or the number of features; indices count from 0",
             ),
-            xmc_parse.BAD_VALUE: ("a finite number after the colon", "write it like 1, -0.5 or 1e-5"),
-            xmc_parse.BAD_SUM: ("a finite sum of the values of a repeated index", "write each index once"),
+            kernels.BAD_VALUE: ("a finite number after the colon", "write it like 1, -0.5 or 1e-5"),
+            kernels.BAD_SUM: ("a finite sum of the values of a repeated index", "write each index once"),
         }[code]
         return DataError(f"{self._location(row)}: expected {rule}, but found {text[:40]!r}; {remedy}")
 
@@ -155,12 +157,12 @@ def format_rows(X: Csr, Y: Csr | None) -> Iterator[bytes]:
     while start < X.shape[0]:
         stop = max(start + 1, int(np.searchsorted(ends, ends[start] + _BLOCK_ENTRIES, side="right")) - 1)
         x, y = (slice(matrix.indptr[start], matrix.indptr[stop]) for matrix in (X, Y))
-        pair = xmc_format.ID_BYTES + xmc_format.VALUE_BYTES
-        size = (x.stop - x.start) * pair + (y.stop - y.start) * xmc_format.ID_BYTES + (stop - start)
+        pair = kernels.ID_BYTES + kernels.VALUE_BYTES
+        size = (x.stop - x.start) * pair + (y.stop - y.start) * kernels.ID_BYTES + (stop - start)
         out = np.empty(size, np.uint8)
         x_counts, y_counts = (np.diff(matrix.indptr[start : stop + 1]).astype(np.int64) for matrix in (X, Y))
         x_ids, y_ids = X.indices[x].astype(np.int64), Y.indices[y].astype(np.int64)
-        filled = xmc_format.format_rows(x_counts, x_ids, X.data[x].astype(np.float32), y_counts, y_ids, out)
+        filled = kernels.format_rows(x_counts, x_ids, X.data[x].astype(np.float32), y_counts, y_ids, out)
         yield out[:filled].tobytes()
         start = stop
 
@@ -174,3 +176,49 @@ def format_features(X: Csr) -> Iterator[str]:
     for block in format_rows(X, None):
         for line in block.decode("ascii").split("\n")[:-1]:
             yield line[1:]
+
+
+BLOCK_BYTES = 16 * 2**20
+
+
+def line_blocks(file: BinaryIO, path: str | Path, line: int = 1) -> Iterator[bytes]:
+    r"""Blocks of complete lines, from line number ``line`` on; a line end is added where the last one has none.
+
+    >>> from io import BytesIO
+    >>> list(line_blocks(BytesIO(b"a\nb\nc"), "a.txt"))
+    [b'a\nb\n', b'c\n']
+    """
+    pieces: list[bytes] = []  # of a line that is not complete
+    limit = MAX_LINE_BYTES.value
+    while read := file.read(BLOCK_BYTES):
+        cut = read.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*pieces, memoryview(read)[:cut]])
+            line += read.count(b"\n")
+            pieces = []
+        pieces.append(read[cut:])
+        if sum(map(len, pieces)) > limit:
+            raise too_long(path, line)
+    if last := b"".join(pieces):
+        yield last + b"\n"
+
+
+def add_rows(rows: SparseRows, blocks: Iterable[bytes], n: int, path: str | Path) -> None:
+    """Add the n rows of a file, as its header says; fewer or more are an error. Blank lines may follow."""
+    blank_end = 0  # bytes after the last row
+    for block in blocks:
+        rest = block[rows.add(block, limit=n - rows.n_rows) :]
+        if rest.strip():
+            found = rest.strip()[:30].decode(errors="replace")
+            raise DataError(
+                f"{path}:{n + 2}: expected the end of the file after {n} rows as the header says, but found {found!r}; "
+                "correct the header"
+            )
+        blank_end += len(rest)
+        if blank_end > MAX_LINE_BYTES.value:
+            raise too_long(path, n + 2)
+    if rows.n_rows != n:
+        raise DataError(
+            f"{path}: expected {n} rows as the header says, but there are {rows.n_rows}; "
+            "the file is truncated: download it again, or correct the header"
+        )

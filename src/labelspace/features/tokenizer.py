@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from labelspace.data.cache.texts import n_characters
+from labelspace.data.texts import n_characters
 from labelspace.features.characters import character_classes, characters_of_bytes, may_be_composed, to_utf8
 from labelspace.kernels.threads import run_blocks
 from labelspace.kernels.tokenize import Bytes, Hashes, Offsets, scan_chars, scan_words

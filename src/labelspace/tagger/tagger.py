@@ -11,12 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace import metrics, store
-from labelspace.answer_tables import Output, Table, answer_table, check_output, named
+from labelspace.data.answer_files.answer_columns import Output, Table, answer_table, check_output, named
 from labelspace.data.document_sketch import DocumentSketch
-from labelspace.data.objects.documents import DataOptions, DocumentReader, Labels, saved_fields
+from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels, saved_fields
 from labelspace.data.objects.inputs import Documents, dataset_inputs, document_names, read_inputs
-from labelspace.data.record_batches import batch_inputs, record_batches
-from labelspace.data.records import Record
+from labelspace.data.records import Record, batch_inputs, record_batches
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.explain import Explanation

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data.answer_files import ENDINGS, LabelDisplay, Prediction, answer_format, tables, writing_answers
+from labelspace.data.answer_files import ENDINGS, LabelDisplay, Prediction, answer_format, writers, writing_answers
 from labelspace.data.records import Record
 from labelspace.errors import DataError, MissingExtraError, ParameterError
 from labelspace.types import Concept, Hierarchy, LabelSpace
@@ -56,7 +56,7 @@ def test_tables_of_text(tmp_path, ending, separator):
     path = written(tmp_path / f"a{ending}")
     with path.open(newline="") as file:
         rows = list(csv.reader(file, delimiter=separator))
-    assert rows == [list(tables.COLUMNS), *[["" if cell is None else str(cell) for cell in row] for row in ROWS]]
+    assert rows == [list(writers.COLUMNS), *[["" if cell is None else str(cell) for cell in row] for row in ROWS]]
     frame = pandas.read_csv(path, sep=separator, dtype={"notation": str, "label_id": str})
     assert frame["label"].tolist() == [row[2] for row in ROWS]
     assert frame.loc[2, ["notation"]].isna().all()
@@ -72,14 +72,14 @@ def test_scores_that_are_probabilities_are_said_to_be(tmp_path):
 def test_parquet_is_typed(tmp_path, monkeypatch):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(tables, "_BATCH", 1)
+    monkeypatch.setattr(writers, "_BATCH", 1)
     frame = pandas.read_parquet(written(tmp_path / "a.parquet"))
     assert frame["score"].dtype == np.float32
     assert frame["rank"].dtype == np.int32
     assert frame["path"].tolist() == [row[7] for row in ROWS]
     assert frame["notation"].isna().tolist() == [False, False, True, False]
     empty = pandas.read_parquet(written(tmp_path / "b.parquet", PREDICTIONS[1:2]))
-    assert list(empty.columns) == list(tables.COLUMNS)
+    assert list(empty.columns) == list(writers.COLUMNS)
     assert len(empty) == 0
 
 
@@ -106,7 +106,7 @@ def test_documents_for_annif(tmp_path):
     }
     assert lines[2]["subjects"][0] == {"label": "tea"}
     features = Prediction(Record("a", None, "1:1"), [1], [0.5], {})
-    with pytest.raises(DataError, match="must have texts, but document 'a' has features alone"):
+    with pytest.raises(DataError, match="must have texts, but document 'a' has only features"):
         written(tmp_path / "b.annif.jsonl", [features])
 
 

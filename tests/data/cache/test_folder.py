@@ -6,11 +6,11 @@ import pytest
 
 from labelspace.data.cache import folder as module
 from labelspace.data.cache.folder import CacheFolder
-from labelspace.data.cache.texts import StoredTexts
 from labelspace.data.dataset_file import read_dataset
-from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.source import write_dataset
+from labelspace.data.texts import StoredTexts
 from labelspace.errors import DataError
 from labelspace.types import Concept, Dataset, LabelSpace
 

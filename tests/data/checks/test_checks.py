@@ -10,7 +10,7 @@ from labelspace.data.checks import CHECKS, Documents, run_checks, selected
 from labelspace.data.checks.base import HIGH, LOW, MEDIUM, Found
 from labelspace.data.checks.duplicates import leaked
 from labelspace.data.checks.label_names import folded_name, one_letter_apart
-from labelspace.data.checks.near_duplicates import near_duplicates
+from labelspace.data.checks.same_documents import near_duplicates
 from labelspace.data.source import open_source
 from labelspace.data.texts import dataset_from_names
 from labelspace.errors import ParameterError

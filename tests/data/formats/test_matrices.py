@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from labelspace.data.formats import matrices
 from labelspace.data.formats.matrices import features_from_lists, labels_file
-from labelspace.data.labels import write_labels
+from labelspace.data.label_files import write_labels
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.formats import text_folder, text_folder_writer
+from labelspace.data.formats import text_folder
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Subject
 from labelspace.errors import DataError
@@ -124,7 +124,7 @@ def test_encodings_are_detected_and_told_once(tmp_path):
 @given(dataset=text_datasets(with_ids=True))
 def test_round_trip(tmp_path_factory, dataset):
     path = tmp_path_factory.mktemp("folders") / "docs"
-    if refusal(text_folder_writer.write, path, dataset):
+    if refusal(text_folder.write, path, dataset):
         assert not list(path.parent.iterdir())
         return
     found = {record.id: record for record in text_folder.records(path, UTF_8)}
@@ -138,14 +138,14 @@ def test_round_trip(tmp_path_factory, dataset):
 def test_written_with_uris(tmp_path):
     dataset = labeled(["cats", "dogs"], "x", "y")
     space = replace(dataset.labels, concepts=[Concept("http://a/p1"), Concept()])
-    text_folder_writer.write(tmp_path / "docs", replace(dataset, labels=space, ids=["one", "two"]))
+    text_folder.write(tmp_path / "docs", replace(dataset, labels=space, ids=["one", "two"]))
     assert (tmp_path / "docs" / "two.tsv").read_text() == "<http://a/p1>\tcats\ndogs\n"
     back = assemble(text_folder.records(tmp_path / "docs", UTF_8), tmp_path / "docs")
     assert (list(back.labels.names), back.labels.uris) == (["cats", "dogs"], {"http://a/p1": 0})
     with pytest.raises(
         DataError, match=r"docs must be a new folder, or an empty one, but it is not; give another name"
     ):
-        text_folder_writer.write(tmp_path / "docs", dataset)
+        text_folder.write(tmp_path / "docs", dataset)
 
 
 @pytest.mark.parametrize(
@@ -166,5 +166,5 @@ def test_written_with_uris(tmp_path):
 )
 def test_what_would_be_read_differently_is_not_written(tmp_path, dataset, message):
     with pytest.raises(DataError, match=message):
-        text_folder_writer.write(tmp_path / "docs", dataset)
+        text_folder.write(tmp_path / "docs", dataset)
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data.formats import line_blocks
+from labelspace.data import sparse_rows
 from labelspace.data.formats.xmc import read_xmc
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.errors import DataError
@@ -43,7 +43,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch):
     Y.data[:] = 1
     write_dataset(Dataset(Y, LabelSpace.numbered(7), X=X), tmp_path / "a.txt")
     for size in (1, 7, 100, 1000):
-        monkeypatch.setattr(line_blocks, "BLOCK_BYTES", size)
+        monkeypatch.setattr(sparse_rows, "BLOCK_BYTES", size)
         back = read_dataset(tmp_path / "a.txt")
         assert (back.X != X).nnz == 0
         assert (back.Y != Y).nnz == 0
@@ -100,7 +100,7 @@ def test_malformed_files(tmp_path, text, message):
 
 
 def test_line_numbers_count_over_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr(line_blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(sparse_rows, "BLOCK_BYTES", 16)
     path = written(tmp_path, "60 9 9\n" + "1 1:1\n" * 50 + "1 1:x\n" + "1 1:1\n" * 9)
     with pytest.raises(DataError, match=r"a\.txt:52: expected a finite"):
         read_dataset(path)

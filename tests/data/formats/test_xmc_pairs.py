@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.data.formats import line_blocks, xmc_pairs
+from labelspace.data import sparse_rows
+from labelspace.data.formats import xmc_pairs
 from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
 from labelspace.errors import DataError
 from labelspace.types import Concept, Dataset, LabelSpace
@@ -139,7 +140,7 @@ def test_what_is_written_is_read(tmp_path):
 
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_blocks_may_cut_anywhere(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(line_blocks, "BLOCK_BYTES", size)
+    monkeypatch.setattr(sparse_rows, "BLOCK_BYTES", size)
     some = sp.random(19, 30, 0.05, dtype=np.float32, random_state=0)
     matrix = sp.vstack([some, np.ones((1, 30), np.float32)], format="csr")
     assert np.diff(matrix.indptr).min() == 0  # some rows are empty
@@ -156,7 +157,7 @@ def test_blocks_may_cut_anywhere(tmp_path, monkeypatch, size):
 @pytest.mark.parametrize(("text", "line"), [("1 30\n" + "1:1 " * 10 + "\n", 2), ("1 30\n1:1\n" + "\n" * 20, 3)])
 def test_a_line_may_be_too_long_and_so_may_a_blank_end(tmp_path, monkeypatch, text, line):
     monkeypatch.setenv("LABELSPACE_MAX_LINE_BYTES", "10")
-    monkeypatch.setattr(line_blocks, "BLOCK_BYTES", 8)
+    monkeypatch.setattr(sparse_rows, "BLOCK_BYTES", 8)
     (tmp_path / "a.txt").write_text(text)
     with pytest.raises(DataError, match=rf"a\.txt:{line}: expected at most 10 bytes per line"):
         read_pairs(tmp_path / "a.txt")

@@ -2,7 +2,7 @@ import gzip
 
 import pytest
 
-from labelspace.data.vocabularies.ntriples import read_ntriples
+from labelspace.data.vocabularies.rdf import read_ntriples
 from labelspace.errors import DataError
 
 P = "http://example.org/p"

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.data.labels import read_hierarchy, read_labels
+from labelspace.data.label_files import read_hierarchy, read_labels
 from labelspace.data.vocabularies import LabelsBefore, plan_update, read_vocabulary
 
 A = "http://example.org/"

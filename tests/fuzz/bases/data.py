@@ -6,7 +6,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from labelspace.data.labels import write_hierarchy, write_labels
+from labelspace.data.label_files import write_hierarchy, write_labels
 from labelspace.data.source import writable_format, write_dataset
 from labelspace.types import Columns, LabelSpace
 from tests.fuzz.bases.models import documents

@@ -1,20 +1,31 @@
-"""The writer of a file of predictions, by the ending of its name."""
+"""Predictions as files: the writer is chosen by the ending of the name.
 
+The matrices of scores (.npz, .txt) are collected as one number and one score per label and written at the end, since
+both need the number of documents first. Labels with a score of 0 are left out: 0 in such a matrix means no label.
+"""
+
+import csv
 import json
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import scipy.sparse as sp
+
+from labelspace.data.answer_files.answer_columns import COLUMNS, answer_columns
 from labelspace.data.answer_files.label_display import LabelDisplay
-from labelspace.data.answer_files.prediction import Prediction
-from labelspace.data.answer_files.sparse_scores import writing_scores
-from labelspace.data.answer_files.tables import writing_csv, writing_parquet
 from labelspace.data.archives import compression, without_compression
-from labelspace.data.files import writing_text
+from labelspace.data.array_files import write_matrix
+from labelspace.data.files import writing, writing_text
+from labelspace.data.formats.pair_rows import write_pairs
+from labelspace.data.records import Record
 from labelspace.errors import DataError, require
 
-Add = Callable[[Prediction], None]
-Dump = Callable[[Mapping[str, object]], str]
 ANNIF = ".annif.jsonl"
 ENDINGS = {
     ANNIF: "documents with subjects, which Annif reads",
@@ -26,10 +37,27 @@ ENDINGS = {
     ".txt": "the same as text, label:score",
 }
 _READ_AS_IT_IS = (".parquet", ".npz")
+# Rows of a Parquet file in memory at a time: more need more memory, fewer more calls of pyarrow.
+_BATCH = 2**14
+_GROUP = 2**18  # rows of a row group: larger groups compress better, and readers need more memory
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A document with its labels, best first, their scores, and the JSON object that says all of it."""
+
+    record: Record
+    labels: Sequence[int]
+    scores: Sequence[float]
+    as_json: Mapping[str, object]
+
+
+Add = Callable[[Prediction], None]
+Dump = Callable[[Mapping[str, object]], str]
 
 
 def answer_format(path: str | Path) -> str:
-    """The kind of a file of predictions, by its ending; an unknown one is an error.
+    """Return the kind of a file of predictions, which is its ending; raise DataError for an unknown one.
 
     >>> answer_format("answers.csv.gz"), answer_format("answers.annif.jsonl")
     ('.csv', '.annif.jsonl')
@@ -53,17 +81,17 @@ def answer_format(path: str | Path) -> str:
 def writing_answers(
     path: str | Path, display: LabelDisplay, n_labels: int, dump: Dump = json.dumps
 ) -> AbstractContextManager[Add]:
-    """Open a file of predictions; the file is there once all were added, and not at all after an error.
+    """Open a file of predictions; it is there once all were added, and not at all after an error.
 
     ``dump`` makes a line of the JSON object of a document.
     """
     ending = answer_format(path)
     if ending in (".npz", ".txt"):
-        return writing_scores(path, n_labels, as_text=ending == ".txt")
+        return _writing_scores(path, n_labels, as_text=ending == ".txt")
     if ending == ".parquet":
-        return writing_parquet(path, display)
+        return _writing_parquet(path, display)
     if ending in (".csv", ".tsv"):
-        return writing_csv(path, display, "," if ending == ".csv" else "\t")
+        return _writing_csv(path, display, "," if ending == ".csv" else "\t")
     if ending == ANNIF:
         return _writing_lines(path, lambda prediction: dump(_annif_document(prediction, display)))
     return _writing_lines(path, lambda prediction: dump(prediction.as_json))
@@ -80,13 +108,76 @@ def _writing_lines(path: str | Path, line: Callable[[Prediction], str]) -> Itera
 
 
 def _annif_document(prediction: Prediction, display: LabelDisplay) -> dict[str, object]:
-    """A document with subjects as Annif 1.4 and later read them; it has no place for scores."""
+    """Return a document with subjects as Annif 1.4 and later read them; Annif has no place for scores."""
     record = prediction.record
     if record.text is None:
-        problem = f"document {record.id!r} has features alone"
+        problem = f"document {record.id!r} has only features"
         raise DataError(f"documents for Annif must have texts, but {problem}; write .jsonl or .csv")
     shown = map(display.shown, prediction.labels)
     subjects = [
         {"label": label.name} if label.uri is None else {"uri": label.uri, "label": label.name} for label in shown
     ]
     return {"document_id": record.id, "text": record.text, "subjects": subjects}
+
+
+def _table_rows(prediction: Prediction, display: LabelDisplay) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a document, with the cells of ``COLUMNS``."""
+    labels, scores = prediction.labels, prediction.scores
+    probabilities = scores if display.are_probabilities else None
+    ids, ranks = repeat(prediction.record.id, len(labels)), range(1, len(labels) + 1)
+    return zip(*answer_columns(display, ids, ranks, labels, scores, probabilities).values(), strict=True)
+
+
+@contextmanager
+def _writing_csv(path: str | Path, display: LabelDisplay, delimiter: str) -> Iterator[Add]:
+    """Write rows with a header; what a label lacks is an empty cell."""
+    with writing_text(path) as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(COLUMNS)
+
+        def add(prediction: Prediction) -> None:
+            for row in _table_rows(prediction, display):
+                writer.writerow([round(cell, 6) if isinstance(cell, float) else cell for cell in row])
+
+        yield add
+
+
+@contextmanager
+def _writing_parquet(path: str | Path, display: LabelDisplay) -> Iterator[Add]:
+    """Write columns of the types that ``COLUMNS`` says."""
+    arrow, parquet = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in COLUMNS.items()])
+    rows: list[tuple[Any, ...]] = []
+    with writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
+
+        def flush() -> None:
+            columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in COLUMNS]
+            arrays = [arrow.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+            writer.write_batch(arrow.record_batch(arrays, schema=schema), row_group_size=_GROUP)
+            rows.clear()
+
+        def add(prediction: Prediction) -> None:
+            rows.extend(_table_rows(prediction, display))
+            if len(rows) >= _BATCH:
+                flush()
+
+        yield add
+        flush()
+
+
+@contextmanager
+def _writing_scores(path: str | Path, n_labels: int, as_text: bool) -> Iterator[Add]:
+    """Collect rows, and write them as a matrix float32 (n, n_labels) at the end."""
+    labels, scores, ends = array("i"), array("f"), array("q", [0])
+
+    def add(prediction: Prediction) -> None:
+        labels.extend(prediction.labels)
+        scores.extend(prediction.scores)
+        ends.append(len(labels))
+
+    yield add
+    parts = np.array(scores, np.float32), np.array(labels, np.int32), np.array(ends)
+    matrix = sp.csr_matrix(parts, shape=(len(ends) - 1, n_labels))
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    (write_pairs if as_text else write_matrix)(path, matrix)

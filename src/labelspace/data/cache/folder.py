@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from labelspace.data.archives import zip_archive
-from labelspace.data.cache.documents import UnusableError, open_documents, save_documents
 from labelspace.data.cache.resident import ResidencyLimiter
 from labelspace.data.cache.scratch import Scratch
+from labelspace.data.cache.stored_documents import UnusableError, open_documents, save_documents
 from labelspace.data.dataset_file import files_of, read_dataset, streamed_format
 from labelspace.data.files import replacing
 from labelspace.data.read_options import ReadOptions

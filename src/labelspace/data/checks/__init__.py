@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from labelspace.data.checks import contents, duplicates, label_errors, label_hierarchy, label_names, label_use
-from labelspace.data.checks.base import SEVERITIES, Check, Example, Finding, Found
+from labelspace.data.checks import contents, duplicates, label_hierarchy, label_names, label_use
+from labelspace.data.checks.base import MEDIUM, SEVERITIES, Check, Example, Finding, Found
 from labelspace.data.checks.documents import Documents
 from labelspace.errors import DataError, ParameterError
 
@@ -15,7 +15,26 @@ CHECKS: Mapping[str, Check] = {
     for check in module.CHECKS
 }
 """All checks that need no training."""
-DEEP_CHECKS: Mapping[str, Check] = {check.name: check for check in label_errors.CHECKS}
+DEEP_CHECKS: Mapping[str, Check] = {
+    check.name: check
+    for check in (
+        Check(
+            "probably_wrong_labels",
+            MEDIUM,
+            "labels of training documents look wrong",
+            "a model that knows these labels well and has not seen these documents gives them no chance: they are "
+            "wrong, or the text does not tell them",
+            "look at them, the surest first (--examples 100), and remove those that are wrong",
+        ),
+        Check(
+            "probably_missing_labels",
+            MEDIUM,
+            "training documents seem to lack a label",
+            "a model that has not seen these documents gives these labels a chance of 90 % or more",
+            "look at them, the surest first (--examples 100), and add those that are missing",
+        ),
+    )
+}
 """Those that train a model."""
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.checks.base import N_EXAMPLES, Example, shown, shown_name
-from labelspace.data.checks.near_duplicates import Neighbors, near_duplicates
-from labelspace.data.checks.same_documents import same_documents
+from labelspace.data.checks.same_documents import Neighbors, near_duplicates, same_documents
 from labelspace.data.source import Source, file_format, iter_records
 from labelspace.types import Bools, Columns, Csr, Dataset, LabelSpace, Longs
 

@@ -7,10 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from labelspace.data.dataset_records import to_records
 from labelspace.data.formats.one_line import check_has_texts, document_lines, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record, distinct_labels
+from labelspace.data.records import Record, distinct_labels, to_records
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 

@@ -13,12 +13,11 @@ from itertools import chain, islice
 from pathlib import Path
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.detection.dialect import NAMES, Dialect, detect_dialect
 from labelspace.data.detection.label_separator import SEPARATORS
 from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Label, Location, Rows
+from labelspace.data.records import Label, Location, Rows, record_fields, to_records
 from labelspace.errors import DataError
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
-from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.files import reading, writing_text
 from labelspace.data.formats import bioasq
 from labelspace.data.formats.json_stream import JsonStream, documents
 from labelspace.data.formats.jsonl import HEAD
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location, Rows
+from labelspace.data.records import Location, Rows, record_fields, to_records
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from labelspace.data.files import UTF_8, too_long
-from labelspace.data.formats.jsonl import parse_object
-from labelspace.data.records import Location
+from labelspace.data.records import Location, parse_object
 from labelspace.errors import DataError
 from labelspace.types.limits import MAX_LINE_BYTES
 

@@ -7,10 +7,9 @@ from itertools import chain
 from pathlib import Path
 
 from labelspace.data.archives import is_data_file
-from labelspace.data.dataset_records import record_fields, to_records
 from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location, Rows
+from labelspace.data.records import Location, Rows, parse_object, record_fields, to_records
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES
 
@@ -53,38 +52,6 @@ def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int
         return list(dict.fromkeys(name for _, row in head for name in row))
 
     return Rows(names, lambda columns: chain(head, rows))
-
-
-def parse_object(text: str, location: Location) -> dict[str, object]:
-    """One line as a JSON object.
-
-    >>> parse_object('{"label": "cat"}', Location("labels.jsonl", 1))
-    {'label': 'cat'}
-    """
-    text = text.rstrip("\r\n")
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        if not text.strip():
-            raise location.expected("a JSON object", "the line is blank", "remove the line") from error
-        reason = "it is nested too deeply, or a number is too long"
-        if isinstance(error, json.JSONDecodeError):
-            reason = f"{error.msg}, column {error.colno}"
-        raise location.expected("a JSON object", f"the line is not JSON ({reason})", "correct the line") from error
-    if not isinstance(value, dict):
-        raise location.expected("a JSON object", f"the line is a {type(value).__name__}", "write {...} on every line")
-    if "\\ud" in text or "\\uD" in text:
-        _check_surrogates(value, location)
-    return value
-
-
-def _check_surrogates(value: object, location: Location) -> None:
-    """A JSON escape can be half a character, which cannot be encoded as UTF-8 later."""
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        problem = f"there is the lone surrogate {error.object[error.start]!r}"
-        raise location.expected("valid Unicode", problem, "remove or complete the escape") from error
 
 
 def write_jsonl(path: str | Path, dataset: Dataset) -> None:

@@ -15,12 +15,11 @@ import scipy.sparse as sp
 
 from labelspace.data.archives import is_data_file
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.dataset_records import to_records
 from labelspace.data.files import writing
 from labelspace.data.formats.one_line import document_lines
-from labelspace.data.labels import SPLITS
+from labelspace.data.label_files import SPLITS
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Label, Location, Record, distinct_labels
+from labelspace.data.records import Label, Location, Record, distinct_labels, to_records
 from labelspace.data.sparse_rows import format_rows
 from labelspace.errors import DataError
 from labelspace.kernels import large_arrays

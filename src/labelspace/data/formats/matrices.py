@@ -24,8 +24,8 @@ from labelspace.data.array_files import (
     read_matrix,
     write_matrix,
 )
+from labelspace.data.label_files import hierarchy_beside, labels_beside
 from labelspace.data.label_matrix import check_rows, in_label_space, label_ones
-from labelspace.data.labels import hierarchy_beside, labels_beside
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import MAX_LABEL_ID, Record
 from labelspace.data.sparse_rows import check_width, format_features

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Label, Location
+from labelspace.data.records import Label, Location, Record
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 
@@ -77,3 +77,9 @@ def names_as_words(labels: LabelSpace, spaces: re.Pattern[str], path: str | Path
             )
         words[label] = words[name] = word
     return words
+
+
+def iter_lines(path: str | Path, encoding: str = UTF_8) -> Iterator[Record]:
+    """Each line as a record, with the line number from 0 as id; ``-`` is the standard input."""
+    for line, text in lines(path, encoding):
+        yield Record(str(line - 1), text.removesuffix("\n").removesuffix("\r"), line=line)

@@ -5,8 +5,7 @@ from itertools import chain
 from pathlib import Path
 
 from labelspace.data.files import reading, writing
-from labelspace.data.formats.line_blocks import add_rows, line_blocks
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, format_rows
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, format_rows, line_blocks
 from labelspace.errors import DataError
 from labelspace.types import Csr
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from labelspace.data.archives import compression, zip_archive
-from labelspace.data.dataset_records import is_numbered, record_fields, to_records
 from labelspace.data.files import reading, too_long, writing
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Location, Rows
+from labelspace.data.records import Location, Rows, is_numbered, record_fields, to_records
 from labelspace.errors import DataError, require
 from labelspace.types import Dataset
 from labelspace.types.limits import MAX_LINE_BYTES

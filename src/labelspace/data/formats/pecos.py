@@ -10,13 +10,12 @@ from pathlib import Path
 
 from labelspace.data.archives import is_data_file
 from labelspace.data.array_files import read_matrix, write_matrix
-from labelspace.data.dataset_records import is_numbered
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
+from labelspace.data.label_files import hierarchy_beside
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
-from labelspace.data.labels import hierarchy_beside
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Record
+from labelspace.data.records import Record, is_numbered
 from labelspace.data.sparse_rows import check_width
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace

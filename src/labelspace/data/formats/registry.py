@@ -21,7 +21,6 @@ from labelspace.data.formats import (
     parquet,
     pecos,
     text_folder,
-    text_folder_writer,
     xmc,
     xmc_pairs,
 )
@@ -112,7 +111,7 @@ _FORMATS = (
         has_label_names=True,
     ),
     Format(
-        "text_folder", "a folder of texts", records=text_folder.records, write=text_folder_writer.write, is_text=False,
+        "text_folder", "a folder of texts", records=text_folder.records, write=text_folder.write, is_text=False,
         split_names={split: split for split in ("train", "dev", "test")},
     ),
 )  # fmt: skip

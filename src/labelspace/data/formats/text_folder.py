@@ -6,16 +6,27 @@ in angle brackets, or ``<uri><TAB>name``. A ``doc.json`` is a document too, with
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from labelspace.data.detection.encoding import detect_encoding
-from labelspace.data.files import UTF_8, lines
-from labelspace.data.formats.annif import without_brackets
-from labelspace.data.formats.jsonl import parse_object
+from labelspace.data.files import UTF_8, lines, replacing
+from labelspace.data.formats.annif import is_uri, without_brackets
+from labelspace.data.formats.one_line import BOM, check_has_texts
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import Label, Location, Record, Subject, distinct_labels, to_record
+from labelspace.data.records import (
+    Label,
+    Location,
+    Record,
+    Subject,
+    distinct_labels,
+    parse_object,
+    to_record,
+    to_records,
+)
 from labelspace.errors import DataError
+from labelspace.types import Dataset, LabelSpace
 from labelspace.types.limits import MAX_LINE_BYTES
 
 TEXT, DOCUMENT = ".txt", ".json"
@@ -147,3 +158,49 @@ def _subject(given: object, location: Location) -> Label:
         problem = f"one is {given!r:.40}"
         raise location.expected("subjects with a 'uri' or a 'label'", problem, 'write {"uri": "...", "label": "..."}')
     return Subject(*given_ones) if len(given_ones) > 1 else str(given_ones[0])
+
+
+def write(path: str | Path, dataset: Dataset) -> None:
+    """Write a new folder; files are named by the ids. Features are not in this format."""
+    check_has_texts(dataset, path)
+    target = Path(path)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise DataError(f"{path} must be a new folder, or an empty one, but it is not; give another name")
+    with replacing(path) as work:
+        try:
+            work.mkdir()
+            _write_documents(work, dataset)
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+
+
+def _write_documents(folder: Path, dataset: Dataset) -> None:
+    has_uris = any(concept.uri for concept in dataset.labels.concepts or ())
+    ending = SUBJECTS[0] if has_uris else SUBJECTS[1]
+    taken: set[str] = set()
+    for record in to_records(dataset):
+        name, text = record.id, record.text or ""
+        if not name or name.startswith(".") or set(name) & set("/\\\0") or name.casefold() in taken:
+            problem = f"{name!r:.40} occurs twice" if name.casefold() in taken else f"one is {name!r:.40}"
+            raise DataError(f"ids must be names for files, each once, but {problem}; change it, or write .jsonl")
+        if text.startswith(BOM):
+            raise DataError(f"texts must not start with a byte order mark, but that of {name!r:.40} does; remove it")
+        taken.add(name.casefold())
+        Path(folder, name + TEXT).write_bytes(text.encode())
+        if record.labels:
+            subjects = "".join(_line(label, dataset.labels) for label in record.labels)
+            Path(folder, name + ending).write_bytes(subjects.encode())
+
+
+def _line(label: Label, space: LabelSpace) -> str:
+    number = label if isinstance(label, int) else space.index[str(label)]
+    uri, name = space.concept(number).uri, space.names[number]
+    is_cell = name == name.strip() and len(name.splitlines()) == 1 and "\t" not in name and not name.startswith(BOM)
+    if not is_cell or (name.startswith("<") and name.endswith(">")) or (uri is not None and not is_uri(uri)):
+        shown = name if uri is None else f"<{uri}> {name}"
+        raise DataError(
+            "a label must be a URI, a name on one line without tabs, outer spaces or a byte order mark, or both, but "
+            f"there is {shown!r:.60}; rename it, or write .jsonl"
+        )
+    return f"{name}\n" if uri is None else f"<{uri}>\t{name}\n"

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelspace.data.files import lines, reading, writing
-from labelspace.data.formats.line_blocks import add_rows, line_blocks
-from labelspace.data.labels import hierarchy_beside, labels_beside, numbered_labels
+from labelspace.data.label_files import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
-from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, check_width, format_rows
+from labelspace.data.sparse_rows import MAX_COLUMNS, SparseRows, add_rows, check_width, format_rows, line_blocks
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
 

@@ -19,16 +19,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.archives import is_data_file, without_compression
-from labelspace.data.cache.texts import TextList
-from labelspace.data.dataset_records import is_numbered
 from labelspace.data.files import UTF_8, lines, writing_text
-from labelspace.data.formats.jsonl import parse_object
 from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
+from labelspace.data.label_files import hierarchy_beside
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
-from labelspace.data.labels import hierarchy_beside
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.records import MAX_LABEL_ID, Location, Record, checked_id
+from labelspace.data.records import MAX_LABEL_ID, Location, Record, checked_id, is_numbered, parse_object
 from labelspace.data.sparse_rows import check_width
+from labelspace.data.texts import TextList
 from labelspace.errors import DataError
 from labelspace.types import Csr, Dataset, LabelSpace
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import scipy.sparse as sp
 
+from labelspace.data.objects.feature_matrices import to_matrix
 from labelspace.data.objects.frames import Frame, to_frame
-from labelspace.data.objects.matrices import to_matrix
 from labelspace.data.table import row_text, row_texts
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError

@@ -2,7 +2,7 @@
 
 1. Labels of the documents: ``label_placement``.
 2. A document has words of its labels, of its topics, which are parts of the circle on which labels lie, and words by
-   Zipf's law (``kernels.synthetic_documents``). Its number of distinct words is log-normal.
+   Zipf's law (``kernels``). Its number of distinct words is log-normal.
 3. Values are (1 + ln count) times a weight that grows with the rank of a word as idf does; rows have unit length.
 """
 
@@ -15,10 +15,10 @@ import scipy.sparse as sp
 
 from labelspace.data.files import writing
 from labelspace.data.sparse_rows import format_rows
+from labelspace.data.synthetic.kernels import synthetic_features
 from labelspace.data.synthetic.label_placement import Placement
 from labelspace.data.synthetic.shapes import Shape, shape_of
 from labelspace.errors import DataError, ParameterError
-from labelspace.kernels.synthetic_documents import synthetic_features
 from labelspace.store.atomic import replacing_folder
 from labelspace.types import Csr, Dataset, Doubles, Floats, Ints, LabelSpace, Progress, no_progress
 

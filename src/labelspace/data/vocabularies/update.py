@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from labelspace.data.files import lines, replacing, writing_text
-from labelspace.data.labels import HIERARCHY, LABELS, read_hierarchy, read_labels, write_hierarchy, write_labels
+from labelspace.data.label_files import HIERARCHY, LABELS, read_hierarchy, read_labels, write_hierarchy, write_labels
 from labelspace.data.vocabularies.matching import Matching, synonyms_of
 from labelspace.data.vocabularies.naming import Naming, most_frequent_language
 from labelspace.data.vocabularies.vocabulary import Note, Vocabulary

@@ -16,11 +16,11 @@ import scipy.sparse as sp
 
 from labelspace.data.columns import parse_columns
 from labelspace.data.dataset_builder import assemble
-from labelspace.data.label_spelling import merge_spellings
+from labelspace.data.label_merging import merge_spellings
+from labelspace.data.objects.feature_matrices import to_matrix
 from labelspace.data.objects.frames import Frame, to_frame
+from labelspace.data.objects.given_labels import indicator_labels, label_rows, read_labels, to_label_space
 from labelspace.data.objects.inputs import Documents, frame_texts
-from labelspace.data.objects.labels import indicator_labels, label_rows, read_labels, to_label_space
-from labelspace.data.objects.matrices import to_matrix
 from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
 from labelspace.data.records import Record
 from labelspace.data.table import row_labels, row_text

@@ -13,8 +13,7 @@ import numpy as np
 from labelspace import store
 from labelspace.data.archives import is_data_file, without_compression
 from labelspace.data.files import lines, replacing, writing_text
-from labelspace.data.formats.jsonl import parse_object
-from labelspace.data.records import Location
+from labelspace.data.records import Location, parse_object
 from labelspace.errors import DataError
 from labelspace.types import NO_CONCEPT, Concept, Hierarchy, LabelSpace
 from labelspace.types.limits import MAX_LABELS

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from labelspace import store
 from labelspace.data.cache.scratch import write_pieces
-from labelspace.data.cache.texts import StoredTexts
+from labelspace.data.texts import StoredTexts
 from labelspace.kernels import large_arrays
 from labelspace.store.atomic import replacing_folder
 from labelspace.store.labels import label_arrays, parse_labels, write_names

@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from labelspace.kernels import synthetic_documents
+from labelspace.data.synthetic import kernels
+from labelspace.data.synthetic.kernels import synthetic_features
 from labelspace.kernels.random_numbers import uniform_from_key
-from labelspace.kernels.synthetic_documents import synthetic_features
 
 N_FEATURES, TOPICS, SHARES = 300, (3, 20), (0.3, 0.3)
 KEY, WORD_KEY = 2**63 + 5, 2**64 - 9  # sums wrap around
@@ -77,6 +77,4 @@ def test_a_document_that_finds_too_few_features_is_shorter():
 
 def test_draws_of_documents_do_not_overlap():
     longest = 6 * 700  # words of the longest document of any shape
-    assert (
-        synthetic_documents._MAX_TRIES * synthetic_documents._DRAWS * longest < synthetic_documents.DRAWS_PER_DOCUMENT
-    )
+    assert kernels._MAX_TRIES * kernels._DRAWS * longest < kernels.DRAWS_PER_DOCUMENT

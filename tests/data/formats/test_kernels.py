@@ -7,9 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labelspace.kernels import xmc_parse
-from labelspace.kernels.xmc_format import ID_BYTES, VALUE_BYTES, format_rows
-from labelspace.kernels.xmc_parse import parse_rows
+from labelspace.data.formats import kernels
+from labelspace.data.formats.kernels import ID_BYTES, VALUE_BYTES, format_rows, parse_rows
 
 N_FEATURES, N_LABELS = 50, 20
 NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
@@ -25,7 +24,7 @@ def parsed(text: bytes, n_rows: int | None = None):
     code, rows, pos, x, y = parse_rows(
         np.frombuffer(text, np.uint8), n_rows, N_FEATURES, N_LABELS, counts[0], x_ids, x_values, counts[1], y_ids
     )
-    if code != xmc_parse.PARSED:
+    if code != kernels.PARSED:
         return code, rows, pos, []
     assert (x, y) == (counts[0].sum(), counts[1].sum())
     x_ends, y_ends = np.cumsum(counts[0])[:-1], np.cumsum(counts[1])[:-1]
@@ -87,10 +86,10 @@ def test_equals_the_plain_twin(lines):
     assert n_rows == first_bad
     if None in expected:
         start = len("".join(lines[:first_bad]))
-        assert code != xmc_parse.PARSED
+        assert code != kernels.PARSED
         assert start <= pos < start + len(lines[first_bad])
         return
-    assert (code, pos) == (xmc_parse.PARSED, len("".join(lines)))
+    assert (code, pos) == (kernels.PARSED, len("".join(lines)))
     for got_row, expected_row in zip(got, expected, strict=True):
         assert got_row[0] == expected_row[0]
         assert got_row[1] == expected_row[1]
@@ -141,23 +140,23 @@ def test_zeros_and_what_rounds_to_zero_are_dropped(text):
 @pytest.mark.parametrize(
     ("line", "code", "pos"),
     [
-        ("20 1:1", xmc_parse.BAD_LABEL, 0),
-        ("1,x 1:1", xmc_parse.BAD_LABEL, 2),
-        ("1, 1:1", xmc_parse.BAD_LABEL, 2),
-        ("-1 1:1", xmc_parse.BAD_LABEL, 0),
-        ("3:1 4:1", xmc_parse.BAD_LABEL, 0),
-        ("99999999999999999999999 1:1", xmc_parse.BAD_LABEL, 0),
-        ("1 1:1 50:1", xmc_parse.BAD_INDEX, 6),
-        ("1 -1:1", xmc_parse.BAD_INDEX, 2),
-        ("1 7", xmc_parse.BAD_INDEX, 2),
-        ("1 \r5:1", xmc_parse.BAD_INDEX, 2),
-        ("1 5:", xmc_parse.BAD_VALUE, 2),
-        ("1 5:nan", xmc_parse.BAD_VALUE, 2),
-        ("1 5:1e39", xmc_parse.BAD_VALUE, 2),
-        ("1 5:1e99999999999999999999", xmc_parse.BAD_VALUE, 2),
-        ("1 5:1e", xmc_parse.BAD_VALUE, 2),
-        ("1 5:1:2", xmc_parse.BAD_VALUE, 2),
-        ("1 5:3e38 5:3e38", xmc_parse.BAD_SUM, 0),
+        ("20 1:1", kernels.BAD_LABEL, 0),
+        ("1,x 1:1", kernels.BAD_LABEL, 2),
+        ("1, 1:1", kernels.BAD_LABEL, 2),
+        ("-1 1:1", kernels.BAD_LABEL, 0),
+        ("3:1 4:1", kernels.BAD_LABEL, 0),
+        ("99999999999999999999999 1:1", kernels.BAD_LABEL, 0),
+        ("1 1:1 50:1", kernels.BAD_INDEX, 6),
+        ("1 -1:1", kernels.BAD_INDEX, 2),
+        ("1 7", kernels.BAD_INDEX, 2),
+        ("1 \r5:1", kernels.BAD_INDEX, 2),
+        ("1 5:", kernels.BAD_VALUE, 2),
+        ("1 5:nan", kernels.BAD_VALUE, 2),
+        ("1 5:1e39", kernels.BAD_VALUE, 2),
+        ("1 5:1e99999999999999999999", kernels.BAD_VALUE, 2),
+        ("1 5:1e", kernels.BAD_VALUE, 2),
+        ("1 5:1:2", kernels.BAD_VALUE, 2),
+        ("1 5:3e38 5:3e38", kernels.BAD_SUM, 0),
     ],
 )
 def test_malformed_lines_are_pointed_at(line, code, pos):
@@ -165,7 +164,7 @@ def test_malformed_lines_are_pointed_at(line, code, pos):
 
 
 def test_parsing_stops_after_n_rows():
-    assert parsed(b"1 1:1\n2 2:1\nrubbish\n", n_rows=2)[:3] == (xmc_parse.PARSED, 2, 12)
+    assert parsed(b"1 1:1\n2 2:1\nrubbish\n", n_rows=2)[:3] == (kernels.PARSED, 2, 12)
 
 
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), max_size=30))

@@ -7,9 +7,8 @@ from pathlib import Path
 from labelspace.data.archives import without_compression, zip_archive
 from labelspace.data.files import UTF_8
 from labelspace.data.read_options import ReadOptions
-from labelspace.data.vocabularies import tables
-from labelspace.data.vocabularies.ntriples import read_ntriples
-from labelspace.data.vocabularies.rdf import read_rdf
+from labelspace.data.vocabularies import concept_tables as tables
+from labelspace.data.vocabularies.rdf import read_ntriples, read_rdf
 from labelspace.data.vocabularies.skos import PROPERTIES, Statements
 from labelspace.data.vocabularies.vocabulary import Vocabulary
 from labelspace.errors import ParameterError

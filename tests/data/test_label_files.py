@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from labelspace.data.labels import (
+from labelspace.data.label_files import (
     label_files,
     read_hierarchy,
     read_labels,

@@ -3,9 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.data.cache import texts as module
-from labelspace.data.cache.texts import GrowingTexts, StoredTexts, TextList, n_characters
-from labelspace.data.texts import check_texts
+from labelspace.data import texts as module
+from labelspace.data.texts import GrowingTexts, StoredTexts, TextList, check_texts, n_characters
 
 SOME = ["red apple", "", "naïve 図書館", "\ud800 half a character", "tea"]
 BOUND = st.none() | st.integers(-8, 8)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.kernels.minhash import (
+from labelspace.data.checks.kernels import (
     compare_in_band,
     folded_hashes,
     minhash_signatures,
