@@ -11,8 +11,7 @@ import pytest
 from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError
 from labelspace.server.database import open_database
-from labelspace.server.job import reporting
-from labelspace.server.job_processes import EVALUATE
+from labelspace.server.job import EVALUATE, reporting
 from labelspace.tagger import Tagger
 from tests.server.conftest import running_servers, wait_until
 from tests.server.load import MODEL, is_alive, kill_supervisor, versions

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from labelspace.errors import ClusterError
-from labelspace.server.remote_inference import RemoteInference
+from labelspace.server.inference import RemoteInference
 
 
 class Machine:

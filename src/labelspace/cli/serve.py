@@ -93,7 +93,7 @@ def serve(
     require("fastapi", "serve", "labelspace serve")
     require("uvicorn", "serve", "labelspace serve")
     from labelspace.server import supervisor
-    from labelspace.server.listening import reserve
+    from labelspace.server.processes import reserve
     from labelspace.server.settings import Settings, parse_models
 
     limits = RequestLimits(

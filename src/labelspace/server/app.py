@@ -7,6 +7,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
@@ -16,12 +17,10 @@ from labelspace.data.source import open_source
 from labelspace.errors import DatabaseError, LabelspaceError
 from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
-from labelspace.server.description import DescribedApp
-from labelspace.server.gate import Gate
-from labelspace.server.inbox_file import add_inbox_file
-from labelspace.server.job_processes import EVALUATE, start_job
+from labelspace.server.gate import OPEN, Gate
+from labelspace.server.job import EVALUATE, start_job
 from labelspace.server.monitoring import Monitoring
-from labelspace.server.problems import add_handlers, documented
+from labelspace.server.problems import SCHEMA, add_handlers, documented
 from labelspace.server.routes import (
     annif,
     feedback,
@@ -34,6 +33,8 @@ from labelspace.server.routes import (
     service,
     suggest,
 )
+from labelspace.server.routes.review import add_inbox_file
+from labelspace.server.schemas import ProblemAnswer
 from labelspace.server.served_model import ServedModel
 from labelspace.server.settings import SUPERVISOR, Settings
 from labelspace.server.state import ServerState
@@ -58,6 +59,49 @@ PROBLEMS = {
     503: "A model is being loaded, or the answer took too long.",
 }
 
+MODEL_PARAMETERS = {"model", "project"}
+KEYS = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+
+
+class GatedApp(FastAPI):
+    """An application behind the gate, with an OpenAPI description that names the served models.
+
+    The gate is outside of all that FastAPI does: refusing a request must cost little when there are many.
+    """
+
+    def __init__(self, settings: Settings, gate: Callable[[ASGIApp], ASGIApp], **options: Any) -> None:  # noqa: ANN401 - of FastAPI
+        super().__init__(**options)
+        self._settings = settings
+        self._gate = gate
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Return all layers that a request passes, with the gate as the outermost."""
+        return self._gate(super().build_middleware_stack())
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI description of the service, made at the first call."""
+        if self.openapi_schema is None:
+            complete_description(super().openapi(), self._settings)
+        return super().openapi()
+
+
+def complete_description(description: dict[str, Any], settings: Settings) -> None:
+    """Add what FastAPI does not know: the problem that every error is, the served models, and how to send a key."""
+    description["components"]["schemas"][SCHEMA] = ProblemAnswer.model_json_schema()
+    for path, operations in description["paths"].items():
+        for operation in operations.values():
+            for parameter in operation.get("parameters", []):
+                if parameter["name"] in MODEL_PARAMETERS:
+                    parameter["schema"]["enum"] = list(settings.models)
+            if settings.api_key_file is not None and path in OPEN:
+                operation["security"] = []
+    if settings.api_key_file is not None:
+        description["components"]["securitySchemes"] = KEYS
+        description["security"] = [{name: []} for name in KEYS]
+
 
 def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[], None] = lambda: None) -> FastAPI:
     """The application with these settings; with ``load_first`` it takes no request before its models are ready.
@@ -67,7 +111,7 @@ def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[
     """
     monitoring = Monitoring()
     keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
-    app = DescribedApp(
+    app = GatedApp(
         settings,
         lambda inner: with_cors(Gate(inner, settings, keys, monitoring), settings.cors_origins),
         title="labelspace",
@@ -148,7 +192,7 @@ async def _end_with_supervisor() -> None:
 async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
     first, before = model.current is None, model.error
     try:
-        loaded = await state.beside(model.load)
+        loaded = await state.in_thread(model.load)
     except Exception as error:  # whatever is in the folder, others are looked for
         state.monitoring.reloads.labels(model.name, "failed").inc()
         if str(error) != before:  # a cluster may fail in the same way every second
@@ -175,7 +219,7 @@ async def _measure(state: ServerState, name: str, version: str) -> str | None:
     try:
         if state.settings.data is None or open_source(state.settings.data).test_path is None:
             return version
-        if await state.beside(state.database.figures, name, version) is not None:
+        if await state.in_thread(state.database.figures, name, version) is not None:
             return version
         return None if await start_job(state, name, EVALUATE) is None else version
     except (LabelspaceError, OSError) as error:

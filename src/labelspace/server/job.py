@@ -1,5 +1,9 @@
-"""A job as a process: ``python -m labelspace.server.job ID MODEL KIND``, with the settings of the server."""
+"""Run jobs in processes of their own, with low priority: the workers go on answering requests.
 
+A job is ``python -m labelspace.server.job ID MODEL KIND``, with the settings of the server in its environment.
+"""
+
+import asyncio
 import os
 import sys
 import threading
@@ -8,13 +12,13 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labelspace.data.source import Source, open_source
 from labelspace.errors import DatabaseError, DataError, LabelspaceError
 from labelspace.experiment.evaluate import evaluate
-from labelspace.server.database import Database, open_database
-from labelspace.server.job_processes import EVALUATE
+from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE
+from labelspace.server.database import ACTIVE, Database, Job, open_database
 from labelspace.server.learning import learn
 from labelspace.server.served_model import version_of
 from labelspace.server.settings import VARIABLE, Settings
@@ -22,13 +26,54 @@ from labelspace.store import read_manifest, read_unreplaced
 from labelspace.tagger import Tagger
 from labelspace.types import Progress
 
-NICE = 10  # below those who serve
+if TYPE_CHECKING:
+    from labelspace.server.state import ServerState
+
+LEARN, EVALUATE = "learn", "evaluate"
+FAILED = "the process of the job ended with code {code}; see the log of the server"
+NICE = 10  # a lower priority than that of the workers
 REPORT_SECONDS = 1.0  # between two reports of progress
 BEAT_SECONDS = 10.0  # between two signs of life
 
 
+async def start_job(state: "ServerState", model: str, kind: str) -> Job | None:
+    """Start a job; return None if one of this kind already runs for the model."""
+    job = await state.in_thread(state.database.start_job, model, kind)
+    if job is not None:
+        command = [sys.executable, "-m", "labelspace.server.job", job.id, model, kind]
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environment(state.settings), stdin=asyncio.subprocess.DEVNULL
+        )
+        watch = asyncio.create_task(_watch(state, job.id, process))
+        state.jobs.add(watch)
+        watch.add_done_callback(state.jobs.discard)
+    return job
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """Return the environment of a job: the settings, and all threads, while a worker has one."""
+    threads = dict.fromkeys((THREADS_VARIABLE, *BLAS_VARIABLES), str(settings.job_threads))
+    return {**os.environ, **threads, VARIABLE: settings.to_json()}
+
+
+async def _watch(state: "ServerState", job_id: str, process: asyncio.subprocess.Process) -> None:
+    """Wait for a process, and report it as failed if it ended without a result. It ends with the server."""
+    try:
+        await process.wait()
+    except asyncio.CancelledError:
+        with suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        raise
+    finally:
+        job = await state.in_thread(state.database.job, job_id)
+        if job is not None and job.state in ACTIVE:
+            error = FAILED.format(code=process.returncode)
+            await state.in_thread(state.database.update_job, job_id, state="failed", error=error)
+
+
 def main(job_id: str, model: str, kind: str) -> int:
-    """Run a job, and write what came of it to the database; the exit code says whether it went well."""
+    """Run a job, and write its result or error to the database; return an exit code, 0 if the job is done."""
     if hasattr(os, "nice"):
         os.nice(NICE)
     settings = Settings.from_json(os.environ[VARIABLE])
@@ -55,12 +100,12 @@ def main(job_id: str, model: str, kind: str) -> int:
 
 @contextmanager
 def beating(database: Database, job_id: str) -> Iterator[None]:
-    """Say every few seconds that the job lives: some steps of a training take minutes."""
+    """Update the heartbeat of a job every few seconds: some steps of a training take minutes."""
     done = threading.Event()
 
     def beat() -> None:
         while not done.wait(BEAT_SECONDS):
-            with suppress(DatabaseError):  # it may be back at the next beat
+            with suppress(DatabaseError):  # the database may be back at the next beat
                 database.update_job(job_id)
 
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
@@ -73,7 +118,7 @@ def beating(database: Database, job_id: str) -> Iterator[None]:
 
 
 def reporting(database: Database, job_id: str) -> Progress:
-    """Progress of a training into the database, about once a second."""
+    """Return a function that writes the progress of a training to the database, about once a second."""
     last = 0.0
 
     def report(step: str, done: int, total: int) -> None:
@@ -81,14 +126,14 @@ def reporting(database: Database, job_id: str) -> Progress:
         now = time.monotonic()
         if now - last >= REPORT_SECONDS:
             last = now
-            with suppress(DatabaseError):  # a training goes on without
+            with suppress(DatabaseError):  # the training goes on without a report
                 database.update_job(job_id, step=step, progress=done / total if total else 0.0)
 
     return report
 
 
 def measure(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
-    """The figures of the model on the test documents, kept for its version."""
+    """Evaluate a model on the test documents, and store the figures for its version."""
     version, tagger = read_unreplaced(folder, lambda: (version_of(read_manifest(folder)), Tagger.load(folder)))
     test = source.read_as(tagger.columns_, tagger.fields_).test(tagger.labels_)
     if test is None:

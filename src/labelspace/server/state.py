@@ -10,11 +10,10 @@ from fastapi import Depends, Request
 from labelspace.server.api_keys import WRITE
 from labelspace.server.database import Database
 from labelspace.server.gate import ROLE
-from labelspace.server.inference import Inference
+from labelspace.server.inference import Inference, RemoteInference
 from labelspace.server.monitoring import Monitoring
 from labelspace.server.problems import ProblemError
-from labelspace.server.readiness import Readiness
-from labelspace.server.remote_inference import RemoteInference
+from labelspace.server.processes import Readiness
 from labelspace.server.served_model import LoadedModel, Options, ServedModel, Tagged
 from labelspace.server.settings import Settings
 
@@ -111,7 +110,7 @@ class ServerState:
         self.monitoring.documents.labels(name).inc(len(texts))
         return model, found
 
-    async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A function on another thread than the server's and the models'."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))

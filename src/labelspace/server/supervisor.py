@@ -15,9 +15,8 @@ from labelspace.errors import LabelspaceError
 from labelspace.kernels.threads import BLAS_VARIABLES, THREADS_VARIABLE, n_threads
 from labelspace.server.api_keys import read_api_keys
 from labelspace.server.database import open_database
-from labelspace.server.listening import INHERITED, SHARES_PORT
 from labelspace.server.monitoring import share_between_processes
-from labelspace.server.readiness import FOLDER, PLACE, REPLACEMENT
+from labelspace.server.processes import INHERITED, PLACE, READY_FOLDER, REPLACEMENT, SHARES_PORT
 from labelspace.server.settings import SUPERVISOR, VARIABLE, Settings
 
 logger = logging.getLogger("labelspace.server")
@@ -44,7 +43,7 @@ def serve(settings: Settings, reserved: socket) -> None:
     for variable in (THREADS_VARIABLE, *BLAS_VARIABLES):
         os.environ.setdefault(variable, "1")  # a request is too short to be shared out: threads double its time
     with share_between_processes() as folder:
-        os.environ[FOLDER] = folder
+        os.environ[READY_FOLDER] = folder
         Supervisor(settings, reserved).run()
 
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from labelspace.errors import DatabaseError, DataError, ParameterError
-from labelspace.server.database import Feedback, InboxDocument, jobs, open_database
+from labelspace.server.database import Feedback, InboxDocument, open_database
+from labelspace.server.database import database as statements
 from labelspace.server.database.connections import SIZE
 
 HOSTILE = [
@@ -185,9 +186,9 @@ def test_a_job_that_ended_is_not_changed(database):
 def test_a_job_without_heartbeat_has_failed_and_another_may_start(database, monkeypatch):
     job = database.start_job("demo", "learn")
     database.update_job(job.id, state="running")
-    monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", -1.0)  # as if the last one was long ago
+    monkeypatch.setattr(statements, "HEARTBEAT_SECONDS", -1.0)  # as if the last one was long ago
     found = database.job(job.id)
-    assert (found.state, found.error, found.ended) == ("failed", jobs.ENDED, found.heartbeat)
+    assert (found.state, found.error, found.ended) == ("failed", statements.ENDED, found.heartbeat)
     other = database.start_job("demo", "learn")
     assert other is not None
     monkeypatch.undo()

@@ -18,8 +18,8 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.cluster.serving.kernels import merge_leaves
 from labelspace.cluster.serving.shards import Shards, balanced_cuts, best, check_extents, check_shards, id_counts
-from labelspace.cluster.serving.tree_kernels import merge_leaves
 from labelspace.cluster.serving.tree_shard import Scored, TreeShard
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import Views

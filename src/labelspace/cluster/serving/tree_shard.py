@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from labelspace.cluster.serving.kernels import expand_nodes
 from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
-from labelspace.cluster.serving.tree_kernels import expand_nodes
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain

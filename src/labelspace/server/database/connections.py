@@ -1,8 +1,8 @@
-"""The connections of a process, and transactions that outlive a lost one.
+"""Keep the connections of a process, and repeat transactions whose connection was lost.
 
-A transaction is a function of a session. It is called again, on a new connection, where the connection was lost or the
-database undid it. Nobody knows whether a COMMIT that was not answered took place, so such a function must have the same
-effect twice as once: its ids are made before.
+A transaction is a function of a session. It is called again, on a new connection, if the connection was lost or the
+database undid it. A COMMIT without an answer may or may not have taken place, so the function must have the same effect
+twice as once: ids are made before it is called.
 """
 
 import os
@@ -13,14 +13,13 @@ from threading import Lock, Semaphore
 from typing import TypeVar
 
 from labelspace.errors import DatabaseError
-from labelspace.server.database.dialect import Connection, Dialect
-from labelspace.server.database.session import Session
+from labelspace.server.database.dialect import Connection, Dialect, Session
 
 Result = TypeVar("Result")
 SIZE = 8  # connections of a process; a PostgreSQL server allows 100 to all of its clients
-WAIT_SECONDS = 30.0  # for one of them
-PATIENCE = 10.0  # seconds for a server to restart
-PAUSE = 0.05  # seconds
+WAIT_SECONDS = 30.0  # for which a thread waits for a free connection
+PATIENCE = 10.0  # seconds in which a lost database may come back, such as a server that restarts
+PAUSE = 0.05  # seconds between two attempts
 
 
 class Connections:
@@ -34,29 +33,31 @@ class Connections:
     def _begin(self) -> None:
         self._process = os.getpid()
         self._idle: list[Connection] = []
-        self._lock, self._free = Lock(), Semaphore(SIZE)
+        self._lock = Lock()
+        self._free = Semaphore(SIZE)
 
     def open(self) -> None:
-        """Connect once, without patience: a wrong address or password is said at once."""
+        """Connect once, without patience: a wrong address or password is an error at once."""
         try:
             self._idle.append(self._dialect.connect())
         except self._dialect.error as error:
             raise self._dialect.explained(error) from error
 
     def close(self) -> None:
-        """Close all connections; those in use when they are given back."""
+        """Close all connections; a connection in use is closed when it is given back."""
         self._is_closed = True
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for connection in idle:
             connection.close()
 
     def read(self, work: Callable[[Session], Result], patience: float = PATIENCE) -> Result:
-        """What queries gave."""
+        """Return what ``work`` returns, which only queries."""
         return self._repeat(work, patience)
 
     def write(self, work: Callable[[Session], Result]) -> Result:
-        """What statements gave, which are committed together when this returns, or not at all when it raises."""
+        """Return what ``work`` returns; its statements are committed together, or not at all if it raises."""
 
         def transaction(session: Session) -> Result:
             session.change(self._dialect.begin)
@@ -67,7 +68,8 @@ class Connections:
         return self._repeat(transaction, PATIENCE)
 
     def _repeat(self, work: Callable[[Session], Result], patience: float) -> Result:
-        deadline, fresh = time.monotonic() + patience, False
+        deadline = time.monotonic() + patience
+        fresh = False
         while True:
             try:
                 with self._connection(fresh) as connection:
@@ -80,7 +82,7 @@ class Connections:
 
     @contextmanager
     def _connection(self, fresh: bool) -> Iterator[Connection]:
-        """A connection, idle before or fresh. After an error it is closed, which undoes what was not committed."""
+        """Yield an idle or a fresh connection. After an error it is closed, which undoes what was not committed."""
         if self._process != os.getpid():
             self._inherited = self._idle  # the parent of a forked process still uses them: do not even close them
             self._begin()
@@ -105,7 +107,7 @@ class Connections:
     def _take(self, fresh: bool) -> Connection:
         with self._lock:
             connection = self._idle.pop() if self._idle else None
-        if connection is not None and fresh:  # those that are idle were probably lost with the other one
+        if connection is not None and fresh:  # idle connections were probably lost with the other one
             connection.close()
             connection = None
         return connection or self._dialect.connect()

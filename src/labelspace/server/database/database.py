@@ -1,31 +1,94 @@
 """The database of a server: every method is one transaction, and may be called from any thread."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from labelspace.errors import ParameterError
+from labelspace.errors import DataError, ParameterError
 from labelspace.report.terminal import json_text
-from labelspace.server.database import feedback, inbox, jobs
-from labelspace.server.database.checks import (
+from labelspace.server.database.connections import Connections
+from labelspace.server.database.dialect import Dialect, Session, iso
+from labelspace.server.database.postgresql import PostgreSQL
+from labelspace.server.database.records import (
+    ACTIVE,
+    NOT_STORABLE,
+    ORDERS,
+    STATES,
+    STATUSES,
+    Feedback,
+    InboxDocument,
+    Job,
     check_choice,
     check_count,
-    check_documents,
-    check_feedback,
     check_names,
     check_values,
+    new_id,
 )
-from labelspace.server.database.connections import Connections
-from labelspace.server.database.dialect import Dialect
-from labelspace.server.database.postgresql import PostgreSQL
-from labelspace.server.database.records import ORDERS, STATUSES, Feedback, InboxDocument, Job, new_id
 from labelspace.server.database.schema import check_schema, create_schema, has_schema
 from labelspace.server.database.sqlite import SQLite
 
 ALL = 2**62  # rows; a limit that every database understands
+UNKNOWN = -inf
+HEARTBEAT_SECONDS = 60.0  # after which a job without a sign of life has failed; it reports every 10 seconds
+ENDED = "the process that ran it ended"
+CHANGES = ("state", "step", "progress", "error", "result")
+
+ADD_FEEDBACK = """
+    INSERT INTO labelspace_feedback
+        (model, id, text, accepted, rejected, added, annotator, document, version, created)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (model, id) DO NOTHING"""
+FEEDBACK_CONTENT = "SELECT text, accepted, rejected, added FROM labelspace_feedback WHERE model = ? AND id = ?"
+FEEDBACK = """
+    SELECT id, text, accepted, rejected, added, annotator AS "by", document, version, created FROM labelspace_feedback
+    WHERE model = ? ORDER BY number LIMIT ? OFFSET ?"""
+FEEDBACK_COUNT = "SELECT COUNT(*) FROM labelspace_feedback WHERE model = ?"
+FEEDBACK_DOCUMENT = "SELECT document FROM labelspace_feedback WHERE model = ? AND id = ?"
+DELETE_FEEDBACK = "DELETE FROM labelspace_feedback WHERE model = ? AND id = ?"
+# Changes nothing, but other transactions that change the document wait until this one ends.
+LOCK_DOCUMENT = "UPDATE labelspace_inbox SET status = status WHERE model = ? AND id = ?"
+MARK_PENDING = """
+    UPDATE labelspace_inbox SET status = 'pending' WHERE model = ? AND id = ? AND status = 'done' AND NOT EXISTS
+        (SELECT 1 FROM labelspace_feedback WHERE model = ? AND document = ?)"""
+
+ADD_DOCUMENT = """
+    INSERT INTO labelspace_inbox
+        (model, id, text_hash, document, text, status, version, uncertainty, disagreement, rare, random)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"""
+DOCUMENT_ID = "SELECT id FROM labelspace_inbox WHERE model = ? AND text_hash = ?"
+SELECT_PENDING = """
+    SELECT id, document, text, status, version, uncertainty, disagreement, rare, random FROM labelspace_inbox
+    WHERE model = ? AND status = 'pending'"""
+PENDING = {order: f"{SELECT_PENDING} ORDER BY {order} DESC, number LIMIT ?" for order in ORDERS}
+# Two ranges of an index, so that documents of this version are never read. A document without a version has the empty
+# one: it is first.
+OUTDATED = [f"{SELECT_PENDING} AND version {side} ? ORDER BY version, number LIMIT ?" for side in "<>"]
+UPDATE_VALUES = """
+    UPDATE labelspace_inbox
+    SET version = ?, uncertainty = ?, disagreement = ?, rare = ?, random = COALESCE(?, random)
+    WHERE model = ? AND id = ?"""
+SET_STATUS = "UPDATE labelspace_inbox SET status = ? WHERE model = ? AND id = ?"
+INBOX_COUNTS = "SELECT status, COUNT(*) AS n FROM labelspace_inbox WHERE model = ? GROUP BY status"
+
+JOBS = """
+    SELECT id, model, kind, state, step, progress, created, started, ended, error, result, heartbeat
+    FROM labelspace_jobs"""
+END_OLD_JOBS = """
+    UPDATE labelspace_jobs SET state = 'failed', error = ?, ended = heartbeat
+    WHERE model = ? AND kind = ? AND state IN ('queued', 'running') AND heartbeat < ?"""
+ADD_JOB = """
+    INSERT INTO labelspace_jobs (id, model, kind, state, step, progress, created, heartbeat)
+    VALUES (?, ?, ?, 'queued', '', 0, ?, ?) ON CONFLICT DO NOTHING"""
+UPDATE_JOB = """
+    UPDATE labelspace_jobs SET
+        state = COALESCE(?, state), step = COALESCE(?, step), progress = COALESCE(?, progress),
+        error = COALESCE(?, error), result = COALESCE(?, result),
+        started = COALESCE(started, ?), ended = COALESCE(ended, ?), heartbeat = ?
+    WHERE id = ? AND state IN ('queued', 'running')"""
+
 PUT_FIGURES = """
     INSERT INTO labelspace_figures (model, version, figures) VALUES (?, ?, ?)
     ON CONFLICT (model, version) DO UPDATE SET figures = excluded.figures"""
@@ -33,7 +96,7 @@ FIGURES = "SELECT figures FROM labelspace_figures WHERE model = ? AND version = 
 
 
 def open_database(url: str) -> "Database":
-    """The database at ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://...`` or a plain path.
+    """Open the database at ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``postgresql://...`` or a plain path.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -43,8 +106,7 @@ def open_database(url: str) -> "Database":
     ...     database.close()
     [['bread']] {'pending': 0, 'done': 0, 'skipped': 0}
     """
-    dialect = _dialect(url)
-    connections = Connections(dialect)
+    connections = Connections(_dialect(url))
     try:
         connections.open()
         if not connections.read(has_schema):
@@ -63,122 +125,187 @@ class Database:
         self._connections = connections
 
     def add_feedback(self, model: str, entries: Sequence[Feedback]) -> list[str]:
-        """Store all entries or none, durably; their ids. Inbox documents that they name are done.
+        """Store all entries or none, durably, and return their ids. Inbox documents that they name are done.
 
-        An id that is stored already is left as it is; with another text or other labels it is an error.
+        An entry whose id is already stored is skipped; with another text or other labels it is an error.
         """
         check_names(model=model)
-        check_feedback(entries)
-        self._connections.write(partial(feedback.add, model=model, entries=entries))
+        for entry in entries:
+            entry.check()
+
+        def add(session: Session) -> None:
+            created = session.now()
+            for entry in entries:
+                if _add_entry(session, model, entry, created) and entry.document is not None:
+                    _mark_done(session, model, entry.document)
+
+        self._connections.write(add)
         return [entry.id for entry in entries]
 
     def withdraw_feedback(self, model: str, id: str) -> bool:
-        """Delete an entry; False where there is none. Its inbox document is pending unless another entry names it."""
+        """Delete an entry; return False if there is none. Its document is pending unless another entry names it."""
         check_names(model=model, id=id)
-        found = []  # also by a transaction whose commit was not answered
-        self._connections.write(lambda session: found.append(feedback.withdraw(session, model, id)))
-        return any(found)
+        deleted = []  # also by an attempt whose commit was not answered
+
+        def withdraw(session: Session) -> None:
+            row = session.first(FEEDBACK_DOCUMENT, model, id)
+            document = row[0] if row else None
+            if document is not None:
+                session.change(LOCK_DOCUMENT, model, document)
+            is_deleted = session.change(DELETE_FEEDBACK, model, id) > 0
+            if is_deleted and document is not None:
+                session.change(MARK_PENDING, model, document, model, document)
+            deleted.append(is_deleted)
+
+        self._connections.write(withdraw)
+        return any(deleted)
 
     def feedback(self, model: str, limit: int | None = None, offset: int = 0) -> list[Feedback]:
-        """Entries, the oldest first."""
+        """Return entries, the oldest first."""
         check_names(model=model)
         limit = ALL if limit is None else limit
         check_count("limit", limit)
         check_count("offset", offset)
-        return self._connections.read(partial(feedback.listed, model=model, limit=limit, offset=offset))
+        return [_to_feedback(row) for row in self._rows(FEEDBACK, model, limit, offset)]
 
     def count_feedback(self, model: str) -> int:
-        """The number of entries."""
+        """Return the number of entries."""
         check_names(model=model)
-        return self._connections.read(lambda session: session.count(feedback.COUNT, model))
+        return self._connections.read(lambda session: session.count(FEEDBACK_COUNT, model))
 
     def add_documents(self, model: str, documents: Sequence[InboxDocument]) -> tuple[int, int]:
-        """Store documents for review; how many were stored, and how many have a text that was known."""
+        """Store documents for review; return how many were stored, and how many have a text that was known."""
         check_names(model=model)
-        check_documents(documents)
-        stored: set[str] = set()
-        self._connections.write(partial(inbox.add, model=model, documents=documents, stored=stored))
+        for document in documents:
+            document.check()
+        stored: set[str] = set()  # ids; also of an earlier attempt, whose commit may not have been answered
+
+        def add(session: Session) -> None:
+            for document in documents:
+                _add_document(session, model, document, stored)
+
+        self._connections.write(add)
         return len(stored), len(documents) - len(stored)
 
     def pending(self, model: str, order: str, n: int) -> list[InboxDocument]:
-        """At most n documents to review, those with the highest value first, then those that were stored first."""
+        """Return at most n documents to review: the highest value first, of equal ones the first that was stored."""
         check_names(model=model)
         check_choice("order", order, ORDERS)
         check_count("n", n)
-        return self._connections.read(partial(inbox.pending, model=model, order=order, n=n))
+        return [_to_document(row) for row in self._rows(PENDING[order], model, n)]
 
     def outdated(self, model: str, version: str, n: int) -> list[InboxDocument]:
-        """At most n documents to review whose values are not of this version of the model."""
+        """Return at most n documents to review whose values another version gave, first those without values."""
         check_names(model=model, version=version)
         check_count("n", n)
-        return self._connections.read(partial(inbox.outdated, model=model, version=version, n=n))
+
+        def find(session: Session) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = []
+            for query in OUTDATED:
+                found += session.rows(query, model, version, n - len(found))
+            return found
+
+        return [_to_document(row) for row in self._connections.read(find)]
 
     def update_values(self, model: str, version: str, values_by_id: Mapping[str, Mapping[str, float]]) -> None:
-        """Store values by order of documents. The order ``random`` may be left out: each document has such a value."""
+        """Store the values by order that a version gives to documents; a missing ``random`` is kept as it is."""
         check_names(model=model, version=version)
-        for id, values in values_by_id.items():
+        rows = []
+        for id, values in sorted(values_by_id.items()):  # in one order, so that two writers do not wait for each other
             check_names(id=id)
             check_values(values)
-        self._connections.write(partial(inbox.update_values, model=model, version=version, values=values_by_id))
+            rows.append((version, *_columns(values), values.get("random"), model, id))
+        self._connections.write(lambda session: session.change_each(UPDATE_VALUES, rows))
 
     def set_status(self, model: str, id: str, status: str) -> bool:
-        """Set the status of a document; False where there is none."""
+        """Set the status of a document; return False if there is none with this id."""
         check_names(model=model, id=id)
         check_choice("status", status, STATUSES)
-        return self._connections.write(lambda session: session.change(inbox.SET_STATUS, status, model, id)) > 0
+        return self._connections.write(lambda session: session.change(SET_STATUS, status, model, id)) > 0
 
     def inbox_counts(self, model: str) -> dict[str, int]:
-        """How many documents are pending, done and skipped."""
+        """Return how many documents are pending, done and skipped."""
         check_names(model=model)
-        return self._connections.read(partial(inbox.counts, model=model))
+        found = {row["status"]: row["n"] for row in self._rows(INBOX_COUNTS, model)}
+        return dict.fromkeys(STATUSES, 0) | found
 
     def start_job(self, model: str, kind: str) -> Job | None:
-        """A new job, queued; None where one of the model and kind is active."""
+        """Return a new job, queued, or None if a job of this model and kind is active."""
         check_names(model=model, kind=kind)
-        return self._connections.write(partial(jobs.start, id=new_id(), model=model, kind=kind))
+        id = new_id()
+
+        def start(session: Session) -> Job | None:
+            now = session.now()
+            session.change(END_OLD_JOBS, ENDED, model, kind, now - HEARTBEAT_SECONDS)
+            session.change(ADD_JOB, id, model, kind, now, now)
+            return _job(session, id)
+
+        return self._connections.write(start)
 
     def update_job(self, id: str, **changes: Any) -> None:  # noqa: ANN401 - of several types
-        """Change state, step, progress, error or result of an active job, or nothing; it also beats the heartbeat.
+        """Change state, step, progress, error or result of an active job, or nothing; also renew its heartbeat.
 
-        A job that ended is an error: whoever still runs it must stop, since another may have begun.
+        A change of a job that ended is an error: its process must stop, since a new job may have begun.
         """
         check_names(id=id)
-        jobs.check_changes(changes)
-        self._connections.write(partial(jobs.update, id=id, changes=changes))
+        for name in changes:
+            check_choice("what is changed of a job", name, CHANGES)
+        state = changes.get("state")
+        check_choice("state", changes.get("state", "queued"), STATES)
+        progress = changes.get("progress", 0.0)
+        if not 0 <= progress <= 1:
+            raise ParameterError(f"progress must be from 0 to 1, but is {progress}; give a share of the work")
+        values = [_stored(changes.get(name), is_json=name == "result") for name in CHANGES]
+
+        def update(session: Session) -> None:
+            now = session.now()
+            started = None if state in (None, "queued") else now
+            ended = now if state in ("done", "failed") else None
+            if session.change(UPDATE_JOB, *values, started, ended, now, id):
+                return
+            job = _job(session, id)
+            if job is None or job.state != state:  # else this change was committed, but that was not answered
+                problem = f"{id!r} is none" if job is None else f"{id!r} is {job.state} ({job.error})"
+                raise DataError(f"a job that is changed must be queued or running, but {problem}; start a new one")
+
+        self._connections.write(update)
 
     def job(self, id: str) -> Job | None:
-        """The job with an id."""
+        """Return the job with an id, or None."""
         check_names(id=id)
-        return self._connections.read(partial(jobs.get, id=id))
+        return self._connections.read(lambda session: _job(session, id))
 
     def jobs(self, limit: int = 50) -> list[Job]:
-        """Jobs, the newest first."""
+        """Return jobs, the newest first."""
         check_count("limit", limit)
-        return self._connections.read(partial(jobs.listed, limit=limit))
+        return self._connections.read(lambda session: _jobs(session, f"{JOBS} ORDER BY number DESC LIMIT ?", limit))
 
     def put_figures(self, model: str, version: str, figures: Mapping[str, Any]) -> None:
-        """Store what was measured of a version of a model, in place of what was stored before."""
+        """Store the figures of a version of a model, in place of earlier ones."""
         check_names(model=model, version=version)
         text = json_text(figures)
         self._connections.write(lambda session: session.change(PUT_FIGURES, model, version, text))
 
     def figures(self, model: str, version: str) -> dict[str, Any] | None:
-        """What was measured of a version of a model."""
+        """Return the figures of a version of a model, or None."""
         check_names(model=model, version=version)
         row = self._connections.read(lambda session: session.first(FIGURES, model, version))
         return json.loads(row[0]) if row else None
 
     def ping(self) -> None:
-        """Raise where the database does not answer."""
+        """Raise DatabaseError if the database does not answer."""
         self._connections.read(check_schema, patience=0)
 
     def close(self) -> None:
         """Close all connections."""
         self._connections.close()
 
+    def _rows(self, sql: str, *values: object) -> list[dict[str, Any]]:
+        return self._connections.read(lambda session: session.rows(sql, *values))
+
 
 def _dialect(url: str) -> Dialect:
-    """The kind of database that a URL or a path names."""
+    """Return the kind of database that a URL or a path names."""
     found = re.match(r"([A-Za-z][\w+.-]+):", url)  # one letter is a drive
     scheme = found[1] if found else None
     if scheme in ("postgresql", "postgres") and url.startswith(f"{scheme}://"):
@@ -189,3 +316,90 @@ def _dialect(url: str) -> Dialect:
         rule = "a database must be FILE, sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
         raise ParameterError(f"{rule}, but is {shown}; write one of these")
     return SQLite(Path(path))
+
+
+def _add_entry(session: Session, model: str, entry: Feedback, created: float) -> bool:
+    """Store an entry; return False if it is stored already. A different entry with its id is an error."""
+    content = (entry.text, *map(json_text, (entry.accepted, entry.rejected, entry.added)))
+    rest = (entry.by, entry.document, entry.version, created)
+    while not session.change(ADD_FEEDBACK, model, entry.id, *content, *rest):
+        stored = session.first(FEEDBACK_CONTENT, model, entry.id)
+        if stored is None:  # it was withdrawn meanwhile
+            continue
+        if tuple(stored) != content:
+            raise DataError(
+                f"ids of feedback must be unique, but {entry.id!r} is stored with another text or other labels; "
+                "give another id, or withdraw what is stored"
+            )
+        return False
+    return True
+
+
+def _mark_done(session: Session, model: str, document: str) -> None:
+    if not session.change(SET_STATUS, "done", model, document):
+        raise DataError(
+            f"document must be the id of a document in the inbox of {model!r}, but {document!r} is none; "
+            "give the id that the inbox gave, or leave it out"
+        )
+
+
+def _add_document(session: Session, model: str, document: InboxDocument, stored: set[str]) -> None:
+    """Store a document if its text is new, and then add its id to ``stored``."""
+    hashed = hashlib.sha256(document.text.encode()).hexdigest()
+    chance = document.values.get("random", int(hashed[:13], 16) / 16**13)
+    row = (model, document.id, hashed, document.document, document.text, document.status, document.version or "")
+    if session.change(ADD_DOCUMENT, *row, *_columns(document.values), chance):
+        stored.add(document.id)
+        return
+    known = session.first(DOCUMENT_ID, model, hashed)
+    if known is None:
+        problem = f"{document.id!r} is stored with another text"
+        raise DataError(f"ids of documents must be unique, but {problem}; leave the id out for a new one")
+    if known[0] != document.id:
+        stored.discard(document.id)
+
+
+def _columns(values: Mapping[str, float]) -> list[float]:
+    """Return the stored values of all orders but ``random``."""
+    return [float(values.get(order, UNKNOWN)) for order in ORDERS[:-1]]
+
+
+def _to_feedback(row: dict[str, Any]) -> Feedback:
+    lists = {name: json.loads(row[name]) for name in ("accepted", "rejected", "added")}
+    return Feedback(**{**row, **lists, "created": iso(row["created"])})
+
+
+def _to_document(row: dict[str, Any]) -> InboxDocument:
+    values = {order: row.pop(order) for order in ORDERS}
+    known = {order: value for order, value in values.items() if value != UNKNOWN}
+    return InboxDocument(**{**row, "values": known, "version": row["version"] or None})
+
+
+def _jobs(session: Session, query: str, *values: object) -> list[Job]:
+    """Return the jobs that a query finds; a job whose process has ended without a word has failed."""
+    now = session.now()
+    found = session.rows(query, *values)
+    for row in found:
+        if row["state"] in ACTIVE and row["heartbeat"] < now - HEARTBEAT_SECONDS:
+            row |= {"state": "failed", "error": ENDED, "ended": row["heartbeat"]}
+        for name in ("created", "started", "ended", "heartbeat"):
+            row[name] = None if row[name] is None else iso(row[name])
+        row["result"] = None if row["result"] is None else json.loads(row["result"])
+    return [Job(**row) for row in found]
+
+
+def _job(session: Session, id: str) -> Job | None:
+    found = _jobs(session, f"{JOBS} WHERE id = ?", id)
+    return found[0] if found else None
+
+
+def _stored(value: Any, is_json: bool) -> Any:  # noqa: ANN401 - of several types
+    """Return the changed value of a job's column; characters that cannot be stored are replaced in texts.
+
+    So a failure is reported whatever names of files its message has.
+    """
+    if is_json:
+        return None if value is None else json_text(value)
+    if isinstance(value, str):
+        return NOT_STORABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+    return value if value is None else float(value)

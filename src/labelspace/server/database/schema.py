@@ -1,12 +1,12 @@
-"""The tables, and the version of their layout.
+"""Create the tables, and check the version of their layout.
 
-Times are seconds since 1970. JSON is text. In an inbox, a value that is not known is minus infinity: it sorts last in
-every database, and an index needs no NULL.
+Times are seconds since 1970. JSON is text. In an inbox, an unknown value is minus infinity: it sorts last in every
+database, and an index needs no NULL.
 """
 
 from labelspace.errors import DatabaseError
+from labelspace.server.database.dialect import Session
 from labelspace.server.database.records import ORDERS
-from labelspace.server.database.session import Session
 
 VERSION = 1
 STATEMENTS = (
@@ -36,7 +36,7 @@ STATEMENTS = (
         step {text} NOT NULL, progress DOUBLE PRECISION NOT NULL, created DOUBLE PRECISION NOT NULL,
         started DOUBLE PRECISION, ended DOUBLE PRECISION, error {text}, result {text},
         heartbeat DOUBLE PRECISION NOT NULL)""",
-    # The database itself lets no second job of a kind begin.
+    # With this index the database itself refuses a second active job of a kind.
     """CREATE UNIQUE INDEX labelspace_jobs_active ON labelspace_jobs (model, kind)
         WHERE state IN ('queued', 'running')""",
     """CREATE TABLE labelspace_figures (
@@ -45,7 +45,7 @@ STATEMENTS = (
 
 
 def create_schema(session: Session) -> None:
-    """Make the tables where there are none; several processes may do so at once. In a transaction."""
+    """Make the tables unless they exist, in a transaction; several processes may do so at once."""
     session.rows(session.dialect.lock_schema)
     if session.count(session.dialect.has_schema):
         return
@@ -55,12 +55,12 @@ def create_schema(session: Session) -> None:
 
 
 def has_schema(session: Session) -> bool:
-    """Whether there are tables: who may not make tables can use those that are there."""
+    """Return whether the tables exist: a user who may not make tables can use existing ones."""
     return session.count(session.dialect.has_schema) > 0
 
 
 def check_schema(session: Session) -> None:
-    """Refuse tables of another layout."""
+    """Raise DatabaseError for tables of another layout."""
     row = session.first("SELECT MAX(version) FROM labelspace_schema")
     version = row[0] if row else None
     if version == VERSION:

@@ -133,7 +133,7 @@ async def learn(project: str, examples: list[AnnifExample], state: State) -> Res
     entries = []
     for each in examples:
         state.check_text(each.text)
-        labels = await state.beside(subject_names, loaded, each.subjects)
+        labels = await state.in_thread(subject_names, loaded, each.subjects)
         entries.append(Feedback(text=each.text, accepted=labels, version=loaded.version))
     if entries:
         await store_feedback(state, project, entries)

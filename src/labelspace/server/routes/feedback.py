@@ -8,7 +8,7 @@ from fastapi import APIRouter, Body, Query
 from labelspace.server import schemas
 from labelspace.server.database import Feedback, new_id
 from labelspace.server.problems import ProblemError
-from labelspace.server.routes.path_text import rest_of_path
+from labelspace.server.routes.labels import rest_of_path
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.state import ServerState, State, Writing
 
@@ -24,7 +24,7 @@ async def add_feedback(
     loaded = state.loaded(model)
     for entry in entries:
         state.check_text(entry.text)
-    await state.beside(check_labels, loaded, entries)
+    await state.in_thread(check_labels, loaded, entries)
     ids = await store_feedback(state, model, [stored_entry(entry, loaded.version) for entry in entries])
     return schemas.FeedbackAnswer(stored=len(ids), ids=ids)
 
@@ -38,8 +38,8 @@ async def list_feedback(
 ) -> schemas.FeedbackList:
     """It has the texts, so it needs a write key."""
     state.served(model)
-    found = await state.beside(state.database.feedback, model, limit, offset)
-    total = await state.beside(state.database.count_feedback, model)
+    found = await state.in_thread(state.database.feedback, model, limit, offset)
+    total = await state.in_thread(state.database.count_feedback, model)
     return schemas.FeedbackList(feedback=[schemas.StoredFeedback(**asdict(each)) for each in found], total=total)
 
 
@@ -47,7 +47,7 @@ async def list_feedback(
 async def withdraw(model: str, feedback_id: str, state: State) -> schemas.Withdrawn:
     """As if it had not been given; its document of the inbox is pending again."""
     state.served(model)
-    if not await state.beside(state.database.withdraw_feedback, model, feedback_id):
+    if not await state.in_thread(state.database.withdraw_feedback, model, feedback_id):
         raise ProblemError(
             404, f"the id must be that of stored feedback, but {feedback_id[:80]!r} is not; see /feedback"
         )
@@ -56,7 +56,7 @@ async def withdraw(model: str, feedback_id: str, state: State) -> schemas.Withdr
 
 async def store_feedback(state: ServerState, model: str, entries: list[Feedback]) -> list[str]:
     """Store entries, and count them."""
-    ids = await state.beside(state.database.add_feedback, model, entries)
+    ids = await state.in_thread(state.database.add_feedback, model, entries)
     state.monitoring.feedback.labels(model).inc(len(ids))
     return ids
 

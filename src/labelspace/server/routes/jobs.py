@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from labelspace.errors import LabelspaceError
 from labelspace.server import schemas
 from labelspace.server.database import Job
-from labelspace.server.job_processes import LEARN, start_job
+from labelspace.server.job import LEARN, start_job
 from labelspace.server.problems import ProblemError, documented
 from labelspace.server.state import State, Writing
 
@@ -44,13 +44,13 @@ async def learn(model: str, state: State) -> schemas.JobAnswer:
 @router.get("/jobs", response_model=schemas.JobsAnswer, summary="Work in the background, newest first")
 async def list_jobs(state: State) -> schemas.JobsAnswer:
     """Trainings and evaluations."""
-    return schemas.JobsAnswer(jobs=[job_answer(job) for job in await state.beside(state.database.jobs)])
+    return schemas.JobsAnswer(jobs=[job_answer(job) for job in await state.in_thread(state.database.jobs)])
 
 
 @router.get("/jobs/{job_id}", response_model=schemas.JobAnswer, summary="How far a job is, and what came of it")
 async def show_job(job_id: Annotated[str, Path(max_length=200)], state: State) -> schemas.JobAnswer:
     """Poll it while its state is queued or running."""
-    job = await state.beside(state.database.job, job_id)
+    job = await state.in_thread(state.database.job, job_id)
     if job is None:
         raise ProblemError(404, f"the id must be that of a job, but {job_id[:80]!r} is not; see /v1/jobs")
     return job_answer(job)
@@ -68,7 +68,7 @@ async def reload(model: str, state: State) -> schemas.ReloadAnswer:
     served = state.served(model)
     previous = None if served.current is None else served.current.version
     try:
-        loaded = await state.beside(served.load)
+        loaded = await state.in_thread(served.load)
     except (LabelspaceError, OSError) as error:
         state.monitoring.reloads.labels(model, "failed").inc()
         raise ProblemError(409, f"{error}; the model of before is served on") from error

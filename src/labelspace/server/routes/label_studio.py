@@ -63,11 +63,11 @@ async def webhook(event: Webhook, state: State) -> dict[str, Any]:
     config = event.project.get("label_config")
     text = task_text(event.task, read_config(config if isinstance(config, str) else None)["variable"])
     state.check_text(text)
-    names = await state.beside(label_names, loaded, chosen_labels(event.annotation.get("result")))
+    names = await state.in_thread(label_names, loaded, chosen_labels(event.annotation.get("result")))
     known = list(dict.fromkeys(each for each in names if each is not None))
     entry = Feedback(id=entry_id(event), text=text, accepted=known, by="label-studio", version=loaded.version)
     if event.action == UPDATED:
-        await state.beside(state.database.withdraw_feedback, name, entry.id)
+        await state.in_thread(state.database.withdraw_feedback, name, entry.id)
     if known:
         await store_feedback(state, name, [entry])
     return {"stored": int(bool(known)), "unknown_labels": names.count(None)}

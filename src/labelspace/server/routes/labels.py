@@ -4,17 +4,38 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from labelspace.labels.selection import select_labels
 from labelspace.server import schemas
 from labelspace.server.problems import ProblemError
-from labelspace.server.routes.path_text import rest_of_path
 from labelspace.server.routes.suggest import Json
 from labelspace.server.served_model import LoadedModel
 from labelspace.server.state import server_state
 
 router = APIRouter(prefix="/v1/models/{model}", tags=["labels"])
 MAX_NARROWER = 100
+
+
+class TextConvertor(PathConvertor):
+    """Match the rest of a path as any text: label names, and ids that clients choose, may have slashes and line ends.
+
+    The convertor ``path`` of Starlette ends at the first line end.
+    """
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("text", TextConvertor())
+
+
+def rest_of_path(name: str) -> str:
+    """Return the pattern of a parameter that takes the rest of a path.
+
+    >>> "/labels/" + rest_of_path("label")
+    '/labels/{label:text}'
+    """
+    return f"{{{name}:text}}"
 
 
 @router.get("/labels", response_model=schemas.LabelsAnswer, summary="Search labels by the beginning of their words")
@@ -28,7 +49,7 @@ async def find_labels(
     """Labels whose name starts with the query, then those with words that do, then those with one typo."""
     state = server_state(request)
     loaded = state.loaded(model)
-    return Json({"labels": await state.beside(found_labels, loaded, q, limit, under)})
+    return Json({"labels": await state.in_thread(found_labels, loaded, q, limit, under)})
 
 
 def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> list[dict[str, Any]]:
@@ -43,7 +64,7 @@ async def look_up(model: str, label: str, request: Request) -> Response:
     """A label by its name, URI or id: synonyms, broader and narrower labels."""
     state = server_state(request)
     loaded = state.loaded(model)
-    return Json(await state.beside(label_answer, loaded, label))
+    return Json(await state.in_thread(label_answer, loaded, label))
 
 
 def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
@@ -78,7 +99,7 @@ async def tree(
     """The labels right below a label, or the roots; all labels where there is no hierarchy."""
     state = server_state(request)
     loaded = state.loaded(model)
-    return Json(await state.beside(level, loaded, path[-1] if path else "", limit, offset))
+    return Json(await state.in_thread(level, loaded, path[-1] if path else "", limit, offset))
 
 
 def level(model: LoadedModel, parent: str, limit: int, offset: int) -> dict[str, Any]:

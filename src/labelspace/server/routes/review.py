@@ -1,20 +1,37 @@
-"""The inbox: documents to review, those first that tell the model most."""
+"""The inbox: documents to review, first those where a decision tells the model most.
 
+- ``uncertainty``: the expected number of wrong decisions among the best labels, the sum of p (1 - p); for scores that
+  are no probabilities, how near the second label comes to the first.
+- ``disagreement``: how much the lists of the members of an ensemble differ, 1 - the mean overlap of two of them.
+- ``rare``: the largest p (1 - p) of a label with at most 5 training documents.
+- ``random``: by a hash of the text, the same for every model: for figures that no order biases.
+"""
+
+import hashlib
+import logging
+from itertools import combinations, islice
 from typing import Annotated
 
+import numpy as np
 from fastapi import APIRouter, Query
 
+from labelspace.data.read_options import ReadOptions
+from labelspace.data.source import iter_records
 from labelspace.models.capabilities import HasMembers, require
 from labelspace.server import schemas
 from labelspace.server.database import InboxDocument
 from labelspace.server.inference import MAX_BATCH
 from labelspace.server.problems import ProblemError
-from labelspace.server.review_values import review_values
-from labelspace.server.served_model import LoadedModel
+from labelspace.server.served_model import LoadedModel, Options, Tagged
 from labelspace.server.state import ServerState, State, Writing
+from labelspace.types import TopK
 
+logger = logging.getLogger("labelspace.server")
 router = APIRouter(prefix="/v1/models/{model}/review", tags=["review"])
-SCORED_AT_ONCE = 256  # documents whose values are of an older model, and are made again before an answer
+SCORED_AT_ONCE = 256  # documents with values of an older model that are scored again before an answer
+READ_AT_ONCE = 256  # documents of a file that are stored in one transaction
+N_BEST = 5  # labels of a document that its values are made from
+RARE = 5  # training documents that a rare label has, at most
 
 
 @router.get("", response_model=schemas.ReviewAnswer, summary="The next documents to review")
@@ -29,7 +46,7 @@ async def next_documents(
     if order == "disagreement":
         require(loaded.tagger.model, HasMembers)
     await score_again(state, model, loaded)
-    found = await state.beside(state.database.pending, model, order, n)
+    found = await state.in_thread(state.database.pending, model, order, n)
     documents = [
         schemas.ReviewDocument(id=each.id, document=each.document, text=each.text, value=each.values.get(order, 0.0))
         for each in found
@@ -52,7 +69,7 @@ async def add_documents(model: str, body: schemas.ReviewBody, state: State) -> s
         InboxDocument(document=document.id, text=document.text, values=of_text, version=loaded.version)
         for document, of_text in zip(body.documents, values, strict=True)
     ]
-    stored, known = await state.beside(state.database.add_documents, model, rows)
+    stored, known = await state.in_thread(state.database.add_documents, model, rows)
     return schemas.ReviewStored(stored=stored, known=known)
 
 
@@ -65,7 +82,7 @@ async def add_documents(model: str, body: schemas.ReviewBody, state: State) -> s
 async def set_status(model: str, document_id: str, body: schemas.StatusBody, state: State) -> schemas.StatusAnswer:
     """Feedback that names a document makes it done."""
     state.served(model)
-    if not await state.beside(state.database.set_status, model, document_id, body.status):
+    if not await state.in_thread(state.database.set_status, model, document_id, body.status):
         raise ProblemError(
             404, f"the id must be that of a document of the inbox, but {document_id[:80]!r} is not; see /review"
         )
@@ -74,16 +91,75 @@ async def set_status(model: str, document_id: str, body: schemas.StatusBody, sta
 
 async def score_again(state: ServerState, model: str, loaded: LoadedModel) -> None:
     """Make the values of some documents that an older version of the model scored."""
-    old = await state.beside(state.database.outdated, model, loaded.version, SCORED_AT_ONCE)
+    old = await state.in_thread(state.database.outdated, model, loaded.version, SCORED_AT_ONCE)
     by_id: dict[str, dict[str, float]] = {}
     for start in range(0, len(old), MAX_BATCH):  # other requests are answered in between
         some = old[start : start + MAX_BATCH]
         values = await state.inference.run(review_values, loaded, [each.text for each in some])
         by_id |= {each.id: of_text for each, of_text in zip(some, values, strict=True)}
     if by_id:
-        await state.beside(state.database.update_values, model, loaded.version, by_id)
+        await state.in_thread(state.database.update_values, model, loaded.version, by_id)
 
 
 async def progress(state: ServerState, model: str) -> schemas.ReviewProgress:
     """How far the review is."""
-    return schemas.ReviewProgress(**await state.beside(state.database.inbox_counts, model))
+    return schemas.ReviewProgress(**await state.in_thread(state.database.inbox_counts, model))
+
+
+async def add_inbox_file(state: ServerState, model: str, path: str) -> None:
+    """Add the documents of a file that the inbox does not have yet; they are scored when they are first requested."""
+    stored = known = 0
+    tagger = state.loaded(model).tagger
+    records = iter_records(path, columns=tagger.columns_, options=ReadOptions(fields=tagger.fields_))
+    while batch := await state.in_thread(lambda: list(islice(records, READ_AT_ONCE))):
+        texts = ((record.id, record.text or "") for record in batch)
+        rows = [InboxDocument(document=id, text=text) for id, text in texts if text.strip()]
+        new, old = await state.in_thread(state.database.add_documents, model, rows)
+        stored += new
+        known += old
+    logger.info("inbox of %s: %d documents of the file are new, %d were there", model, stored, known)
+
+
+def review_values(model: LoadedModel, texts: list[str]) -> list[dict[str, float]]:
+    """The values of each text, by order; the highest is reviewed first."""
+    found = model.tag(texts, N_BEST, Options())
+    values = [{**_of_answer(model, tagged), "random": _random(text)} for text, tagged in zip(texts, found, strict=True)]
+    if isinstance(model.tagger.model, HasMembers):
+        lists = list(model.tagger.predict_members(texts, N_BEST).values())
+        for row, each in enumerate(values):
+            each["disagreement"] = disagreement(lists, row)
+    return values
+
+
+def _of_answer(model: LoadedModel, tagged: Tagged) -> dict[str, float]:
+    if tagged.probabilities is None:
+        best, second = (*tagged.scores, 0.0, 0.0)[:2]
+        unsure = second / best if best > 0 else 1.0
+        return {
+            "uncertainty": float(np.clip(unsure, 0, 1)),
+            "rare": _rare(model, tagged, [unsure] * len(tagged.labels)),
+        }
+    spread = [p * (1 - p) for p in tagged.probabilities]
+    return {"uncertainty": sum(spread), "rare": _rare(model, tagged, spread)}
+
+
+def _rare(model: LoadedModel, tagged: Tagged, spread: list[float]) -> float:
+    counts = (model.labels[label]["count"] for label in tagged.labels)
+    return max((each for count, each in zip(counts, spread, strict=True) if count <= RARE), default=0.0)
+
+
+def disagreement(lists: list[TopK], row: int) -> float:
+    """One less the mean overlap (Jaccard) of the lists of two members.
+
+    >>> one, other = TopK.from_scores([[0.9, 0.8, 0.1]], k=2), TopK.from_scores([[0.1, 0.8, 0.9]], k=2)
+    >>> round(disagreement([one, other], 0), 3)
+    0.667
+    """
+    sets = [{label for label in top.labels[row].tolist() if label >= 0} for top in lists]
+    overlaps = [len(a & b) / max(len(a | b), 1) for a, b in combinations(sets, 2)]
+    return 1 - sum(overlaps) / len(overlaps) if overlaps else 0.0
+
+
+def _random(text: str) -> float:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:6], "big") / 2**48

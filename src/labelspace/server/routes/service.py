@@ -10,10 +10,10 @@ from labelspace.models.capabilities import HasLabelPoints, require
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
 from labelspace.report.map import map_page
 from labelspace.server import schemas
-from labelspace.server.content_security import hashed_policy
-from labelspace.server.job_processes import EVALUATE
+from labelspace.server.job import EVALUATE
 from labelspace.server.monitoring import MEDIA_TYPE
 from labelspace.server.problems import ProblemError
+from labelspace.server.routes.page import hashed_policy
 from labelspace.server.routes.review import progress
 from labelspace.server.routes.suggest import Json
 from labelspace.server.served_model import LoadedModel
@@ -60,10 +60,10 @@ async def figures(model: str, request: Request) -> Response:
     """All figures of ``labelspace evaluate`` on the test documents of ``--data``, and diagrams."""
     state = server_state(request)
     loaded = state.loaded(model)
-    found = await state.beside(state.database.figures, model, loaded.version)
+    found = await state.in_thread(state.database.figures, model, loaded.version)
     if found is not None:
         return Json({"state": "ready", **found, "svg": diagrams(found["figures"])})
-    jobs = await state.beside(state.database.jobs)
+    jobs = await state.in_thread(state.database.jobs)
     if any(job.model == model and job.kind == EVALUATE and job.state in ("queued", "running") for job in jobs):
         return Json({"state": "running"})
     raise ProblemError(
@@ -87,7 +87,7 @@ async def label_map(model: str, state: State) -> HTMLResponse:
     """The labels on the Poincaré disk, as one page, for a model that has points."""
     loaded = state.loaded(model)
     require(loaded.tagger.model, HasLabelPoints)
-    page = await state.beside(drawn_map, loaded, model)
+    page = await state.in_thread(drawn_map, loaded, model)
     return HTMLResponse(page, headers={"Content-Security-Policy": hashed_policy(page)})
 
 
@@ -100,7 +100,7 @@ def drawn_map(loaded: LoadedModel, name: str) -> str:
 async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
     """All about a model."""
     loaded = state.loaded(name)
-    found = await state.beside(state.database.figures, name, loaded.version)
+    found = await state.in_thread(state.database.figures, name, loaded.version)
     measured = None if found is None else found["figures"]
     return {
         "id": name,
@@ -108,7 +108,7 @@ async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
         "ready": True,
         "figures": None if measured is None else {key: measured[key] for key in SHOWN_FIGURES if key in measured},
         "can_learn": state.settings.data is not None and not state.settings.read_only,
-        "n_feedback": await state.beside(state.database.count_feedback, name),
+        "n_feedback": await state.in_thread(state.database.count_feedback, name),
         "n_inbox": await progress(state, name),
     }
 
@@ -139,4 +139,4 @@ async def readyz(state: State) -> Response:
 @router.get("/metrics", tags=["health"], summary="Counters for Prometheus", response_class=Response)
 async def metrics(state: State) -> Response:
     """Of all workers."""
-    return Response(await state.beside(state.monitoring.text), media_type=MEDIA_TYPE)
+    return Response(await state.in_thread(state.monitoring.text), media_type=MEDIA_TYPE)

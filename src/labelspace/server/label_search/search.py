@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.errors import ParameterError
-from labelspace.kernels.label_search import (
+from labelspace.server.label_search.kernels import (
     Flags,
     best_labels,
     flag_labels,

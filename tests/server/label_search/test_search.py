@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.errors import ParameterError
-from labelspace.server.label_search import MAX_CHARACTERS, MAX_WORDS, LabelMatch, LabelSearch
+from labelspace.server.label_search.search import MAX_CHARACTERS, MAX_WORDS, LabelMatch, LabelSearch
 from labelspace.types import LabelSpace
 
 FOOD = LabelSpace(

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labelspace.kernels.label_search import (
+from labelspace.server.label_search.kernels import (
     MAX_SHARED,
     best_labels,
     flag_labels,
