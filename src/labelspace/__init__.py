@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from labelspace.version import __version__
 
 if TYPE_CHECKING:
+    from labelspace.data.read import read
     from labelspace.data.source import read_dataset
     from labelspace.models.registry import create, methods
-    from labelspace.reading import read
     from labelspace.sklearn import TaggerClassifier
     from labelspace.tagger import Tagger, load
     from labelspace.types import Columns, Dataset, Hierarchy, LabelSpace, TopK
@@ -36,7 +36,7 @@ _HOME = {
     "create": "labelspace.models.registry",
     "load": "labelspace.tagger",
     "methods": "labelspace.models.registry",
-    "read": "labelspace.reading",
+    "read": "labelspace.data.read",
     "read_dataset": "labelspace.data.source",
 }
 

@@ -13,15 +13,22 @@
     └── MissingExtraError (an ImportError)  an optional package is not installed
 """
 
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 
 class LabelspaceError(Exception):
-    """Base class of all exceptions of this library; its message is one line, whatever names of a file are in it."""
+    """Base class of all exceptions of this library; its message is one line, whatever names of a file are in it.
 
-    def __init__(self, message: str) -> None:
+    A message names options as Python callers do: ``delimiter must be ...; write for example delimiter=';'``.
+    ``options`` lists the option names in the message, which the command line turns into flags: ``--delimiter must be
+    ...; write for example --delimiter ';'`` (see ``cli/exit_codes.py``).
+    """
+
+    def __init__(self, message: str, *, options: Sequence[str] = ()) -> None:
         super().__init__(" ".join(message.splitlines()))
+        self.options = tuple(options)
 
 
 class InputError(LabelspaceError, ValueError):

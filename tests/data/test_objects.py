@@ -255,7 +255,7 @@ def test_documents_of_a_trained_tagger_follow_its_fields_and_labels():
         ([[0.5], [0.5, 1.0]], [["x"]] * 2, {}, "row 0 has 1 and row 1 has 2; give rows of one length"),
         ([[0.5], None], [["x"]] * 2, {}, "row 0 has 1 and row 1 is None"),
         ([["a", "b"]], [["x"]], {}, "the one of row 0 is of type list"),
-        ([{"a": 1}], None, {"inputs": ["a"]}, "inputs and outputs go together, and without text, but inputs is given"),
+        ([{"a": 1}], None, {"inputs": ["a"]}, "inputs and outputs go together, but outputs is missing"),
         ([{"a": 1}], None, {"inputs": ["a,b"], "outputs": ["c"]}, "named without commas, but one is 'a,b'"),
         ([{"a": 1}], [["x"]], {"inputs": "a", "outputs": "b"}, "labels are given too; leave one out"),
         ([{"a": "b"}], None, {"text": []}, "text must be names, but is"),

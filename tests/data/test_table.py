@@ -272,11 +272,11 @@ def test_no_columns():
 @pytest.mark.parametrize(
     ("inputs", "outputs", "message"),
     [
-        ("title", None, "--inputs and --outputs go together, but --outputs is missing; write --inputs title"),
-        (None, "brand", "--inputs and --outputs go together, but --inputs is missing; write --inputs title"),
-        ("", "brand", "--inputs must be column names separated by ',', but one is empty in ''; write"),
-        ("title,,x", "brand", "--inputs must be column names .* empty in 'title,,x'"),
-        ("title", "a>,b", "--outputs must be column names separated by '>', but one is empty in 'a>'"),
+        ("title", None, "inputs and outputs go together, but outputs is missing; write inputs=\\['title'"),
+        (None, "brand", "inputs and outputs go together, but inputs is missing; write inputs=\\['title'"),
+        ("", "brand", "inputs must be column names separated by ',', but one is empty in ''; write"),
+        ("title,,x", "brand", "inputs must be column names .* empty in 'title,,x'"),
+        ("title", "a>,b", "outputs must be column names separated by '>', but one is empty in 'a>'"),
         (
             "title,title",
             "brand",

@@ -1,6 +1,7 @@
 """The commands, in the order in which ``--help`` lists them."""
 
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -21,8 +22,8 @@ from labelspace.cli import (
     warmup,
 )
 from labelspace.cli.compiling import CompilationNotice
+from labelspace.cli.option_groups import GroupedCommand
 from labelspace.cli.process_limits import check_limits
-from labelspace.cli.strange_models import of_model
 
 app = typer.Typer(
     name="labelspace",
@@ -67,22 +68,26 @@ def options(
         context.with_resource(watching(CompilationNotice()))
 
 
-app.command()(train.train)
-app.command()(of_model(evaluate.evaluate))
-app.command()(of_model(predict.predict))
-app.command()(of_model(explain.explain))
-app.command()(serve.serve)
-app.command()(compare.compare)
-app.command()(tune.tune)
-app.command()(reproduce.reproduce)
-app.command("map")(of_model(inspect.draw_map))
-app.command("tree")(of_model(inspect.show_tree))
-app.command("codes")(of_model(inspect.show_codes))
-app.command()(inspect.methods)
-app.command()(demo.demo)
-app.command()(warmup.warmup)
-data_app.command()(data.stats)
-data_app.command()(data.check)
-data_app.command()(data.convert)
-data_app.command()(data.synthetic)
-vocab_app.command("import")(vocab.import_file)
+COMMANDS: dict[typer.Typer, dict[str, Callable[..., None]]] = {
+    app: {
+        "train": train.train,
+        "evaluate": evaluate.evaluate,
+        "predict": predict.predict,
+        "explain": explain.explain,
+        "serve": serve.serve,
+        "compare": compare.compare,
+        "tune": tune.tune,
+        "reproduce": reproduce.reproduce,
+        "map": inspect.draw_map,
+        "tree": inspect.show_tree,
+        "codes": inspect.show_codes,
+        "methods": inspect.methods,
+        "demo": demo.demo,
+        "warmup": warmup.warmup,
+    },
+    data_app: {"stats": data.stats, "check": data.check, "convert": data.convert, "synthetic": data.synthetic},
+    vocab_app: {"import": vocab.import_file},
+}
+for group, commands in COMMANDS.items():
+    for name, command in commands.items():
+        group.command(name, cls=GroupedCommand)(command)

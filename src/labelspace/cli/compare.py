@@ -11,17 +11,15 @@ from labelspace.cli.arguments import DataPath, Features, Json, Ks, Seed, Set, so
 from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_figures, note_label_files
-from labelspace.cli.read_options import reads_files
+from labelspace.cli.option_groups import Reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from labelspace.data.read_options import ReadOptions
 
 ALL = "all"
 
 
-@reads_files()
 def compare(
     data: DataPath,
     methods: Annotated[
@@ -51,7 +49,7 @@ def compare(
     task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
-    reading: ReadOptions,
+    reading: Reading,
 ) -> None:
     """Train and evaluate several methods on the same split; saves a table, a page with plots, and the models.
 

@@ -9,14 +9,13 @@ import typer
 from labelspace.cli.arguments import DataPath, Json, Seed
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files, on_label_files
-from labelspace.cli.read_options import as_words, reads_files
+from labelspace.cli.option_groups import Reading, as_words
 
 if TYPE_CHECKING:
-    from labelspace.data.read_options import ReadOptions
+    pass
 
 
-@reads_files()
-def stats(data: DataPath, as_json: Json = False, *, reading: "ReadOptions") -> None:
+def stats(data: DataPath, as_json: Json = False, *, reading: Reading) -> None:
     """Show the number of documents, labels and features of DATA."""
     from labelspace.data.source import open_source
     from labelspace.report.tables import dataset_stats, stats_table
@@ -33,7 +32,6 @@ def stats(data: DataPath, as_json: Json = False, *, reading: "ReadOptions") -> N
     console().print(stats_table(str(data), counted))
 
 
-@reads_files()
 def check(
     data: DataPath,
     deep: Annotated[
@@ -52,7 +50,7 @@ def check(
     seed: Seed = 0,
     as_json: Json = False,
     *,
-    reading: "ReadOptions",
+    reading: Reading,
 ) -> None:
     """Check DATA before it is learned from: duplicates, leaks, labels, encodings, hierarchy.
 
@@ -110,7 +108,6 @@ def chosen_checks(only: list[str], skip: list[str], deep: bool) -> list[str]:
     return names
 
 
-@reads_files()
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A data file, or a folder with train.*, dev.*, test.*.")],
     target: Annotated[
@@ -120,7 +117,7 @@ def convert(
         str | None, typer.Option("--to", metavar="FORMAT", help="Format, for folders only: txt, jsonl, csv.gz, ...")
     ] = None,
     *,
-    reading: "ReadOptions",
+    reading: Reading,
 ) -> None:
     """Convert data between .txt (Extreme Classification Repository), .jsonl, .csv and .parquet, each also with .gz.
 

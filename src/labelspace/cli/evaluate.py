@@ -11,7 +11,7 @@ import typer
 from labelspace.cli.arguments import Consistent, DataPath, Exclude, Include, Json, Ks, ModelPath, Under
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
-from labelspace.cli.read_options import reads_files
+from labelspace.cli.option_groups import Reading
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from labelspace.types import Dataset
 
 
-@reads_files()
 def evaluate(
     model: ModelPath,
     data: DataPath,
@@ -53,7 +52,7 @@ def evaluate(
     ] = None,
     as_json: Json = False,
     *,
-    reading: ReadOptions,
+    reading: Reading,
 ) -> None:
     """Evaluate a model on the test documents of DATA, or on all documents of a file.
 

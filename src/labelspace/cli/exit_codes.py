@@ -2,7 +2,9 @@
 
 import errno
 import os
+import re
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NoReturn
 
@@ -19,7 +21,7 @@ OUT_OF_MEMORY = (
 
 
 def is_debugging() -> bool:
-    """Whether tracebacks are asked for."""
+    """Return whether tracebacks are requested."""
     return os.environ.get(DEBUG) == "1"
 
 
@@ -36,15 +38,44 @@ def print_error(message: str) -> None:
 
 
 def failure(error: BaseException) -> tuple[str, int]:
-    """The line and the exit code of an error; the line is empty where there is nothing to say."""
-    report = f"please report it, with what {DEBUG}=1 in the environment prints"
-    return foreseen(error) or (f"internal error: {described(error)}; {report}", 1)
+    """Return the line and the exit code of an error; the line is empty if there is nothing to say."""
+    report = f"this may be a bug of labelspace: please report it, with what {DEBUG}=1 in the environment prints"
+    internal = f"internal error: {type(error).__name__}: {_reason(error)}; {report}"
+    return _foreseen(error) or (internal, 1)
 
 
-def foreseen(error: BaseException) -> tuple[str, int] | None:
-    """The line and the exit code of an error of the input or of the machine; None for any other."""
+def with_flags(message: str, options: Iterable[str]) -> str:
+    """Return a message of the library that names options, with the flags of the command line in place of the names.
+
+    >>> with_flags("inputs must be names; write for example inputs=['a', 'b'], format='csv'", ["inputs", "format"])
+    "--inputs must be names; write for example --inputs a,b --format 'csv'"
+    """
+    for name in options:
+        message = re.sub(rf"\b{name}=(\[[^]]*\]|'[^']*'|[^\s,;]+)(, (?=\w+=))?", _given, message)
+        message = re.sub(rf"(?<![-'\w]){name}\b(?!=)", as_flag(name), message)
+    return message
+
+
+def as_flag(name: str) -> str:
+    """Return the flag of an option of the library.
+
+    >>> as_flag("label_separator")
+    '--label-separator'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def _given(assignment: re.Match[str]) -> str:
+    """Return ``name=value`` as it is typed; a comma before the next assignment becomes a space."""
+    name, value = assignment[0].split("=", 1)[0], assignment[1]
+    typed = re.sub(r"[]'[ ]", "", value) if value.startswith("[") else value
+    return f"{as_flag(name)} {typed}{' ' if assignment[2] else ''}"
+
+
+def _foreseen(error: BaseException) -> tuple[str, int] | None:
+    """Return the line and the exit code of an error of the input or of the machine; None for any other."""
     if isinstance(error, LabelspaceError):
-        return str(error), 2
+        return with_flags(str(error), error.options), 2
     if hasattr(error, "format_message"):  # of the option parser; typer does not export the class
         return _usage(error)
     if is_interrupt(error):
@@ -63,13 +94,8 @@ def foreseen(error: BaseException) -> tuple[str, int] | None:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Whether an error is Ctrl-C; in a compiled kernel that becomes the cause of another error."""
+    """Return whether an error is Ctrl-C; in a compiled kernel, Ctrl-C becomes the cause of another error."""
     return isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemError) and is_interrupt(error.__cause__))
-
-
-def described(error: BaseException) -> str:
-    """Type and message of an error."""
-    return f"{type(error).__name__}: {_reason(error)}"
 
 
 def _usage(error: object) -> tuple[str, int]:

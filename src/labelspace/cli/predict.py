@@ -13,19 +13,17 @@ from labelspace.cli.arguments import Consistent, Exclude, Include, Json, ModelPa
 from labelspace.cli.cluster import ClusterOption, TaskMemory
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
+from labelspace.cli.option_groups import DocumentReading
 from labelspace.cli.predict_cluster import ClusterRequest, Force, OutFormat, predict_on_cluster
 from labelspace.cli.predict_file import check_out, note_precision, predict_stream
-from labelspace.cli.read_options import reads_files
 from labelspace.report.predictions import PredictRequest, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.data.answer_files import LabelDisplay
-    from labelspace.data.read_options import ReadOptions
     from labelspace.tagger import Tagger
     from labelspace.tagger.answers import Answer, TagOptions
 
 
-@reads_files(with_labels=False)
 def predict(
     model: ModelPath,
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to tag.")] = None,
@@ -76,7 +74,7 @@ def predict(
     force: Force = False,
     as_json: Json = False,
     *,
-    reading: ReadOptions,
+    reading: DocumentReading,
 ) -> None:
     """Tag texts, or the documents of a file of any size.
 

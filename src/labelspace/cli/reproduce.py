@@ -10,10 +10,9 @@ from labelspace.cli.arguments import Json, source_name
 from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.notes import note, note_label_files
-from labelspace.cli.read_options import reads_files
+from labelspace.cli.option_groups import Reading
 
 if TYPE_CHECKING:
-    from labelspace.data.read_options import ReadOptions
     from labelspace.experiment import Recipe
     from labelspace.experiment.reproduce import Reproduction
     from labelspace.experiment.reproduce.published import PublishedTable
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 LIST = "list"
 
 
-@reads_files()
 def reproduce(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="A published table, or list: all of them.")],
     data: Annotated[
@@ -50,7 +48,7 @@ def reproduce(
     task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
-    reading: "ReadOptions",
+    reading: Reading,
 ) -> None:
     """Run the rows of a published table on DATA; prints ours beside the published values, saves JSON and a page.
 

@@ -30,7 +30,7 @@ from labelspace.cli.notes import (
     note_preset,
     noting_resumption,
 )
-from labelspace.cli.read_options import reads_files
+from labelspace.cli.option_groups import Reading
 from labelspace.cli.training_cache import (
     CacheOption,
     MaxMemory,
@@ -41,13 +41,11 @@ from labelspace.cli.training_cache import (
 )
 
 if TYPE_CHECKING:
-    from labelspace.data.read_options import ReadOptions
     from labelspace.experiment import Plan, Recipe
     from labelspace.experiment.timing import Seconds
     from labelspace.tagger import Tagger
 
 
-@reads_files()
 def train(
     data: DataPath,
     method: Annotated[
@@ -89,7 +87,7 @@ def train(
     force: Annotated[bool, typer.Option("--force", help="Replace --out even if it holds other files.")] = False,
     as_json: Json = False,
     *,
-    reading: "ReadOptions",
+    reading: Reading,
 ) -> None:
     """Train a model on DATA and save it.
 

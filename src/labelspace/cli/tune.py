@@ -12,13 +12,12 @@ from labelspace.cli.cluster import ClusterOption, TaskMemory, cluster_executor
 from labelspace.cli.console import console, print_json, print_line, progress
 from labelspace.cli.exit_codes import is_interrupt
 from labelspace.cli.notes import note, note_documents, note_label_files
-from labelspace.cli.read_options import as_words, reads_files
+from labelspace.cli.option_groups import Reading, as_words
 
 if TYPE_CHECKING:
-    from labelspace.data.read_options import ReadOptions
+    pass
 
 
-@reads_files()
 def tune(
     data: DataPath,
     method: Annotated[
@@ -58,7 +57,7 @@ def tune(
     task_memory: TaskMemory = None,
     as_json: Json = False,
     *,
-    reading: "ReadOptions",
+    reading: Reading,
 ) -> None:
     """Search good parameters of a method; saves a table and a page with plots, and prints how to train the best.
 

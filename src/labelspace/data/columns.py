@@ -1,20 +1,23 @@
-"""The options ``--inputs`` and ``--outputs``: which columns of a table are read and predicted."""
+"""The columns of a table that are read and predicted: the options ``inputs`` and ``outputs``."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
+from labelspace.data.read_options import TableOptions
 from labelspace.data.records import FIELDS
 from labelspace.errors import DataError, ParameterError
 from labelspace.types import Columns
 
-EXAMPLE = "--inputs title,price --outputs brand,L0_category,L1_category"
+EXAMPLE = "inputs=['title', 'price'], outputs=['brand', 'L0_category', 'L1_category']"
+TABLE = ("inputs", "outputs")  # the options of this module
 
 
 def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
-    """The columns of ``--inputs`` and ``--outputs``; None where neither is given.
+    """Return the columns of ``inputs`` and ``outputs``, each names separated by commas; None if neither is given.
 
     Outputs whose names differ in one number only are levels of one category path; other paths are written with ``>``.
 
@@ -26,21 +29,53 @@ def parse_columns(inputs: str | None, outputs: str | None) -> Columns | None:
     if inputs is None and outputs is None:
         return None
     if inputs is None or outputs is None:
-        missing = "--inputs" if inputs is None else "--outputs"
-        raise ParameterError(f"--inputs and --outputs go together, but {missing} is missing; write {EXAMPLE}")
-    groups = [split_names("--outputs", group, ">") for group in split_names("--outputs", outputs, ",")]
-    named = Columns(tuple(split_names("--inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
+        raise _missing("inputs" if inputs is None else "outputs")
+    groups = [split_names("outputs", group, ">") for group in split_names("outputs", outputs, ",")]
+    named = Columns(tuple(split_names("inputs", inputs, ",")), tuple(map(tuple, groups)))  # checks for duplicates
     return replace(named, outputs=_group_levels(named.outputs))
 
 
-def split_names(flag: str, text: str, separator: str) -> list[str]:
-    """The names in the value of an option, without spaces around them; an empty one is an error."""
+def table_columns(options: TableOptions) -> Columns | None:
+    """Return the columns of a table if ``inputs`` and ``outputs`` are given, else None."""
+    inputs, outputs = options.get("inputs"), options.get("outputs")
+    if inputs is None and outputs is None:
+        return None
+    if inputs is None or outputs is None:
+        raise _missing("inputs" if inputs is None else "outputs")
+    if "text" in options:
+        raise ParameterError(
+            f"inputs and outputs name the columns of a table, but text is given too; write {EXAMPLE}",
+            options=[*TABLE, "text"],
+        )
+    groups = outputs if isinstance(outputs, str) else [">".join(name_list("outputs", group)) for group in outputs]
+    for name in [] if isinstance(inputs, str) else [*inputs, *groups]:
+        if "," in name:
+            raise ParameterError(f"the columns of a table must be named without commas, but one is {name!r}; rename it")
+    return parse_columns(",".join(name_list("inputs", inputs)), groups if isinstance(groups, str) else ",".join(groups))
+
+
+def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - a caller may pass anything
+    """Return names as a list; a single name is a list of one."""
+    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
+    if not listed or not all(isinstance(name, str) and name for name in listed):
+        raise ParameterError(f"{what} must be names, but is {str(names)[:60]}; write for example {what}=['title']")
+    return listed
+
+
+def split_names(option: str, text: str, separator: str) -> list[str]:
+    """Return the names in the value of an option, without spaces around them; raise if one is empty."""
     names = [name.strip() for name in text.split(separator)]
     if not all(names):
+        example = EXAMPLE if option in TABLE else f"{option}=['title']"
         raise ParameterError(
-            f"{flag} must be column names separated by {separator!r}, but one is empty in {text!r}; write {EXAMPLE}"
+            f"{option} must be column names separated by {separator!r}, but one is empty in {text!r}; write {example}",
+            options=[*TABLE, option],
         )
     return names
+
+
+def _missing(name: str) -> ParameterError:
+    return ParameterError(f"inputs and outputs go together, but {name} is missing; write {EXAMPLE}", options=TABLE)
 
 
 def _group_levels(groups: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:

@@ -1,16 +1,51 @@
-"""How files are read, as far as a user says it; the rest is detected, and said."""
+"""The options of reading files and tables, each declared once: what is not given is detected, and reported."""
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from labelspace.errors import ParameterError
-from labelspace.types import Columns, Fields
+from labelspace.options import Option
 
-NO_SEPARATOR = "none"  # of --label-separator: each cell is one label
+if TYPE_CHECKING:  # the command line reads these declarations for --help, without NumPy
+    from labelspace.types import Columns, Fields
+
+Names = str | Sequence[str]
+NO_SEPARATOR = "none"  # the label separator of cells that hold one label each
 _DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "\\t": "\t", "space": " "}
+
+
+class TableOptions(TypedDict, total=False):
+    """How tables are read, files as well as Python objects."""
+
+    text: Annotated[Names, Option("Column of the texts; several are joined.", "A,B")]
+    id: Annotated[str, Option("Column of the ids.", "COLUMN")]
+    label_separator: Annotated[str, Option("Mark between the labels of a cell, such as ';', or none.", "MARK")]
+    normalize_labels: Annotated[bool, Option("Merge labels that differ only in case or spaces.")]
+    inputs: Annotated[
+        Names, Option("Input columns of a table with several outputs", "A,B", on_command_line=", e.g. title,price.")
+    ]
+    outputs: Annotated[
+        str | Sequence[Names],
+        Option(
+            "Columns to predict",
+            "C,D",
+            on_command_line=", e.g. brand,L0_category,L1_category; levels of a category also as 'department>aisle'.",
+        ),
+    ]
+
+
+class FileOptions(TableOptions, total=False):
+    """How files are read, by ``labelspace.read`` and by the commands that take DATA."""
+
+    embeddings: Annotated[str, Option("Column of ready-made vectors, in place of texts.", "COLUMN")]
+    delimiter: Annotated[str, Option("Mark between cells: comma, semicolon, tab, pipe or a character.", "MARK")]
+    encoding: Annotated[str, Option("Text encoding, such as utf-8, utf-16 or windows-1252.", "NAME")]
+    format: Annotated[str, Option("Format, such as fasttext or libsvm; docs/formats.md lists them.", "NAME")]
+    labels: Annotated[Names, Option("Column of the labels; or several, each with a label or with 0 and 1.", "A,B")]
 
 
 def _say_nothing(line: str) -> None:
@@ -19,7 +54,7 @@ def _say_nothing(line: str) -> None:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    r"""What is given of a file's layout; what is None or empty is detected.
+    r"""The given options of reading, checked (see ``FileOptions``); what is None or empty is detected.
 
     >>> ReadOptions(delimiter="tab", text=("title", "abstract")).delimiter
     '\t'
@@ -27,16 +62,16 @@ class ReadOptions:
 
     format: str | None = None  # a name of ``formats.registry``
     encoding: str | None = None
-    delimiter: str | None = None  # of the cells of a row
-    label_separator: str | None = None  # of the labels of a cell; NO_SEPARATOR where a cell is one label
-    text: tuple[str, ...] = ()  # columns, joined by a line end
-    labels: tuple[str, ...] = ()  # columns
-    id: str | None = None  # column
-    embeddings: str | None = None  # column of ready-made vectors, in place of the texts
-    normalize_labels: bool = False  # merge labels that differ in case or spaces alone
-    columns: Columns | None = None  # in place of text, labels and id: inputs and outputs of a table
+    delimiter: str | None = None
+    label_separator: str | None = None
+    text: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    id: str | None = None
+    embeddings: str | None = None
+    normalize_labels: bool = False
+    columns: Columns | None = None  # inputs and outputs, in place of text, labels and id
     fields: Fields | None = None  # of the training file, which other files follow by default
-    say: Callable[[str], None] = field(default=_say_nothing, compare=False, repr=False)  # told what is detected
+    say: Callable[[str], None] = field(default=_say_nothing, compare=False, repr=False)  # called with what is detected
 
     def __post_init__(self) -> None:
         for key in ("delimiter", "label_separator"):
@@ -44,34 +79,41 @@ class ReadOptions:
             object.__setattr__(self, key, None if value is None else _DELIMITERS.get(value.lower(), value))
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise ParameterError(
-                f"--delimiter must be one character, or comma, semicolon, tab or pipe, but is {self.delimiter!r}; "
-                "write for example --delimiter semicolon"
+                f"delimiter must be one character, or comma, semicolon, tab or pipe, but is {self.delimiter!r}; "
+                "write for example delimiter='semicolon'",
+                options=["delimiter"],
             )
         if self.label_separator == "":
-            raise ParameterError("--label-separator must not be empty, but is; write for example --label-separator ';'")
+            raise ParameterError(
+                "label_separator must not be empty, but is; write for example label_separator=';'",
+                options=["label_separator"],
+            )
         if self.encoding is not None:
             check_encoding(self.encoding)
         if self.columns is not None and (self.text or self.labels):
             raise ParameterError(
-                "--inputs and --outputs name the columns of a table, but --text or --labels is given too; use one pair"
+                "inputs and outputs name the columns of a table, but text or labels is given too; use one pair",
+                options=["inputs", "outputs", "text", "labels"],
             )
 
     @property
     def merges_labels(self) -> bool:
-        """Whether labels that differ in case or spaces alone are merged, here or in training."""
+        """True if labels that differ only in case or spaces are merged, here or in training."""
         return self.normalize_labels or (self.fields is not None and self.fields.normalize_labels)
 
     def following(self, fields: Fields | None) -> ReadOptions:
-        """The same for a file that is read as another was: the training file of this one, say."""
+        """Return these options for a file that is read as another was, such as the training file."""
         return replace(self, fields=fields)
 
 
 def check_encoding(name: str) -> None:
-    """Refuse what Python has no text encoding for."""
+    """Raise ParameterError unless Python has a text encoding of this name."""
     try:
         "".encode(name)
         codecs.lookup(name)
     except LookupError:
         raise ParameterError(
-            f"--encoding must be a text encoding that Python knows, but is {name!r}; write for example windows-1252"
+            f"encoding must be a text encoding that Python knows, but is {name!r}; write for example "
+            "encoding='windows-1252'",
+            options=["encoding"],
         ) from None

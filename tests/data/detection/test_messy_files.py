@@ -187,10 +187,10 @@ def test_spellings_are_merged_on_request(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"delimiter": "||"}, "--delimiter must be one character"),
-        ({"label_separator": ""}, "--label-separator must not be empty"),
-        ({"encoding": "utf-77"}, "--encoding must be a text encoding"),
-        ({"encoding": "base64"}, "--encoding must be a text encoding"),
+        ({"delimiter": "||"}, "delimiter must be one character"),
+        ({"label_separator": ""}, "label_separator must not be empty"),
+        ({"encoding": "utf-77"}, "encoding must be a text encoding"),
+        ({"encoding": "base64"}, "encoding must be a text encoding"),
     ],
 )
 def test_options_are_checked(options, message):

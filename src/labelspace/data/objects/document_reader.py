@@ -6,52 +6,41 @@
 3. A column of texts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.data.columns import parse_columns
+from labelspace.data.columns import name_list, table_columns
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.label_merging import merge_spellings
 from labelspace.data.objects.feature_matrices import to_matrix
 from labelspace.data.objects.frames import Frame, to_frame
 from labelspace.data.objects.given_labels import indicator_labels, label_rows, read_labels, to_label_space
 from labelspace.data.objects.inputs import Documents, frame_texts
-from labelspace.data.read_options import NO_SEPARATOR, ReadOptions
+from labelspace.data.read_options import NO_SEPARATOR, ReadOptions, TableOptions
 from labelspace.data.records import Record
 from labelspace.data.table import row_labels, row_text
 from labelspace.data.texts import check_texts
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.state_constraints import must
+from labelspace.options import Option
 from labelspace.types import Columns, Csr, Dataset, Fields, LabelSpace
 
-Names = str | Sequence[str]
 Labels = Any
 """Names, ids or a matrix of 0 and 1, of any package; or the columns of a table with them."""
 _STANDARD = Fields()  # the columns that need not be named
 
 
-class DataOptions(TypedDict, total=False):
+class DataOptions(TableOptions, total=False):
     """How Python objects are read as documents with labels."""
 
-    text: Names
-    """The column of a table that holds the texts, or several, whose cells are joined by a line end."""
-    inputs: Names
-    """In place of ``text``: columns of any kind, of which a text is made as for ``--inputs``."""
-    outputs: str | Sequence[Names]
-    """With ``inputs``: columns whose values are predicted; a list within the list is the levels of a category path."""
-    id: str
-    """The column of a table that holds the ids of the documents."""
-    label_names: Sequence[str] | LabelSpace
-    """The names of the columns of a matrix of labels, or of label ids."""
-    label_separator: str
-    """What separates the labels of a cell, such as ``|``; ``none`` where each cell is one label."""
-    normalize_labels: bool
-    """Merge labels that differ in case or spaces alone, as ``--normalize-labels`` does."""
+    label_names: Annotated[
+        Sequence[str] | LabelSpace, Option("The names of the columns of a matrix of labels, or of label ids.")
+    ]
 
 
 class DocumentReader:
@@ -194,32 +183,6 @@ class DocumentReader:
     def _id_column(self, frame: Frame) -> str | None:
         known = _STANDARD.id if self.fields is None else self.fields.id
         return self.options.get("id") or (known if known in frame.names else None)
-
-
-def table_columns(options: DataOptions) -> Columns | None:
-    """The columns of a table, where inputs and outputs are given."""
-    inputs, outputs = options.get("inputs"), options.get("outputs")
-    if inputs is None and outputs is None:
-        return None
-    if inputs is None or outputs is None or "text" in options:
-        given = "text" if "text" in options else "inputs" if outputs is None else "outputs"
-        raise ParameterError(
-            f"inputs and outputs go together, and without text, but {given} is given; write inputs=['title', 'price'], "
-            "outputs=['brand']"
-        )
-    groups = outputs if isinstance(outputs, str) else [">".join(name_list("outputs", group)) for group in outputs]
-    for name in [] if isinstance(inputs, str) else [*inputs, *groups]:
-        if "," in name:
-            raise ParameterError(f"the columns of a table must be named without commas, but one is {name!r}; rename it")
-    return parse_columns(",".join(name_list("inputs", inputs)), groups if isinstance(groups, str) else ",".join(groups))
-
-
-def name_list(what: str, names: Any) -> list[str]:  # noqa: ANN401 - whatever the caller gave
-    """Names as a list; one is a list of one."""
-    listed = [names] if isinstance(names, str) else list(names) if isinstance(names, Iterable) else [names]
-    if not listed or not all(isinstance(name, str) and name for name in listed):
-        raise ParameterError(f"{what} must be names, but is {str(names)[:60]}; write for example {what}=['title']")
-    return listed
 
 
 def saved_fields(saved: Any) -> Fields:  # noqa: ANN401 - of a file

@@ -1,9 +1,12 @@
 import logging
+from dataclasses import fields
 
 import pytest
 
+from labelspace.data.read import read
+from labelspace.data.read_options import FileOptions, ReadOptions
 from labelspace.errors import DataError, ParameterError
-from labelspace.reading import read
+from labelspace.options import declared_options
 
 
 def test_a_folder_is_its_splits_with_one_label_space(hierarchy_folder, data):
@@ -34,7 +37,7 @@ def test_a_file_is_read_as_options_say(tmp_path, caplog):
 def test_what_read_does_not_know_is_refused(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text("text,labels\na,b\n")
-    with pytest.raises(ParameterError, match="an option of read must be one of format, .* but is 'color'"):
+    with pytest.raises(ParameterError, match="an option of read must be one of text, .* but is 'color'"):
         read(file, color=1)
     with pytest.raises(ParameterError, match="split must be one of train, dev, test, but is 'validation'"):
         read(file, "validation")
@@ -42,3 +45,18 @@ def test_what_read_does_not_know_is_refused(tmp_path):
         read(tmp_path / "none.csv")
     with pytest.raises(DataError, match="must have test.*, but has not"):
         read(file, "test")
+
+
+def test_ready_made_vectors_are_read_from_a_column(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"vector": [1, 0.5], "labels": ["a"]}\n{"vector": [0, 2], "labels": ["b"]}\n')
+    assert read(file, embeddings="vector").X.toarray().tolist() == [[1, 0.5], [0, 2]]
+
+
+def test_options_are_declared_once():
+    """The names are those of ``FileOptions`` for Python callers, on the command line and in ``ReadOptions``."""
+    derived = {"inputs", "outputs"}  # ``ReadOptions.columns``
+    own = {each.name for each in fields(ReadOptions)} - {"columns", "fields", "say"}
+    assert own == FileOptions.__annotations__.keys() - derived
+    for name, option in declared_options(FileOptions).items():
+        assert option.meaning, name
