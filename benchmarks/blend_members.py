@@ -25,13 +25,11 @@ from labelspace.data.source import open_source
 from labelspace.data.splits import hold_out
 from labelspace.features.views import GIVEN, TEXT, Views, ViewTransformer
 from labelspace.metrics import evaluate, expected_calibration_error
-from labelspace.models.blend.folds import choose_folds, held_out_folds
-from labelspace.models.blend.label_context import count_pairs
-from labelspace.models.blend.members import Member, base_views, member_params, member_view, parse_members
+from labelspace.models.blend.members import Member, base_views, member_params, member_view, parse_members, view_for
 from labelspace.models.blend.model import Blend
-from labelspace.models.blend.stacking import n_columns, stacking_table
-from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
-from labelspace.models.blend.training import side_by_side, view_for
+from labelspace.models.blend.stacking_model import Candidates, count_pairs, fit_passes, second_pass
+from labelspace.models.blend.stacking_table import n_columns, stacking_table
+from labelspace.models.blend.training import choose_folds, held_out_folds, side_by_side
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Csr, LabelSpace, Longs, TopK, no_progress

@@ -21,8 +21,8 @@ from labelspace import store
 from labelspace.estimator import Stateful
 from labelspace.features.views import GIVEN, View, Views, ViewTransformer
 from labelspace.models.base import Model
-from labelspace.models.blend.members import Member, base_views, member_params, member_view
-from labelspace.models.blend.training import predict_member, view_for
+from labelspace.models.blend.members import Member, base_views, member_params, member_view, view_for
+from labelspace.models.blend.training import predict_member
 from labelspace.models.fit_context import FitContext
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace

@@ -18,7 +18,6 @@ from labelspace.experiment.cost_model import Cost, CostModel, saved_megabytes
 from labelspace.experiment.evaluate import megabytes
 from labelspace.experiment.timing import latency, shown_duration, warm_up
 from labelspace.features.language import detect_language
-from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, MAX_STACKED, held_out_folds
 from labelspace.models.blend.members import (
     MAX_NETWORK_LABELS,
     MAX_PDSPARSE_CELLS,
@@ -30,6 +29,7 @@ from labelspace.models.blend.members import (
     word_view,
 )
 from labelspace.models.blend.model import Blend
+from labelspace.models.blend.training import MAX_OUT_OF_FOLD, MAX_STACKED, held_out_folds
 from labelspace.models.fit_context import Budget
 from labelspace.tagger import Tagger
 from labelspace.types import Dataset

@@ -5,8 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.estimator.state_constraints import StateError
-from labelspace.models.blend import label_context
-from labelspace.models.blend.label_context import count_pairs
+from labelspace.models.blend import stacking_model
+from labelspace.models.blend.stacking_model import count_pairs
 
 Y = sp.csr_matrix(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 0, 1], [0, 0, 1, 1]], np.float32))
 
@@ -21,13 +21,13 @@ def test_pairs_are_counted_once():
 
 
 def test_the_most_frequent_pairs_are_kept(monkeypatch):
-    monkeypatch.setattr(label_context, "MAX_PAIRS", 1)
+    monkeypatch.setattr(stacking_model, "MAX_PAIRS", 1)
     assert as_dense(count_pairs(Y)).tolist()[0] == [0, 3, 0, 0]
     assert as_dense(count_pairs(Y)).sum() == 3
 
 
 def test_documents_with_very_many_labels_are_left_out_of_the_pairs(monkeypatch):
-    monkeypatch.setattr(label_context, "MAX_LABELS", 2)
+    monkeypatch.setattr(stacking_model, "MAX_DOCUMENT_LABELS", 2)
     assert as_dense(count_pairs(Y)).tolist() == [[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
     assert count_pairs(Y).counts.tolist() == [3, 3, 2, 2]
 

@@ -9,10 +9,10 @@ from labelspace import Tagger
 from labelspace.errors import DataError, ParameterError
 from labelspace.features.views import Views
 from labelspace.metrics import expected_calibration_error
-from labelspace.models.blend import further, members
-from labelspace.models.blend.folds import choose_folds
+from labelspace.models.blend import members, stacking_table
 from labelspace.models.blend.members import parse_members
 from labelspace.models.blend.model import Blend
+from labelspace.models.blend.training import choose_folds
 from labelspace.models.neighbors import Neighbors
 from labelspace.models.registry import create
 from labelspace.types import Dataset, LabelSpace
@@ -263,7 +263,7 @@ def test_k_changes_no_probability_of_a_candidate(noisy):
 def test_many_allowed_labels_are_searched_as_deep_as_needed(noisy, monkeypatch):
     train, test = noisy
     blend = Blend(members="pdsparse,label_tree", n_folds=2, boosting_rounds=10, n_candidates=2).fit(train.X, train.Y)
-    monkeypatch.setattr(further, "FEW_LABELS", 0)
+    monkeypatch.setattr(stacking_table, "FEW_LABELS", 0)
     allowed = np.random.default_rng(4).permutation(30) < 12
     shallow, deep = blend.predict_topk(test.X, 5, allowed=allowed), blend.predict_topk(test.X, 12, allowed=allowed)
     assert (shallow.labels >= 0).all()

@@ -9,9 +9,8 @@ import scipy.sparse as sp
 import labelspace
 from labelspace import Tagger
 from labelspace.errors import ModelError, ParameterError
-from labelspace.models.blend.label_context import SHORTLIST, count_pairs
 from labelspace.models.blend.model import Blend
-from labelspace.models.blend.stacking_model import Candidates, fit_passes
+from labelspace.models.blend.stacking_model import SHORTLIST, Candidates, count_pairs, fit_passes
 from labelspace.models.capabilities import LearnsPrecision, methods_with
 from labelspace.types import Dataset, no_progress
 from tests.checks import planted_split

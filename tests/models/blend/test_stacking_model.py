@@ -1,9 +1,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.blend.label_context import SHORTLIST, count_pairs
-from labelspace.models.blend.stacking import StackingTable
-from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
+from labelspace.models.blend.stacking_model import SHORTLIST, Candidates, count_pairs, fit_passes, second_pass
+from labelspace.models.blend.stacking_table import StackingTable
 from labelspace.types import no_progress
 
 N, WIDTH, N_LABELS = 400, 5, 40

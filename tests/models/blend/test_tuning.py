@@ -3,7 +3,8 @@ import pytest
 
 from labelspace.data.synthetic import planted
 from labelspace.features.views import GIVEN, Views
-from labelspace.models.blend import Blend, tuning
+from labelspace.models.blend import Blend
+from labelspace.models.blend import members as blend_members
 from labelspace.models.blend.members import Member, parse_members
 from labelspace.training.model_selection import Choice
 from labelspace.types import TopK
@@ -22,9 +23,9 @@ def test_linear_members_get_the_c_that_ranks_held_out_documents_best(monkeypatch
         assert top.labels.shape == (100, 3)
         return Choice("words", 2.0)
 
-    monkeypatch.setattr(tuning, "choose", chooses)
+    monkeypatch.setattr(blend_members, "choose", chooses)
     members = parse_members("neighbors,pdsparse")
-    assert tuning.tuned_params(members, VIEWS, data.Y, 0) == {Member("pdsparse", "words"): {"C": 2.0}}
+    assert blend_members.tuned_params(members, VIEWS, data.Y, 0) == {Member("pdsparse", "words"): {"C": 2.0}}
     assert asked == [(["words"], (0.5, 1.0, 2.0))]
     model = Blend(members="neighbors,pdsparse", n_folds=2, boosting_rounds=3).fit(data.X, data.Y)
     assert model.members_[1].C == 2.0
@@ -32,11 +33,11 @@ def test_linear_members_get_the_c_that_ranks_held_out_documents_best(monkeypatch
 
 
 def test_without_documents_to_choose_by_there_is_no_choice():
-    assert tuning.tuned_params(parse_members("pdsparse"), Views({GIVEN: data.X[:30]}), data.Y[:30], 0) == {}
+    assert blend_members.tuned_params(parse_members("pdsparse"), Views({GIVEN: data.X[:30]}), data.Y[:30], 0) == {}
 
 
 @pytest.mark.slow
 def test_the_choice_is_the_same_again():
-    first, second = (tuning.tuned_params(parse_members("pdsparse"), VIEWS, data.Y, 1) for _ in range(2))
+    first, second = (blend_members.tuned_params(parse_members("pdsparse"), VIEWS, data.Y, 1) for _ in range(2))
     assert first == second
-    assert np.isin(next(iter(first.values()))["C"], tuning.CANDIDATES["pdsparse"])
+    assert np.isin(next(iter(first.values()))["C"], blend_members.CANDIDATES["pdsparse"])

@@ -17,16 +17,9 @@ import numpy as np
 from labelspace import store
 from labelspace.features.views import Views
 from labelspace.models.blend.checkpoints import FinishedSteps
-from labelspace.models.blend.training import MemberSettings, member_key, predict_member
+from labelspace.models.blend.training import Fold, MemberSettings, member_key, predict_member
 from labelspace.models.fit_context import Executor
-from labelspace.types import Csr, Longs, Progress, TopK
-
-
-class Fold(NamedTuple):
-    """The rows that are held out, and those of them that members predict."""
-
-    held: Longs
-    stacked: Longs
+from labelspace.types import Csr, Progress, TopK
 
 
 class MemberStep(NamedTuple):

@@ -20,20 +20,18 @@ import numpy as np
 
 from labelspace.features import joined
 from labelspace.features.views import TEXT, Views
-from labelspace.kernels.label_context import N_COLUMNS
-from labelspace.kernels.shapley import forest_shapley
-from labelspace.kernels.stacking import COLUMNS_PER_MEMBER, SHARED_COLUMNS
-from labelspace.models.blend.label_context import SHORTLIST, shortlist
-from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, stacking_table
-from labelspace.models.blend.stacking_model import BELOW
-from labelspace.models.blend.training import view_for
+from labelspace.models.blend.boosting.kernels import forest_shapley
+from labelspace.models.blend.kernels import COLUMNS_PER_MEMBER, N_COLUMNS, SHARED_COLUMNS
+from labelspace.models.blend.members import view_for
+from labelspace.models.blend.stacking_model import SHORTLIST, shortlist
+from labelspace.models.blend.stacking_table import BELOW, MemberTopK, StackingTable, further_table, stacking_table
 from labelspace.models.capabilities import Explains
 from labelspace.models.evidence import ColumnShares, Evidence, MemberShare, PhraseShare, Step, Voter, logit
 from labelspace.types import Doubles, Floats, Ints
 
 if TYPE_CHECKING:
     from labelspace.models.base import Model
-    from labelspace.models.blend.gradient_boosting import Forest
+    from labelspace.models.blend.boosting.forest import Forest
     from labelspace.models.blend.model import Blend
 
 OTHER_LABELS = "other labels"  # what a document's other labels say of one

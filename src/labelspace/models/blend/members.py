@@ -5,13 +5,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from labelspace.errors import DataError, ParameterError
 from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features import joined
 from labelspace.features.language import AUTO
 from labelspace.features.stems import NO_STEMMING, stemming_language, usual_accents
-from labelspace.features.views import BIGRAMS, CHARS, SEQUENCES, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View
-from labelspace.models.registry import method
+from labelspace.features.views import (
+    BIGRAMS,
+    CHARS,
+    GIVEN,
+    SEQUENCES,
+    STEM_BIGRAMS,
+    STEMS,
+    TEXT,
+    VIEWS,
+    WORDS,
+    View,
+    Views,
+)
+from labelspace.models.base import Model
+from labelspace.models.fit_context import FitContext
+from labelspace.models.registry import create, method
+from labelspace.training.model_selection import choose
+from labelspace.types import Csr, TopK, no_progress
 
 FAST, NORMAL, BEST = "fast", "normal", "best"
 MEMBER_PARAMS: dict[str, dict[str, Any]] = {
@@ -184,3 +202,41 @@ def _min_df(view: View, n: int) -> int:
     if n < FEW_DOCUMENTS:
         return 1
     return max(2, min(10, n // 4000)) if view in (BIGRAMS, STEM_BIGRAMS) else 2
+
+
+FEWEST_LABELS = 50  # of a sample, that may speak for all: of long texts it has fewer, and then C stays as it is
+CANDIDATES = {"pdsparse": (0.5, 1.0, 2.0)}  # values of C, by method
+
+
+def tuned_params(members: Sequence[Member], views: Views, Y: Csr, random_state: int) -> dict[Member, dict[str, Any]]:
+    """The C of each member that has candidates; nothing where documents are too few to choose by."""
+    tuned, n_labels = {}, len(np.unique(Y.indices))
+    for member in members:
+        if member.method in CANDIDATES:
+            tables, Cs = {member.view: table_of(views, member.view)}, CANDIDATES[member.method]
+
+            def rank(X: Csr, Y: Csr, held_out: Csr, C: float, k: int, member: Member = member) -> TopK:
+                model = create(member.method, **{**member_params(member, random_state), "C": C})
+                model.fit_checked(Views({GIVEN: X}), Y, FitContext())
+                return model._predict(held_out, k)
+
+            choice = choose(tables, Y, Cs, rank, random_state, no_progress, min(FEWEST_LABELS, n_labels))
+            if choice is not None:
+                tuned[member] = {"C": choice.C}
+    return tuned
+
+
+def view_for(model: Model, views: Views, name: str) -> Views:
+    """The view of this name alone, under the name that the model reads."""
+    return Views({model.view.name: table_of(views, name)}, {model.view.name: view_width(views, name)})
+
+
+def table_of(views: Views, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
+    """The documents under a view, which may be joined of two."""
+    named = joined.parts(name)
+    return views[name] if len(named) == 1 else joined.join([views[part] for part in named])
+
+
+def view_width(views: Views, name: str) -> int:
+    """The columns of a view, which may be joined of two."""
+    return sum(map(views.width, joined.parts(name)))

@@ -32,20 +32,17 @@ from labelspace.estimator.state_constraints import must, part, parts, plain
 from labelspace.features import joined
 from labelspace.features.language import AUTO, LANGUAGE, NAMES, UNKNOWN, Language, language_of
 from labelspace.features.views import GIVEN, STEM_BIGRAMS, STEMS, TEXT, VIEWS, WORDS, View, Views
-from labelspace.kernels.label_context import N_COLUMNS
 from labelspace.models import checks, parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import PREDICTED_LABELS, in_batches
-from labelspace.models.blend import tuning
+from labelspace.models.blend.boosting.forest import Forest
 from labelspace.models.blend.checkpoints import FinishedSteps, training_data
-from labelspace.models.blend.cluster_steps import Fold, StepData, steps_folder, train_on_cluster
+from labelspace.models.blend.cluster_steps import StepData, steps_folder, train_on_cluster
 from labelspace.models.blend.explanations import BlendEvidence
-from labelspace.models.blend.folds import MAX_OUT_OF_FOLD, choose_folds, held_out_folds, stacked_rows
-from labelspace.models.blend.further import best_of_both, further_depth, lowest_scores, rank_further
-from labelspace.models.blend.gradient_boosting import Forest
-from labelspace.models.blend.label_context import Cooccurrence, count_pairs
+from labelspace.models.blend.kernels import N_COLUMNS
 from labelspace.models.blend.members import (
     BEST,
+    CANDIDATES,
     EFFORTS,
     FAST,
     MEMBERS,
@@ -60,22 +57,37 @@ from labelspace.models.blend.members import (
     member_view,
     on_features,
     parse_members,
+    tuned_params,
     wide_view,
     word_view,
 )
-from labelspace.models.blend.stacking import MemberTopK, StackingTable, further_table, n_columns, stacking_table
-from labelspace.models.blend.stacking_model import Candidates, fit_passes, second_pass
+from labelspace.models.blend.stacking_model import Candidates, Cooccurrence, count_pairs, fit_passes, second_pass
+from labelspace.models.blend.stacking_table import (
+    MemberTopK,
+    StackingTable,
+    best_of_both,
+    further_depth,
+    further_table,
+    lowest_scores,
+    n_columns,
+    rank_further,
+    stacking_table,
+)
 from labelspace.models.blend.steps import Steps
 from labelspace.models.blend.training import (
+    MAX_OUT_OF_FOLD,
+    Fold,
     HeldOut,
     MemberSettings,
     MemberTraining,
+    choose_folds,
+    held_out_folds,
     plan,
     predict_member,
     predict_member_twice,
     side_by_side,
+    stacked_rows,
 )
-from labelspace.models.blend.tuning import tuned_params
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -397,7 +409,7 @@ class Blend(Model):
 
     def report(self) -> dict[str, Any]:
         """What was chosen on held-out documents, and the language where a member uses it."""
-        chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in tuning.CANDIDATES}
+        chosen = {f"C of {m.name}": m.get_params()["C"] for m in self.members_ if m.name in CANDIDATES}
         read = {part for view in self.member_views_ for part in joined.parts(view)}
         if read.isdisjoint((STEMS.name, STEM_BIGRAMS.name, TEXT.name)):
             return chosen

@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelspace.features import joined
 from labelspace.features.language import AUTO
 from labelspace.features.views import Views
 from labelspace.models.base import Model
 from labelspace.models.blend.checkpoints import FinishedSteps
-from labelspace.models.blend.label_context import Cooccurrence
-from labelspace.models.blend.members import Member, member_params
-from labelspace.models.blend.stacking import MemberTopK
+from labelspace.models.blend.members import BEST, FAST, NORMAL, Member, member_params, view_for, view_width
+from labelspace.models.blend.stacking_model import Cooccurrence
+from labelspace.models.blend.stacking_table import MemberTopK
 from labelspace.models.blend.steps import Step, Steps
 from labelspace.models.capabilities import PredictsTwice
 from labelspace.models.fit_context import Budget, FitContext
 from labelspace.models.registry import create
-from labelspace.types import Bools, Csr, LabelSpace, Progress, TopK, no_progress
+from labelspace.types import Bools, Csr, LabelSpace, Longs, Progress, TopK, no_progress
+
+
+class Fold(NamedTuple):
+    """The rows that are held out, and those of them that members predict."""
+
+    held: Longs
+    stacked: Longs
 
 
 class HeldOut(NamedTuple):
@@ -172,17 +178,43 @@ def side_by_side(predicted: Sequence[TopK]) -> MemberTopK:
     return members
 
 
-def view_for(model: Model, views: Views, name: str) -> Views:
-    """The view of this name alone, under the name that the model reads."""
-    return Views({model.view.name: table_of(views, name)}, {model.view.name: view_width(views, name)})
+MIN_DOCUMENTS = 50  # with fewer there is nothing to learn from
+MAX_OUT_OF_FOLD = 20_000  # documents up to which all are predicted out of fold; above, a sample is held out once
+FOLDS = {FAST: 1, NORMAL: 2, BEST: 5}
+SAMPLE_SHARE, MAX_SAMPLE = 0.1, 6_000
+MAX_STACKED = 8_000  # documents that the stacking model learns from
 
 
-def table_of(views: Views, name: str) -> Any:  # noqa: ANN401 - a Table; the view's name says which
-    """The documents under a view, which may be joined of two."""
-    named = joined.parts(name)
-    return views[name] if len(named) == 1 else joined.join([views[part] for part in named])
+def choose_folds(n: int, effort: str = NORMAL) -> int:
+    """The number of folds for n documents; 1 holds out a sample once.
+
+    >>> choose_folds(4_000), choose_folds(4_000, "best"), choose_folds(30_000)
+    (2, 5, 1)
+    """
+    return FOLDS[effort] if n <= MAX_OUT_OF_FOLD else 1
 
 
-def view_width(views: Views, name: str) -> int:
-    """The columns of a view, which may be joined of two."""
-    return sum(map(views.width, joined.parts(name)))
+def held_out_folds(n: int, n_folds: int, random_state: int) -> list[Longs]:
+    """The rows held out of n documents: one sample, or all of them fold by fold; none where documents are too few.
+
+    >>> [len(rows) for rows in held_out_folds(103, 5, 0)], held_out_folds(40, 5, 0)
+    ([21, 21, 21, 20, 20], [])
+    """
+    order = np.random.default_rng(random_state).permutation(n)
+    if n < MIN_DOCUMENTS:
+        return []
+    if n_folds == 1:
+        return [np.sort(order[: min(round(SAMPLE_SHARE * n), MAX_SAMPLE)])]
+    return [np.sort(rows) for rows in np.array_split(order, min(n_folds, n))]
+
+
+def stacked_rows(held: Longs, n_folds: int, random_state: int) -> Longs:
+    """Those of the rows held out in a fold that the stacking model learns from: more gain nothing.
+
+    >>> len(stacked_rows(np.arange(9_000), 2, 0)), len(stacked_rows(np.arange(3_000), 2, 0))
+    (4000, 3000)
+    """
+    most = MAX_STACKED // n_folds
+    if len(held) <= most:
+        return held
+    return np.sort(np.random.default_rng(random_state).choice(held, most, replace=False))

@@ -2,7 +2,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import log_loss
 
-from labelspace.models.blend.gradient_boosting import BinnedColumns, Forest, fit_forest
+from labelspace.models.blend.boosting.forest import BinnedColumns, Forest, fit_forest
 from labelspace.training.losses import sigmoid
 
 

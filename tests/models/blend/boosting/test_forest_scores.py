@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from labelspace.estimator.state_constraints import StateError
-from labelspace.kernels.forest import MAX_LEAVES, ROWS_AT_ONCE
-from labelspace.models.blend.gradient_boosting import Forest
+from labelspace.models.blend.boosting.forest import Forest
+from labelspace.models.blend.boosting.kernels import MAX_LEAVES, ROWS_AT_ONCE
 
 
 def random_forest(rng, n_trees, n_leaves, n_columns):

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.estimator.state_constraints import array, ids, must
-from labelspace.kernels.forest import MAX_LEAVES, Masks, forest_scores
-from labelspace.kernels.gbdt import N_BINS, Bytes, grow_tree
 from labelspace.kernels.threads import run_blocks
+from labelspace.models.blend.boosting.kernels import MAX_LEAVES, N_BINS, Bytes, Masks, forest_scores, grow_tree
 from labelspace.training.losses import sigmoid
 from labelspace.types import Bools, Floats, Ints, Longs, Progress
 

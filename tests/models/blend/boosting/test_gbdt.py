@@ -1,6 +1,6 @@
 import numpy as np
 
-from labelspace.kernels.gbdt import HALF, N_BINS, best_split, grow_tree, pack_gradients
+from labelspace.models.blend.boosting.kernels import HALF, N_BINS, best_split, grow_tree, pack_gradients
 
 SCALE = 2.0**16
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from labelspace.kernels.stacking import (
+from labelspace.models.blend.kernels import (
     COLUMNS_PER_MEMBER,
     SHARED_COLUMNS,
     count_candidates,

@@ -6,9 +6,9 @@ from math import factorial
 import numpy as np
 import pytest
 
+from labelspace.models.blend.boosting.forest import Forest
 from labelspace.models.blend.explanations import shapley_values
-from labelspace.models.blend.gradient_boosting import Forest
-from tests.kernels.test_forest import random_forest, walk
+from tests.models.blend.boosting.test_forest_scores import random_forest, walk
 
 
 def brute_force(forest, x, reference, players):

@@ -1,8 +1,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.kernels.label_context import N_COLUMNS, documents_of_both, fill_context
-from labelspace.models.blend.label_context import count_pairs
+from labelspace.models.blend.kernels import N_COLUMNS, documents_of_both, fill_context
+from labelspace.models.blend.stacking_model import count_pairs
 
 
 def labels_of(n=60, n_labels=12, seed=0):
