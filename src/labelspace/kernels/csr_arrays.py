@@ -1,11 +1,10 @@
 """The three arrays of a SciPy CSR matrix as one argument of a kernel."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.types import Csr, Ints, Longs
 
 
 class CsrArrays(NamedTuple):
@@ -16,7 +15,7 @@ class CsrArrays(NamedTuple):
     [1, 0]
     """
 
-    data: Floats | npt.NDArray[np.int8]
+    data: npt.NDArray[Any]  # float32, or int8 if quantized
     indices: Ints
     indptr: Ints | Longs
 

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.random_numbers import initial_state
 from labelspace.models.annexml.kernels import (
     adagrad_row,
@@ -76,9 +77,8 @@ def test_training_brings_neighbors_near():
     for _ in range(5):
         order = rng.permutation(40).astype(np.int32)
         loss, state = train_cosine_embeddings(
-            X.data, X.indices, X.indptr, graph.indices, graph.indptr, order, 5, 10.0, 0.1, np.uint64(state), vectors,
-            squares,
-        )  # fmt: skip
+            csr_arrays(X), csr_arrays(graph), order, 5, 10.0, 0.1, np.uint64(state), vectors, squares
+        )
         losses.append(loss)
     assert losses[-1] < losses[0] / 4
     embedded = X @ vectors
@@ -91,8 +91,15 @@ def test_documents_without_neighbors_change_nothing():
     X, none = sp.csr_matrix(np.eye(3, dtype=np.float32)), sp.csr_matrix((3, 3), dtype=np.float32)
     vectors = np.ones((3, 2), np.float32)
     loss, _ = train_cosine_embeddings(
-        X.data, X.indices, X.indptr, none.indices, none.indptr, np.arange(3, dtype=np.int32), 2, 10.0, 0.1,
-        initial_state(0), vectors, np.zeros(3, np.float32),
-    )  # fmt: skip
+        csr_arrays(X),
+        csr_arrays(none),
+        np.arange(3, dtype=np.int32),
+        2,
+        10.0,
+        0.1,
+        initial_state(0),
+        vectors,
+        np.zeros(3, np.float32),
+    )
     assert loss == 0
     assert (vectors == 1).all()

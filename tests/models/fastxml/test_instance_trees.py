@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from labelspace.data.synthetic import planted
-from labelspace.models.fastxml.kernels import find_leaf, grow_tree, partition_rows, round_weights
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions
+from labelspace.models.fastxml.kernels import Forest, Targets, find_leaf, grow_tree, partition_rows, round_weights
 
 DATA = planted(n=300, d=60, l=12, seed=3)
 
@@ -10,10 +12,8 @@ DATA = planted(n=300, d=60, l=12, seed=3)
 def grow(X=DATA.X, max_leaf=10, max_kept=1000, seed=1, C=1.0):
     Y = DATA.Y
     discounts = 1 / np.log2(np.arange(2, Y.shape[1] + 2))
-    return grow_tree(
-        X.data, X.indices, X.indptr, X.shape[1], np.ones(Y.nnz, np.float32), Y.indices, Y.indptr, np.ones(Y.shape[0]),
-        discounts, C, 0.01, 20, max_leaf, max_kept, seed,
-    )  # fmt: skip
+    targets = Targets(CsrArrays(np.ones(Y.nnz, np.float32), Y.indices, Y.indptr), np.ones(Y.shape[0]), discounts)
+    return grow_tree(csr_arrays(X), X.shape[1], targets, SolverOptions(C, 0.01, 20), max_leaf, max_kept, seed)
 
 
 def pointers(counts):
@@ -24,6 +24,8 @@ def test_every_document_reaches_the_leaf_that_holds_it():
     child, features, weights, n_weights, documents, n_documents = grow()
     features, weights = np.concatenate(features), np.concatenate(weights)
     ends = pointers(n_documents)
+    roots = np.zeros(1, np.int32)
+    forest = Forest(roots, child, features, weights, pointers(n_weights), documents, ends)
     assert sorted(documents) == list(range(300))
     assert weights.dtype == np.int8
     assert n_documents.max() <= 10
@@ -32,7 +34,7 @@ def test_every_document_reaches_the_leaf_that_holds_it():
     assert sorted([*child[child > 0], *(child[child > 0] + 1)]) == list(range(1, len(child)))
     for row in range(0, 300, 7):
         x = DATA.X[row].toarray().ravel()
-        leaf = find_leaf(x, 0, child, features, weights, pointers(n_weights))
+        leaf = find_leaf(x, 0, forest)
         assert row in documents[ends[leaf] : ends[leaf + 1]]
 
 

@@ -2,7 +2,7 @@
 
 Tagami, "AnnexML: Approximate Nearest Neighbor Search for Extreme Multi-label Classification" (2017).
 
-1. Link each document to its ``n_label_neighbors`` nearest ones by the cosine of label sets. Steps 2 to 6 train one
+1. Link each document to its ``n_label_neighbors`` nearest documents by the cosine of label sets. Steps 2 to 6 train one
    learner; ``n_estimators`` learners are trained in parallel, each with other random numbers.
 2. Start K partitions with the features of K documents drawn at random as their weights w_c.
 3. For each document, find the partition c with the largest w_c . x; draw the document's neighbors to it and as many
@@ -23,7 +23,7 @@ Tagami, "AnnexML: Approximate Nearest Neighbor Search for Extreme Multi-label Cl
 
 Where we differ, and why: Adagrad has one rate for each feature, not for each number of V: half the memory, and most of
 the step is a vector operation. Cosines whose slope is below 1 % of the largest move nothing. The search reads all
-points of a partition, in 8 bits: for 6,000 points that is quick, and exact. Learners are trained one per thread, so
+points of a partition, in 8 bits: for 6,000 points this is quick, and exact. Learners are trained one per thread, so
 results do not depend on their number. Near documents have larger votes (the preset ``paper`` counts them).
 """
 
@@ -37,20 +37,21 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import array, ids, must, offsets, sparse
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.document_neighbors import count_votes, label_neighbors
 from labelspace.labels.masks import labels_among
 from labelspace.models import parameters
-from labelspace.models.annexml.kernels import nearest_in_partitions
+from labelspace.models.annexml.kernels import PartitionPoints, PartitionVectors, nearest_in_partitions
 from labelspace.models.annexml.learner import Learner, train_learner
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
 from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
-PARTITION_SIZE = 6000  # documents per partition, where their number is not given
+PARTITION_SIZE = 6000  # documents per partition, if their number is not given: the search reads one partition whole
 ROW_BLOCK = 16  # documents per task
-MAX_DIM = 10_000
+MAX_DIM = 10_000  # a wider query would have too few steps: its products with int8 points are summed in 32 bits
 
 
 class AnnexML(Model):
@@ -109,29 +110,32 @@ class AnnexML(Model):
     Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
 
     def check_state(self) -> None:
-        """Every learner has a partition."""
+        """Check that every learner has a partition."""
         must(len(self.learner_starts_) > 1, "learners")
         must((np.diff(self.learner_starts_) > 0).all(), "a partition for each learner")
 
     def count_partitions(self, n_documents: int) -> int:
-        """The number of partitions for so many documents."""
+        """Return the number of partitions for a number of documents."""
         return min(self.n_partitions or max(n_documents // PARTITION_SIZE, 1), n_documents)
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        labelled = np.flatnonzero(np.diff(Y.indptr))  # others have no vote
+        labelled = np.flatnonzero(np.diff(Y.indptr))  # documents without labels have no vote
         X, Y = (normalize_rows(X) if self.normalize else X)[labelled], Y[labelled]
-        n_partitions, n = self.count_partitions(len(labelled)), len(labelled)
+        n = len(labelled)
+        n_partitions = self.count_partitions(n)
         graph = label_neighbors(Y, self.n_label_neighbors) if n_partitions > 1 else None  # step 1
         total = self.n_estimators * n * (self.epochs + self.partition_epochs * (n_partitions > 1))
         learners = context.train_learners(
-            train_learner, (X, Y, graph, self), self.n_estimators,
+            train_learner,
+            (X, Y, graph, self),
+            self.n_estimators,
             lambda done: context.progress("documents", done, total),
-        )  # fmt: skip
+        )
         self.Y_ = Y
         self._store(learners, X.shape[1])
 
     def _store(self, learners: list[Learner], n_features: int) -> None:
-        """Lay out what the learners learned for prediction."""
+        """Join the arrays of all learners, in the order in which prediction reads them."""
         partitions = [partition for _, parts in learners for partition in parts]
         self.learner_starts_ = starts_of([len(parts) for _, parts in learners])
         self.weights_ = sp.csr_matrix(np.concatenate([weights for weights, _ in learners], axis=1))
@@ -153,7 +157,7 @@ class AnnexML(Model):
         return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
-        """The votes for the labels Y of the training documents."""
+        """Rank the labels Y of the training documents by the votes of the nearest."""
         X = normalize_rows(X) if self.normalize else X
         out = TopK.empty(X.shape[0], k)
 
@@ -165,23 +169,29 @@ class AnnexML(Model):
         return out
 
     def _nearest(self, X: Csr, start: int, stop: int) -> tuple[Ints, Floats]:
-        """The nearest documents of some rows and their cosines: (rows, n_learners, n_neighbors)."""
+        """Return the nearest documents of some rows and their cosines: (rows, n_learners, n_neighbors)."""
         shape = (stop - start, len(self.learner_starts_) - 1, min(self.n_neighbors, self.Y_.shape[0]))
         near, cosines = np.empty(shape, np.int32), np.empty(shape, np.float32)
         nearest_in_partitions(
-            X.data, X.indices, X.indptr, start, stop, self.weights_.data, self.weights_.indices, self.weights_.indptr,
-            self.learner_starts_, self.vectors_, self.vector_scales_, self.vector_partitions_, self.vector_starts_,
-            self.points_, self.point_scales_, self.point_documents_, self.point_starts_, near, cosines,
-        )  # fmt: skip
+            csr_arrays(X),
+            start,
+            stop,
+            csr_arrays(self.weights_),
+            self.learner_starts_,
+            PartitionVectors(self.vectors_, self.vector_scales_, self.vector_partitions_, self.vector_starts_),
+            PartitionPoints(self.points_, self.point_scales_, self.point_documents_, self.point_starts_),
+            near,
+            cosines,
+        )
         return near, cosines
 
     def _vote(self, near: Ints, cosines: Floats, Y: Csr, k: int) -> TopK:
-        """The votes of the nearest documents of all learners; with sharpness 0 their number."""
+        """Count the votes of the nearest documents of all learners; with sharpness 0 each has one vote."""
         votes = np.zeros_like(cosines)
         np.exp(np.float32(self.sharpness) * (cosines - np.float32(1)), where=near >= 0, out=votes)
         return count_votes(near.reshape(len(near), -1), votes.reshape(len(near), -1), Y, k)
 
 
 def starts_of(sizes: npt.ArrayLike) -> Ints:
-    """Where each of some adjacent spans begins, and where the last ends."""
+    """Return where each of some adjacent spans begins, and where the last ends."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

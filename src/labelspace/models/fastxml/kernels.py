@@ -1,4 +1,10 @@
-"""Logistic regression with an L1 penalty, on a CSC matrix, by Newton steps (newGLMNET: Yuan, Ho and Lin, JMLR 2012).
+"""Kernels of FastXML: growing a tree of documents, and scoring labels by the leaves that a document reaches.
+
+The nodes of a tree are numbered level by level. The children of node i are child[i] and child[i] + 1, and 0 is no
+child. A node with children has weights, a leaf has documents.
+
+The two sides of a node are separated by logistic regression with an L1 penalty, on a CSC matrix, by Newton steps
+(newGLMNET: Yuan, Ho and Lin, JMLR 2012):
 
     min_w  |w|_1 + sum_i c_i log(1 + exp(-y_i w.x_i))
 
@@ -6,34 +12,85 @@
 2. Find d that minimizes g.d + d'X'DXd / 2 + |w + d|_1 by coordinate descent, which keeps Xd up to date.
 3. Go along d as far as the objective falls enough (Armijo), and repeat.
 
-Features of weight 0 whose gradient is well within [-1, 1] are left out until the others have converged.
-
-Two groups of documents such that one ranking of labels per group suits its documents: FastXML's node partition.
-
-Trees of documents: growing one (FastXML), and finding a document's leaves.
-
-The nodes of a tree are numbered level by level; the children of node i are child[i] and child[i] + 1, and 0 is no
-child. A node with children has weights, a leaf has documents.
+Features of weight 0 whose gradient is well within [-1, 1] are left out until all others have converged.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel
+from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.random_numbers import initial_state, next_state, shuffle
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.kernels.tree_classifiers import compact_rows
 from labelspace.types import Bools, Doubles, Floats, Ints, Longs
 
 DAMPING = 1e-12  # added to each second derivative: a feature without curvature still has a step
-MAX_PASSES = 100  # of coordinate descent per Newton step
-MAX_HALVINGS = 20  # of the step along d
-SUFFICIENT = 0.01  # share of the predicted decrease that is asked for
+MAX_PASSES = 100  # of coordinate descent per Newton step; the tolerance of a step usually ends it earlier
+MAX_HALVINGS = 20  # of the step along d, after which w stays as it is
+SMALLEST_STEP = 1e-14  # a smaller change of a weight is lost in rounding, and is not worth reading its column
+SUFFICIENT = 0.01  # share of the predicted decrease that a step must reach, as in LIBLINEAR
+LEAST_GAIN = 1e-6  # of the mean nDCG: the sides of a node have settled when a round gains less
+MAX_ROUNDS = 100  # of moving documents between the two sides of a node
+
+Weights = npt.NDArray[np.int8]
+MAX_WEIGHT = 127  # of a node's weights, which are whole numbers of 8 bits
+
+
+class Examples(NamedTuple):
+    """The documents of a logistic regression: side, cost, margin, and the derivatives of the loss by the margin."""
+
+    positive: Bools
+    costs: Doubles
+    margins: Doubles
+    slope: Doubles
+    curvature: Doubles
+
+
+class Targets(NamedTuple):
+    """The gain of each label of each document, the weights of documents, and the discount of each rank."""
+
+    gains: CsrArrays
+    row_weights: Doubles
+    discounts: Doubles
+
+
+class Forest(NamedTuple):
+    """All trees: the weights of node i are at weight_ptr[i] : weight_ptr[i + 1], its documents likewise."""
+
+    roots: Ints
+    child: Ints
+    features: Ints
+    weights: Weights
+    weight_ptr: Longs
+    documents: Ints
+    document_ptr: Longs
+
+
+class GivenLabels(NamedTuple):
+    """The labels of training document i, at ptr[i] : ptr[i + 1], and the weight of each label in a score."""
+
+    labels: Ints
+    ptr: Longs
+    weights: Floats
+
+
+class TailClassifiers(NamedTuple):
+    """The mean documents of the labels (n_features + 1, n_labels), their squared norms, and how they are mixed in."""
+
+    means: CsrArrays
+    norms: Floats
+    alpha: float
+    gamma: float
 
 
 @kernel()
-def to_columns(values: Floats, columns: Ints, ends: Ints | Longs, n_columns: int) -> tuple[Floats, Ints, Longs]:
-    """A CSR matrix as CSC: values, rows, and where each column begins."""
+def to_columns(X: CsrArrays, n_columns: int) -> CsrArrays:
+    """Return a CSR matrix as CSC: values, rows, and where each column begins."""
+    values, columns, ends = X
     starts = np.zeros(n_columns + 1, np.int64)
     for column in columns:
         starts[column + 1] += 1
@@ -46,12 +103,12 @@ def to_columns(values: Floats, columns: Ints, ends: Ints | Longs, n_columns: int
             to = at[columns[j]]
             by_column[to], rows[to] = values[j], row
             at[columns[j]] = to + 1
-    return by_column, rows, starts
+    return CsrArrays(by_column, rows, starts)
 
 
 @kernel()
 def soft_step(g: float, h: float, w: float) -> float:
-    """The z that minimizes g z + h z^2 / 2 + |w + z|."""
+    """Return the z that minimizes g z + h z^2 / 2 + |w + z|."""
     if g + 1.0 <= h * w:
         return -(g + 1.0) / h
     if g - 1.0 >= h * w:
@@ -61,7 +118,7 @@ def soft_step(g: float, h: float, w: float) -> float:
 
 @kernel()
 def violation(g: float, w: float) -> float:
-    """How far a gradient is from what it must be where w is best: -sign(w), or within [-1, 1] for 0."""
+    """Return how far a gradient is from its value at the best w: -sign(w), or within [-1, 1] for a w of 0."""
     if w > 0.0:
         return abs(g + 1.0)
     if w < 0.0:
@@ -70,8 +127,9 @@ def violation(g: float, w: float) -> float:
 
 
 @kernel()
-def loss_terms(positive: Bools, costs: Doubles, margins: Doubles, slope: Doubles, curvature: Doubles) -> float:
-    """First and second derivatives of each loss by its margin; returns the sum of the losses."""
+def loss_terms(examples: Examples) -> float:
+    """Compute the first and second derivative of each loss by its margin; return the sum of the losses."""
+    positive, costs, margins, slope, curvature = examples
     total = 0.0
     for i in range(len(margins)):
         signed = margins[i] if positive[i] else -margins[i]
@@ -85,19 +143,27 @@ def loss_terms(positive: Bools, costs: Doubles, margins: Doubles, slope: Doubles
 
 @kernel()
 def newton_direction(
-    data: Floats, rows: Ints, starts: Longs, curvature: Doubles, g: Doubles, h: Doubles, active: Ints, n_active: int,
-    tolerance: float, w: Doubles, d: Doubles, xd: Doubles,
-) -> None:  # fmt: skip
-    """Step 2: the direction into ``d``, and X d into ``xd``; both are zeros at first."""
+    by_column: CsrArrays,
+    curvature: Doubles,
+    g: Doubles,
+    h: Doubles,
+    active: Ints,
+    tolerance: float,
+    w: Doubles,
+    d: Doubles,
+    xd: Doubles,
+) -> None:
+    """Compute the direction of step 2 into ``d``, and X d into ``xd``; both are zeros at first."""
+    data, rows, starts = by_column
     for _ in range(MAX_PASSES):
         left = 0.0
-        for j in active[:n_active]:
+        for j in active:
             slope = g[j] + DAMPING * d[j]
             for m in range(starts[j], starts[j + 1]):
                 slope += data[m] * curvature[rows[m]] * xd[rows[m]]
             left += violation(slope, w[j] + d[j])
             z = soft_step(slope, h[j], w[j] + d[j])
-            if abs(z) < 1e-14:
+            if abs(z) < SMALLEST_STEP:
                 continue
             d[j] += z
             for m in range(starts[j], starts[j + 1]):
@@ -108,45 +174,49 @@ def newton_direction(
 
 @kernel()
 def line_search(
-    positive: Bools, costs: Doubles, active: Ints, n_active: int, g: Doubles, w: Doubles, d: Doubles, xd: Doubles,
-    margins: Doubles, loss: float, slope: Doubles, curvature: Doubles,
-) -> float:  # fmt: skip
-    """Step 3: move ``w`` and ``margins``, update the derivatives, and return the new sum of losses."""
+    examples: Examples, active: Ints, g: Doubles, w: Doubles, d: Doubles, xd: Doubles, loss: float
+) -> float:
+    """Make step 3: move ``w`` and the margins, update the derivatives, and return the new sum of losses."""
+    margins = examples.margins
     predicted = 0.0
-    for j in active[:n_active]:
+    for j in active:
         predicted += g[j] * d[j] + abs(w[j] + d[j]) - abs(w[j])
     step, moved = 1.0, 0.0
     for _ in range(MAX_HALVINGS):
         for i in range(len(margins)):
             margins[i] += (step - moved) * xd[i]
-        moved, norms = step, 0.0
-        for j in active[:n_active]:
+        moved = step
+        norms = 0.0
+        for j in active:
             norms += abs(w[j] + step * d[j]) - abs(w[j])
-        new = loss_terms(positive, costs, margins, slope, curvature)
+        new = loss_terms(examples)
         if new - loss + norms <= SUFFICIENT * step * predicted:
-            for j in active[:n_active]:
+            for j in active:
                 w[j] += step * d[j]
             return new
         step *= 0.5
     for i in range(len(margins)):
         margins[i] -= moved * xd[i]
-    return loss_terms(positive, costs, margins, slope, curvature)
+    return loss_terms(examples)
 
 
 @kernel()
 def solve_l1_logistic(
-    data: Floats, rows: Ints, starts: Longs, positive: Bools, costs: Doubles, tolerance: float, max_iter: int,
-    w: Doubles, margins: Doubles,
-) -> int:  # fmt: skip
-    """Fit ``w`` (zeros), with ``margins`` (zeros) = X w; returns the Newton steps made.
+    by_column: CsrArrays, positive: Bools, costs: Doubles, tolerance: float, max_iter: int, w: Doubles, margins: Doubles
+) -> int:
+    """Fit ``w`` (zeros), with ``margins`` (zeros) = X w; return the number of Newton steps made.
 
-    Stops where the violations of optimality add up to at most ``tolerance`` times those at 0.
+    Stops when the violations of optimality add up to at most ``tolerance`` times the violations at 0.
     """
+    data, rows, starts = by_column
     n, n_columns = len(costs), len(starts) - 1
-    g, h, d = np.empty(n_columns), np.empty(n_columns), np.zeros(n_columns)
-    slope, curvature, xd = np.empty(n), np.empty(n), np.zeros(n)
-    active, n_active = np.arange(n_columns).astype(np.int32), n_columns
-    loss = loss_terms(positive, costs, margins, slope, curvature)
+    g, h = np.empty(n_columns), np.empty(n_columns)
+    d, xd = np.zeros(n_columns), np.zeros(n)
+    slope = np.empty(n)
+    examples = Examples(positive, costs, margins, slope, np.empty(n))
+    active = np.arange(n_columns).astype(np.int32)
+    n_active = n_columns
+    loss = loss_terms(examples)
     first, shrink_below, inner = -1.0, -np.inf, 1.0
     for n_iter in range(max_iter):
         total, largest, pos = 0.0, 0.0, 0
@@ -155,13 +225,14 @@ def solve_l1_logistic(
             g[j], h[j] = 0.0, DAMPING
             for m in range(starts[j], starts[j + 1]):
                 g[j] += data[m] * slope[rows[m]]
-                h[j] += data[m] * data[m] * curvature[rows[m]]
+                h[j] += data[m] * data[m] * examples.curvature[rows[m]]
             if w[j] == 0.0 and abs(g[j]) < shrink_below:
                 n_active -= 1
                 active[pos], active[n_active] = active[n_active], active[pos]
                 continue
             wrong = violation(g[j], w[j])
-            total, largest = total + wrong, max(largest, wrong)
+            total += wrong
+            largest = max(largest, wrong)
             pos += 1
         if first < 0.0:
             first, inner = total, total
@@ -172,17 +243,13 @@ def solve_l1_logistic(
             continue
         shrink_below = 1.0 - largest / n
         inner = min(inner, 0.25 * total)
-        newton_direction(data, rows, starts, curvature, g, h, active, n_active, inner, w, d, xd)
-        loss = line_search(positive, costs, active, n_active, g, w, d, xd, margins, loss, slope, curvature)
+        newton_direction(by_column, examples.curvature, g, h, active[:n_active], inner, w, d, xd)
+        loss = line_search(examples, active[:n_active], g, w, d, xd, loss)
         for j in active[:n_active]:
             d[j] = 0.0
         for i in range(n):
             xd[i] = 0.0
     return max_iter
-
-
-LEAST_GAIN = 1e-6  # of the mean nDCG by a round
-MAX_ROUNDS = 100
 
 
 @kernel()
@@ -195,11 +262,11 @@ def partition_by_ndcg(
     discounts: Doubles,
     positive: Bools,
 ) -> int:
-    """Move documents between two groups, from a start in ``positive``, while the mean nDCG rises; returns the rounds.
+    """Move documents between two groups, from a start in ``positive``, while the mean nDCG rises; return the rounds.
 
     Document i has labels[ends[i] : ends[i + 1]] with their ``gains``. A round ranks the labels of each group by the
-    sum of gains, each times its document's weight; rank r has discounts[r]. A document then goes to the group in which
-    its DCG is larger, or stays.
+    sum of gains, each times the weight of its document; rank r has discounts[r]. A document then goes to the group in
+    which its DCG is larger; if they are equal, it stays.
     """
     n, n_rounds = len(row_weights), 0
     sums, advantage = np.empty((2, n_labels)), np.empty(n_labels)
@@ -231,15 +298,11 @@ def partition_by_ndcg(
     return n_rounds
 
 
-Weights = npt.NDArray[np.int8]
-MAX_WEIGHT = 127  # of a node's weights, which are whole numbers
-
-
 @kernel()
 def round_weights(w: Doubles, max_value: int) -> int:
-    """Scale weights so that the largest is ``max_value``, and round them; returns how many are not 0.
+    """Scale weights so that the largest is ``max_value``, and round them; return how many are not 0.
 
-    A split needs the sign of w.x alone, so the scale is not kept.
+    A split needs only the sign of w.x, so the scale is not kept.
     """
     largest = 0.0
     for value in w:
@@ -253,27 +316,34 @@ def round_weights(w: Doubles, max_value: int) -> int:
 
 @kernel()
 def split_node(
-    data: Floats, indices: Ints, indptr: Ints, gains: Floats, labels: Ints, label_ptr: Ints, row_weights: Doubles,
-    discounts: Doubles, rows: Ints, C: float, tolerance: float, max_iter: int, new_column: Ints, new_label: Ints,
+    X: CsrArrays,
+    targets: Targets,
+    rows: Ints,
+    options: SolverOptions,
+    new_column: Ints,
+    new_label: Ints,
     positive: Bools,
-) -> tuple[Ints, Weights]:  # fmt: skip
-    """Split the documents ``rows`` in two, from a start in ``positive``: the features and weights of the split.
+) -> tuple[Ints, Weights]:
+    """Split the documents ``rows`` in two, from a start in ``positive``; return the features and weights of the split.
 
-    ``positive`` has then the side of each document; without weights there is no split.
+    Afterwards ``positive`` has the side of each document. Without weights there is no split.
     """
     n = len(rows)
+    gains, labels, label_ptr = targets.gains
     node_gains, node_labels, ends, label_ids = compact_rows(gains, labels, label_ptr, rows, new_label)
-    partition_by_ndcg(node_gains, node_labels, ends, len(label_ids), row_weights[rows], discounts, positive)
+    partition_by_ndcg(
+        node_gains, node_labels, ends, len(label_ids), targets.row_weights[rows], targets.discounts, positive
+    )
     n_positive = positive.sum()
     if n_positive == 0 or n_positive == n:
         return np.empty(0, np.int32), np.empty(0, np.int8)
     costs = np.empty(n)
     for i in range(n):
-        costs[i] = C * n / (n_positive if positive[i] else n - n_positive)
-    values, columns, ends, feature_ids = compact_rows(data, indices, indptr, rows, new_column)
-    by_column, at, starts = to_columns(values, columns, ends, len(feature_ids))
+        costs[i] = options.C * n / (n_positive if positive[i] else n - n_positive)
+    values, columns, ends, feature_ids = compact_rows(X.data, X.indices, X.indptr, rows, new_column)
+    by_column = to_columns(CsrArrays(values, columns, ends), len(feature_ids))
     w, margins = np.zeros(len(feature_ids)), np.zeros(n)
-    solve_l1_logistic(by_column, at, starts, positive, costs, tolerance, max_iter, w, margins)
+    solve_l1_logistic(by_column, positive, costs, options.tolerance, options.max_iter, w, margins)
     n_kept = round_weights(w, MAX_WEIGHT)
     for i in range(n):
         margin = 0.0
@@ -283,7 +353,8 @@ def split_node(
     n_positive = positive.sum()
     if n_positive == 0 or n_positive == n:
         n_kept = 0
-    features, weights, size = np.empty(n_kept, np.int32), np.empty(n_kept, np.int8), 0
+    features, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.int8)
+    size = 0
     for j in range(len(w)):
         if w[j] != 0.0 and size < n_kept:
             features[size], weights[size] = feature_ids[j], w[j]
@@ -293,8 +364,9 @@ def split_node(
 
 @kernel()
 def partition_rows(rows: Ints, positive: Bools) -> int:
-    """Bring the positive rows to the front, each side in its order; returns how many they are."""
-    others, n_positive, n_others = np.empty(len(rows), np.int32), 0, 0
+    """Bring the positive rows to the front and return their number; the order within each side stays."""
+    others = np.empty(len(rows), np.int32)
+    n_positive, n_others = 0, 0
     for i in range(len(rows)):
         if positive[i]:
             rows[n_positive] = rows[i]
@@ -309,33 +381,31 @@ def partition_rows(rows: Ints, positive: Bools) -> int:
 
 @kernel()
 def grow_tree(
-    data: Floats, indices: Ints, indptr: Ints, n_features: int, gains: Floats, labels: Ints, label_ptr: Ints,
-    row_weights: Doubles, discounts: Doubles, C: float, tolerance: float, max_iter: int, max_leaf: int, max_kept: int,
-    seed: int,
-) -> tuple[Ints, list[Ints], list[Weights], Ints, Ints, Ints]:  # fmt: skip
-    """A tree from random starts: nodes of more than ``max_leaf`` documents are split where a split is found.
+    X: CsrArrays, n_features: int, targets: Targets, options: SolverOptions, max_leaf: int, max_kept: int, seed: int
+) -> tuple[Ints, list[Ints], list[Weights], Ints, Ints, Ints]:
+    """Grow a tree from random starts: split each node of more than ``max_leaf`` documents, if a split is found.
 
-    Of the documents of a leaf at most ``max_kept`` are kept. Returns the first child of each node; features and weights
-    of each split; the number of weights of each node; the documents of the leaves; the number of those of each node.
+    A leaf keeps at most ``max_kept`` of its documents. Returns the first child of each node; features and weights of
+    each split; the number of weights of each node; the documents of the leaves; the number of documents of each node.
     """
-    n, state = len(indptr) - 1, next_state(initial_state(seed))
-    new_column, new_label = np.full(n_features, -1, np.int32), np.full(len(discounts), -1, np.int32)
-    order, positive = np.arange(n).astype(np.int32), np.empty(n, np.bool_)
+    n = len(X.indptr) - 1
+    state = next_state(initial_state(seed))
+    new_column, new_label = np.full(n_features, -1, np.int32), np.full(len(targets.discounts), -1, np.int32)
+    order = np.arange(n).astype(np.int32)
+    positive = np.empty(n, np.bool_)
     begin, end, child = np.zeros(2 * n, np.int32), np.zeros(2 * n, np.int32), np.zeros(2 * n, np.int32)
     n_weights, n_documents = np.zeros(2 * n, np.int32), np.zeros(2 * n, np.int32)
     features, weights = [np.empty(0, np.int32)], [np.empty(0, np.int8)]
-    documents, n_placed = np.empty(n, np.int32), 0
-    end[0], n_nodes, node = n, 1, 0
+    documents = np.empty(n, np.int32)
+    end[0] = n
+    n_placed, n_nodes, node = 0, 1, 0
     while node < n_nodes:
         rows = order[begin[node] : end[node]]
         if len(rows) > max_leaf:
             for i in range(len(rows)):
                 state = next_state(state)
                 positive[i] = (state >> np.uint64(33)) & np.uint64(1) == np.uint64(1)
-            found, w = split_node(
-                data, indices, indptr, gains, labels, label_ptr, row_weights, discounts, rows, C, tolerance, max_iter,
-                new_column, new_label, positive[: len(rows)],
-            )  # fmt: skip
+            found, w = split_node(X, targets, rows, options, new_column, new_label, positive[: len(rows)])
             if len(found):
                 features.append(found)
                 weights.append(w)
@@ -357,8 +427,9 @@ def grow_tree(
 
 
 @kernel()
-def find_leaf(x: Floats, root: int, child: Ints, features: Ints, weights: Weights, weight_ptr: Longs) -> int:
-    """The leaf that a dense document ``x`` reaches."""
+def find_leaf(x: Floats, root: int, forest: Forest) -> int:
+    """Return the leaf that a dense document ``x`` reaches."""
+    child, features, weights, weight_ptr = forest.child, forest.features, forest.weights, forest.weight_ptr
     node = root
     while child[node] > 0:
         margin = 0.0  # products of int8 and float32 are exact, and so are their sums: ties are ties in any order
@@ -369,33 +440,30 @@ def find_leaf(x: Floats, root: int, child: Ints, features: Ints, weights: Weight
 
 
 @kernel()
-def leaf_votes(
-    x: Floats, roots: Ints, child: Ints, features: Ints, weights: Weights, weight_ptr: Longs, documents: Ints,
-    document_ptr: Longs, votes: Floats, voters: Ints,
-) -> int:  # fmt: skip
-    """The training documents that share a leaf with ``x``, into ``voters``; returns their number.
+def leaf_votes(x: Floats, forest: Forest, votes: Floats, voters: Ints) -> int:
+    """Find the training documents that share a leaf with ``x``: write them into ``voters`` and return their number.
 
     A document's vote is the mean over trees of 1 / size of the leaf. ``votes`` (n_documents) is zeros at first.
     """
     n_voters = 0
-    for root in roots:
-        leaf = find_leaf(x, root, child, features, weights, weight_ptr)
-        first, last = document_ptr[leaf], document_ptr[leaf + 1]
+    for root in forest.roots:
+        leaf = find_leaf(x, root, forest)
+        first, last = forest.document_ptr[leaf], forest.document_ptr[leaf + 1]
         for j in range(first, last):
-            document = documents[j]
+            document = forest.documents[j]
             if votes[document] == 0.0:
                 voters[n_voters] = document
                 n_voters += 1
-            votes[document] += np.float32(1.0 / ((last - first) * len(roots)))
+            votes[document] += np.float32(1.0 / ((last - first) * len(forest.roots)))
     return n_voters
 
 
 @kernel()
-def tail_similarities(
-    data: Floats, indices: Ints, t_data: Floats, t_indices: Ints, t_indptr: Longs, out: Doubles
-) -> None:
-    """Products of a document, scaled to length 1 with its bias feature, with the mean document of each label."""
-    total, bias = 1.0, len(t_indptr) - 2
+def tail_similarities(data: Floats, indices: Ints, means: CsrArrays, out: Doubles) -> None:
+    """Multiply a document, scaled to length 1 with its bias feature, with the mean document of each label."""
+    t_data, t_indices, t_indptr = means
+    bias = len(t_indptr) - 2
+    total = 1.0
     for value in data:
         total += np.float64(value) * value
     scale = 1.0 / np.sqrt(total)
@@ -410,27 +478,35 @@ def tail_similarities(
 
 @kernel()
 def forest_topk(
-    values: Floats, data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, roots: Ints, child: Ints,
-    features: Ints, weights: Weights, weight_ptr: Longs, documents: Ints, document_ptr: Longs, labels: Ints,
-    label_ptr: Longs, label_weights: Floats, t_data: Floats, t_indices: Ints, t_indptr: Longs, t_norms: Floats,
-    alpha: float, gamma: float, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """The k best labels of rows start..stop, by the labels of the documents in their leaves, times a weight per label.
+    X: CsrArrays,
+    values: Floats,
+    start: int,
+    stop: int,
+    forest: Forest,
+    given: GivenLabels,
+    tail: TailClassifiers,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Find the k best labels of rows start..stop: the labels of documents in the same leaves, times a weight per label.
 
-    The trees see ``values``; with ``alpha`` below 1, the tail classifiers see ``data``, and the two scores are mixed.
+    The trees see ``values`` in place of the values of X. With ``alpha`` below 1, the tail classifiers see X, and both
+    scores are mixed.
     """
-    x = np.zeros(len(t_indptr) - 1, np.float32)
+    data, indices, indptr = X
+    labels, label_ptr, label_weights = given
+    alpha = tail.alpha
+    x = np.zeros(len(tail.means.indptr) - 1, np.float32)
     x[-1] = 1.0
     votes, voters = np.zeros(len(label_ptr) - 1, np.float32), np.empty(len(label_ptr) - 1, np.int32)
     n_labels = len(label_weights)
-    scores, found, similarity = np.zeros(n_labels, np.float32), np.empty(n_labels, np.int32), np.empty(n_labels)
+    scores, found = np.zeros(n_labels, np.float32), np.empty(n_labels, np.int32)
+    similarity = np.empty(n_labels)
     for row in range(start, stop):
         first, last = indptr[row], indptr[row + 1]
         for j in range(first, last):
             x[indices[j]] = values[j]
-        n_voters = leaf_votes(
-            x, roots, child, features, weights, weight_ptr, documents, document_ptr, votes, voters
-        )  # fmt: skip
+        n_voters = leaf_votes(x, forest, votes, voters)
         for j in range(first, last):
             x[indices[j]] = 0.0
         n_found = 0
@@ -442,13 +518,14 @@ def forest_topk(
                 scores[labels[j]] += votes[document]
             votes[document] = 0.0
         if alpha < 1.0:
-            tail_similarities(data[first:last], indices[first:last], t_data, t_indices, t_indptr, similarity)
+            tail_similarities(data[first:last], indices[first:last], tail.means, similarity)
         size = 0
         for label in found[:n_found]:
             score = np.float64(scores[label] * label_weights[label])
             if alpha < 1.0:
-                tail = 1.0 / (1.0 + np.exp(gamma * (t_norms[label] + 1.0 - 2.0 * similarity[label])))
-                score = score**alpha * tail ** (1.0 - alpha)
+                distance = tail.norms[label] + 1.0 - 2.0 * similarity[label]
+                nearness = 1.0 / (1.0 + np.exp(tail.gamma * distance))
+                score = score**alpha * nearness ** (1.0 - alpha)
             size = push(out_scores[row], out_labels[row], size, np.float32(score), label)
             scores[label] = 0.0
         sort_best_first(out_scores[row], out_labels[row], size)

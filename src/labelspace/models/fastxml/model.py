@@ -26,7 +26,7 @@ drawn at random, are kept.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,13 +35,23 @@ from labelspace.estimator import learned, param
 from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, real
 from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain, sparse
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.normalize import normalized_values
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.masks import ids_among
 from labelspace.labels.tree import check_forest
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.fastxml.kernels import Weights, forest_topk, grow_tree
+from labelspace.models.fastxml.kernels import (
+    Forest,
+    GivenLabels,
+    TailClassifiers,
+    Targets,
+    Weights,
+    forest_topk,
+    grow_tree,
+)
 from labelspace.models.fit_context import FitContext
 from labelspace.training.epochs import VALIDATION_K, hold_out_rows, r_precision
 from labelspace.training.linear_weights import compact_ids, with_bias_column
@@ -49,13 +59,16 @@ from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, TopK
 from labelspace.types.propensity import DEFAULT_A, DEFAULT_B, propensity_weights
 
 ROW_BLOCK = 64  # documents per task
-MAX_DOCUMENTS = 1000  # kept of a leaf
-ALPHAS = (0.8, 0.9, 1.0)  # of which one is chosen: that of the authors, or more of the trees
-AUTHORS_ALPHA = 0.8  # where there are too few documents to choose by
-TRIAL_DOCUMENTS, TRIAL_SHARE, TRIAL_TREES = 20_000, 0.2, 10  # what alpha is chosen by: documents, share held out, trees
+MAX_DOCUMENTS = 1000  # kept of a leaf: it bounds the time of a document that reaches a large one
+ALPHAS = (0.8, 0.9, 1.0)  # the candidates: the alpha of the authors, or more of the trees
+AUTHORS_ALPHA = 0.8  # used if there are too few documents to choose by
+# Alpha is chosen by so many documents, share of these held out, and trees: fewer make the choice uncertain.
+TRIAL_DOCUMENTS = 20_000
+TRIAL_SHARE = 0.2
+TRIAL_TREES = 10
 
 Tree: TypeAlias = tuple[Ints, list[Ints], list[Weights], Ints, Ints, Ints]
-"""What ``grow_tree`` returns."""
+"""The result of ``grow_tree``."""
 
 
 class FastXML(Model):
@@ -84,9 +97,10 @@ class FastXML(Model):
     A: float = param(DEFAULT_A, real(at_least=0), "Exponent of the propensities.").only_with(propensity=True)
     B: float = param(DEFAULT_B, real(above=0), "Offset of the propensities.").only_with(propensity=True)
     alpha: float | None = param(
-        None, real(at_least=0, at_most=1),
+        None,
+        real(at_least=0, at_most=1),
         "Share of the trees in a score, against the tail classifiers; none chooses it on held-out documents.",
-    ).only_with(propensity=True)  # fmt: skip
+    ).only_with(propensity=True)
     gamma: float = param(30.0, real(above=0), "Steepness of the tail classifiers.").only_with(
         propensity=True, alpha=AllBut(1)
     )
@@ -109,7 +123,7 @@ class FastXML(Model):
     tail_norms_: Floats = learned(array("float32", "n_labels"))  # |w_l|^2
 
     def check_state(self) -> None:
-        """The children form trees, and scores are numbers."""
+        """Check that the children form trees, and that scores are numbers."""
         check_forest(self.child_, np.where(self.child_ > 0, self.child_ + 2, 0), self.roots_)
         must((self.label_weights_ > 0).all(), "label weights above 0")
         must((np.abs(self.tail_.data) <= 1).all(), "mean documents with values of at most 1")
@@ -132,7 +146,7 @@ class FastXML(Model):
         self.tail_norms_ = np.bincount(tail.indices, tail.data.astype(np.float64) ** 2, Y.shape[1]).astype(np.float32)
 
     def _chosen_alpha(self, X: Csr, Y: Csr) -> float:
-        """``alpha``, or the one of ``ALPHAS`` with the best R-precision on held-out documents."""
+        """Return ``alpha``, or the member of ``ALPHAS`` with the best R-precision on held-out documents."""
         if self.alpha is not None:
             return float(self.alpha)
         sample = np.random.default_rng(self.random_state).permutation(X.shape[0])[:TRIAL_DOCUMENTS]
@@ -155,17 +169,19 @@ class FastXML(Model):
         ideal = np.cumsum(discounts)[np.maximum(np.diff(Y.indptr), 1) - 1]
         row_weights = np.ones(Y.shape[0]) if self.propensity else 1 / ideal
         gains = weights[Y.indices].astype(np.float32)
-        settings = float(self.C), float(self.tol), self.max_iter, self.max_leaf_size, MAX_DOCUMENTS
-        targets = gains, Y.indices, Y.indptr, row_weights, discounts
+        targets = Targets(CsrArrays(gains, Y.indices, Y.indptr), row_weights, discounts)
+        options = SolverOptions(float(self.C), float(self.tol), self.max_iter)
         first_seed = self.random_state * self.n_estimators
         trees = context.train_learners(
-            _grow, (X, targets, settings, first_seed), self.n_estimators,
+            _grow,
+            (X, targets, options, self.max_leaf_size, first_seed),
+            self.n_estimators,
             lambda done: context.progress("trees", done, self.n_estimators),
-        )  # fmt: skip
+        )
         self._join(trees, X.shape)
 
     def _join(self, trees: list[Tree], shape: tuple[int, int]) -> None:
-        """One array of each kind for all trees."""
+        """Join the arrays of all trees into one array of each kind."""
         children, features, weights, n_weights, documents, n_documents = (
             list(parts) for parts in zip(*trees, strict=True)
         )
@@ -180,12 +196,12 @@ class FastXML(Model):
         self.document_starts_ = np.append(0, np.cumsum(np.concatenate(n_documents)))
 
     def _compact(self, ids: Ints, shape: tuple[int, int]) -> Ints:
-        """Ids in 16 bits where that suffices for all kinds of ids: kernels are compiled for one type of them."""
+        """Return ids in 16 bits if that suffices for all kinds of ids: kernels are compiled for one type."""
         compact: Ints = compact_ids(ids, max(*shape, self.n_labels_))
         return compact
 
     def leaf_labels(self, leaf: int) -> tuple[Ints, Doubles]:
-        """The labels of the documents in a leaf, and the share of the documents that have each."""
+        """Return the labels of the documents in a leaf, and for each the share of the documents that have it."""
         self.check_fitted()
         documents = self.documents_[self.document_starts_[leaf] : self.document_starts_[leaf + 1]]
         spans = [slice(self.label_starts_[i], self.label_starts_[i + 1]) for i in documents.astype(np.int64)]
@@ -200,29 +216,39 @@ class FastXML(Model):
         return self._rank(X, k, *self.mask_cache.get(allowed, lambda: ids_among(*given, allowed)))
 
     def _rank(self, X: Csr, k: int, labels: Ints, starts: Longs) -> TopK:
-        """The best labels, of ``labels`` of the training documents."""
+        """Rank the labels by ``labels`` of the training documents, which begin at ``starts``."""
         values = normalized_values(X.data, X.indptr) if self.normalize else X.data
-        out, tail = TopK.empty(X.shape[0], k), self.tail_
+        forest = Forest(
+            self.roots_,
+            self.child_,
+            self.features_,
+            self.weights_,
+            self.weight_starts_,
+            self.documents_,
+            self.document_starts_,
+        )
+        given = GivenLabels(labels, starts, self.label_weights_)
+        tail = TailClassifiers(csr_arrays(self.tail_), self.tail_norms_, float(self.alpha_), float(self.gamma))
+        documents = csr_arrays(X)
+        out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
-            forest_topk(
-                values, X.data, X.indices, X.indptr, start, stop, self.roots_, self.child_, self.features_,
-                self.weights_, self.weight_starts_, self.documents_, self.document_starts_, labels, starts,
-                self.label_weights_, tail.data, tail.indices, tail.indptr, self.tail_norms_,
-                float(self.alpha_), float(self.gamma), out.labels, out.scores,
-            )  # fmt: skip  # steps 6 and 7
+            forest_topk(documents, values, start, stop, forest, given, tail, out.labels, out.scores)  # steps 6 and 7
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         return out
 
 
 def _grow(
-    X: Csr, targets: tuple[Any, ...], settings: tuple[Any, ...], first_seed: int, number: int,
+    X: Csr,
+    targets: Targets,
+    options: SolverOptions,
+    max_leaf: int,
+    first_seed: int,
+    number: int,
     tick: Callable[[int], None],
-) -> Tree:  # fmt: skip
+) -> Tree:
     """Grow one tree."""
-    tree: Tree = grow_tree(  # type: ignore[call-arg]
-        X.data, X.indices, X.indptr, X.shape[1], *targets, *settings, first_seed + number
-    )
+    tree: Tree = grow_tree(csr_arrays(X), X.shape[1], targets, options, max_leaf, MAX_DOCUMENTS, first_seed + number)
     tick(1)
     return tree

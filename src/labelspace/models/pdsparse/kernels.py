@@ -64,14 +64,14 @@ class GrowingRows(NamedTuple):
             np.zeros(1, np.int64),
         )
 
-    def copy(self) -> Self:
-        """Return a copy with its own memory."""
-        return type(self)(*(array.copy() for array in self))
-
     def grown(self) -> Self:
         """Return the matrix in a pool of twice the length."""
-        labels, values, moments = (np.append(array, np.zeros_like(array)) for array in self[:3])
-        return self._replace(labels=labels, values=values, moments=moments)
+        room = len(self.labels)
+        return self._replace(
+            labels=np.pad(self.labels, (0, room)),
+            values=np.pad(self.values, (0, room)),
+            moments=np.pad(self.moments, (0, room)),
+        )
 
     def mean(self, n_steps: int) -> Self:
         """Return the mean of the matrix over the steps made, where step t has weight t and moment t (t - 1)."""

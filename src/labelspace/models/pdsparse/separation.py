@@ -1,5 +1,7 @@
 """The training state of PD-Sparse: active labels of each document, their dual variables, and the weights."""
 
+from copy import deepcopy
+
 import numpy as np
 
 from labelspace.kernels.csr_arrays import csr_arrays
@@ -57,7 +59,7 @@ class SeparationTraining:
 
     def state(self) -> State:
         """Return a copy of all that a pass changes."""
-        return ActiveLabels(*(array.copy() for array in self.active)), self.V.copy()
+        return deepcopy((self.active, self.V))
 
     def keep_support(self, state: State, W: Csr) -> None:
         """Go back to a state, and continue without L1, but only with the weights that are not zero in W."""
