@@ -128,7 +128,7 @@ def assign_partitions(X: CsrArrays, weights: Floats, out: Ints) -> None:
 
 @kernel()
 def cosine_loss_gradient(cosines: Floats, n_near: int, gamma: float, out: Floats) -> float:
-    """Return the loss for ``cosines`` of first ``n_near`` neighbors, then other documents; ``out`` gets its gradient."""
+    """Return the loss for ``cosines`` of ``n_near`` neighbors, then of other documents; ``out`` gets its gradient."""
     loss = 0.0
     weight = gamma / n_near
     out[:] = 0.0
