@@ -52,8 +52,7 @@ def write_all(model: str, data: str, folder: Path) -> dict[str, Any]:
     from dataclasses import replace
 
     from labelspace import Tagger
-    from labelspace.data.formats import pecos, xmc_pairs
-    from labelspace.data.formats.xmc import write_xmc
+    from labelspace.data.formats import pecos, xmc, xmc_pairs
     from labelspace.data.source import open_source
     from labelspace.experiment import evaluate
     from labelspace.features.tfidf import Tfidf
@@ -69,7 +68,7 @@ def write_all(model: str, data: str, folder: Path) -> dict[str, Any]:
         with_features = replace(part, X=X)
         pecos.write(folder / "tfidf-attnxml" / f"X.{name}.npz", with_features)
         xmc_pairs.write(folder / f"{name}_X_Xf.txt", with_features)
-        write_xmc(folder / f"{name}.txt", with_features)
+        xmc.write(folder / f"{name}.txt", with_features)
     command = [
         sys.executable,
         "-m",

@@ -12,7 +12,8 @@ from typing import Protocol, Self
 import numpy as np
 
 from labelspace.data.archives import is_folder
-from labelspace.data.formats.registry import FORMATS, Format, file_format
+from labelspace.data.formats.base import AnyFormat, RecordFormat
+from labelspace.data.formats.registry import FORMATS, file_format
 from labelspace.data.label_files import (
     HIERARCHY,
     LABELS,
@@ -94,7 +95,7 @@ def _check_alone(source: Path, target: Path) -> None:
             )
 
 
-def _write(documents: Dataset, source: Path, target: Path, fmt: Format) -> None:
+def _write(documents: Dataset, source: Path, target: Path, fmt: AnyFormat) -> None:
     """Write a data file in place of an older one and its own label files, unless they are the source's too."""
     write_dataset(documents, target, fmt.name)
     for kind in (LABELS, HIERARCHY):
@@ -102,11 +103,11 @@ def _write(documents: Dataset, source: Path, target: Path, fmt: Format) -> None:
             own_file(target, kind).unlink(missing_ok=True)
 
 
-def _says_its_labels(documents: Dataset, fmt: Format) -> bool:
+def _says_its_labels(documents: Dataset, fmt: AnyFormat) -> bool:
     """Whether the file alone is read with the same label space: its names in alphabetical order, or numbers."""
     labels = documents.labels
     counts = np.bincount(documents.Y.indices, minlength=len(labels))
-    if is_numbered(labels) and fmt.records is None:  # else a number is a name like any other
+    if is_numbered(labels) and not isinstance(fmt, RecordFormat):  # else a number is a name like any other
         return labels.hierarchy is None and (fmt.name == "xmc" or bool(counts[-1:].all()))
     if fmt.needs_features or labels.synonyms is not None or labels.concepts is not None:
         return False

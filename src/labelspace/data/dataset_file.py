@@ -1,6 +1,6 @@
 """Read a data file of any format: what it is, is detected, and told to ``ReadOptions.say`` in one line."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,9 @@ from labelspace.data.detection.encoding import decode_head, detect_encoding
 from labelspace.data.detection.fields import ColumnSample, describe_fields, detect_fields
 from labelspace.data.field_records import field_records
 from labelspace.data.files import UTF_8, reading
+from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.csvfile import read_dialect
-from labelspace.data.formats.registry import ENDINGS, FORMATS, Format, OpenRows, format_named, formats_of
+from labelspace.data.formats.registry import ENDINGS, FORMATS, format_named, formats_of
 from labelspace.data.label_files import label_files, labels_beside
 from labelspace.data.label_merging import merge_spellings
 from labelspace.data.read_options import ReadOptions
@@ -74,7 +75,7 @@ def read_dataset(
     return merged
 
 
-def settle(path: str | Path, options: ReadOptions) -> tuple[Format, ReadOptions]:
+def settle(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
     """The format of a file, and the options with its encoding."""
     fmt, options = detect_format(path, options)
     if fmt.is_text and options.encoding is None:
@@ -82,7 +83,7 @@ def settle(path: str | Path, options: ReadOptions) -> tuple[Format, ReadOptions]
     return fmt, options
 
 
-def detect_format(path: str | Path, options: ReadOptions) -> tuple[Format, ReadOptions]:
+def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, ReadOptions]:
     """The format of a file: as the options say, by its name, or by its first lines, which is told."""
     if options.format is not None:
         return format_named(options.format), options
@@ -118,7 +119,7 @@ def files_of(path: Path) -> list[Path]:
     return [path, *label_files(path)]
 
 
-def streamed_format(path: str | Path, options: ReadOptions) -> Format:
+def streamed_format(path: str | Path, options: ReadOptions) -> AnyFormat:
     """The format of a file that is read piece by piece; one that can only be read as a whole is an error."""
     fmt, _ = detect_format(path, replace(options, say=lambda line: None))
     if not fmt.streams:
@@ -139,65 +140,52 @@ def read_head(path: str | Path, encoding: str | None) -> list[str]:
     return [line.removesuffix("\r") for line in found[:HEAD_LINES]]
 
 
-def _has_columns(path: str | Path, fmt: Format, options: ReadOptions) -> bool:
-    if fmt.rows is None or options.columns is None:
+def _has_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> bool:
+    if not isinstance(fmt, RowFormat) or options.columns is None:
         return False
     with fmt.rows(path, options) as rows:
         return is_table(rows.names(), options.columns, with_labels=True)
 
 
-def _read_table(path: str | Path, fmt: Format, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
-    if fmt.rows is None or options.columns is None:
+def _read_table(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    if not isinstance(fmt, RowFormat) or options.columns is None:
         raise DataError(f"a table must be .jsonl, .csv, .tsv or .parquet, but is {path}; convert it, or set no columns")
     _tell(path, fmt, options, None)
     with fmt.rows(path, options) as rows:
         return assemble(table_records(path, rows, options.columns), path, labels, options.columns)
 
 
-def _read(path: str | Path, fmt: Format, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
-    if fmt.rows is None:
+def _read(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
+    if not isinstance(fmt, RowFormat):
         _refuse_columns(path, fmt, options)
-    if fmt.read is not None:
         return fmt.read(path, labels, options)
-    if fmt.records is not None:
-        return assemble(fmt.records(path, options), path, labels)
-    if fmt.rows is None:
-        raise DataError(f"{path} must be of a format that can be read, but is {fmt.title}; convert it")
-    fields = _file_fields(path, fmt.rows, options, _is_known(path, labels))
+    fields = _file_fields(path, fmt, labels, options)
     _tell(path, fmt, options, fields)
     with fmt.rows(path, options) as rows:
         return replace(assemble(field_records(rows, fields), path, labels), fields=fields)
 
 
-def _refuse_columns(path: str | Path, fmt: Format, options: ReadOptions) -> None:
-    """What has no columns must not be given options for them."""
-    flags = {
-        "--text": options.text, "--labels": options.labels, "--id": options.id, "--delimiter": options.delimiter,
-        "--label-separator": options.label_separator,
-    }  # fmt: skip
-    for flag, value in flags.items():
-        if value:
+def _refuse_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> None:
+    """Raise ParameterError if options for columns are given for a file that has none."""
+    for name in ("text", "labels", "id", "delimiter", "label_separator"):
+        if getattr(options, name):
+            flag = f"--{name.replace('_', '-')}"
             raise ParameterError(f"{flag} is for files with columns, but {path} is {fmt.title}; leave it out")
 
 
-def _is_known(path: str | Path, labels: LabelSpace | None) -> Callable[[str], bool] | None:
+def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, options: ReadOptions) -> Fields:
+    """Return the fields of a file with rows; known labels help to tell what separates them."""
     known = labels_beside(path) if labels is None else labels
-    return None if known is None else lambda name: known.find(name) is not None
-
-
-def _file_fields(
-    path: str | Path, open_rows: OpenRows, options: ReadOptions, is_known: Callable[[str], bool] | None
-) -> Fields:
-    """The fields of a file with rows."""
-    with open_rows(path, options) as rows:
+    with fmt.rows(path, options) as rows:
         names = list(rows.names())
 
     def sample(columns: Collection[str], n: int) -> list[list[object]]:
-        with open_rows(path, options) as rows:
+        with fmt.rows(path, options) as rows:
             return list(_sampled(rows, columns, n))
 
     if not names:
         raise DataError(f"{path} must hold at least one document, but has none; give another file")
+    is_known = None if known is None else lambda name: known.find(name) is not None
     return detect_fields(ColumnSample(path, names, sample), options, is_known)
 
 
@@ -211,7 +199,7 @@ def _sampled(rows: Rows, columns: Collection[str], n: int) -> Iterator[list[obje
             return
 
 
-def _tell(path: str | Path, fmt: Format, options: ReadOptions, fields: Fields | None) -> None:
+def _tell(path: str | Path, fmt: RowFormat, options: ReadOptions, fields: Fields | None) -> None:
     """Say what was detected, where it is not what anybody would expect of the file's name."""
     parts = [] if fields is None or fields == options.fields else [describe_fields(fields)]
     if fmt.name in _USUAL:

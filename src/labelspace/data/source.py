@@ -15,9 +15,10 @@ from labelspace.data.detection.fields import ColumnSample, detect_fields
 from labelspace.data.field_records import field_records
 from labelspace.data.files import STDIN
 from labelspace.data.formats import fasttext, matrices, pecos, text_folder, xmc_pairs
+from labelspace.data.formats.base import AnyFormat, RowFormat
 from labelspace.data.formats.jsonl import json_rows
 from labelspace.data.formats.one_line import iter_lines
-from labelspace.data.formats.registry import FORMATS, Format, OpenRows, file_format, format_named, formats_of
+from labelspace.data.formats.registry import FORMATS, file_format, format_named, formats_of
 from labelspace.data.label_files import LABELS, are_labels, hierarchy_beside, read_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, Rows
@@ -47,23 +48,21 @@ def write_dataset(dataset: Dataset, path: str | Path, format: str | None = None)
     The names and the hierarchy of the labels are separate files: ``write_labels`` and ``write_hierarchy``.
     """
     fmt = writable_format(path, format)
-    if fmt.write is not None:
-        fmt.write(path, dataset)
+    fmt.write(path, dataset)
 
 
-def writable_format(path: str | Path, name: str | None = None) -> Format:
+def writable_format(path: str | Path, name: str | None = None) -> AnyFormat:
     """The format of a file to write, by its name or as named; one that cannot be written is an error."""
     possible = [format_named(name)] if name is not None else formats_of(path)
-    writable = [fmt for fmt in possible if fmt.write is not None]
     if name is None and file_format(path) == ".json":  # JSON lines may have that ending too; a list is valid JSON
-        writable = [FORMATS["json"]]
-    if not writable:
-        known = ", ".join(ending for fmt in FORMATS.values() if fmt.write is not None for ending in fmt.endings)
+        return FORMATS["json"]
+    if not possible:
+        known = ", ".join(ending for fmt in FORMATS.values() for ending in fmt.endings)
         raise DataError(
             f"the name of a data file must end with {known}, each also with .gz or .zst, but is "
             f"{Path(path).name!r}; rename it"
         )
-    return writable[-1]
+    return possible[-1]
 
 
 def iter_records(
@@ -81,12 +80,7 @@ def iter_records(
         encoding = options.encoding or detect_encoding(path)
         return iter_lines(path, encoding) if file_format(path) == _XMC else _lines_or_json(path, encoding, options)
     fmt, options = settle(path, options)
-    if fmt.rows is not None:
-        return _streamed(path, fmt.rows, options)
-    stream = fmt.documents or fmt.records
-    if stream is None:
-        raise DataError(f"documents to tag must be read one by one, but {path} is {fmt.title}; give another format")
-    return stream(path, options)
+    return _streamed(path, fmt, options) if isinstance(fmt, RowFormat) else fmt.documents(path, options)
 
 
 def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
@@ -99,8 +93,8 @@ def _is_plain(path: str | Path, ready_made: bool, options: ReadOptions) -> bool:
     return not by_name and not fasttext.recognizes(read_head(path, options.encoding))
 
 
-def _streamed(path: str | Path, open_rows: OpenRows, options: ReadOptions) -> Iterator[Record]:
-    with open_rows(path, options) as rows:
+def _streamed(path: str | Path, fmt: RowFormat, options: ReadOptions) -> Iterator[Record]:
+    with fmt.rows(path, options) as rows:
         yield from _records(path, rows, options)
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.data import sparse_rows
-from labelspace.data.formats.xmc import read_xmc
+from labelspace.data.formats import xmc
 from labelspace.data.source import read_dataset, write_dataset
 from labelspace.errors import DataError
 from labelspace.types import Dataset, LabelSpace
@@ -139,7 +139,7 @@ def test_given_labels_may_be_more_but_not_fewer(tmp_path):
     wider = read_dataset(path, LabelSpace(["a", "b", "c"]))
     assert (wider.Y.shape, list(wider.labels.names)) == ((1, 3), ["a", "b", "c"])
     with pytest.raises(DataError, match=r"a\.txt:1: .* the header says 2 and the label space has 1; give"):
-        read_xmc(path, LabelSpace(["a"]))
+        xmc.read(path, LabelSpace(["a"]))
 
 
 def test_written_as_the_format_says(tmp_path):

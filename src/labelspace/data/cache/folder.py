@@ -119,8 +119,7 @@ def check_cache_folder(folder: Path) -> None:
 
 def document_key(path: Path, options: ReadOptions) -> dict[str, Any]:
     """What the documents of a file depend on: the files that are read for it, and how."""
-    beside = streamed_format(path, options).beside
-    files = [_on_disk(file) for file in [*files_of(path), *([] if beside is None else beside(path))]]
+    files = [_on_disk(file) for file in [*files_of(path), *streamed_format(path, options).beside(path)]]
     stats = [(str(file.resolve()), file.stat()) for file in dict.fromkeys(files)]
     return {
         "files": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats],

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import check_has_texts, document_lines, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, distinct_labels, to_records
@@ -79,3 +80,13 @@ def _uri(label: object, space: LabelSpace, path: str | Path) -> str:
             ".jsonl or a folder of texts"
         )
     return uri
+
+
+FORMAT = RecordFormat(
+    "annif",
+    "Annif's document corpus (text, tab, URIs)",
+    (".tsv",),
+    documents=records,
+    write=write,
+    recognizes=recognizes,
+)

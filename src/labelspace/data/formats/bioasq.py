@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from labelspace.data.files import reading, writing_text
+from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.json_stream import JsonStream, documents
 from labelspace.data.formats.one_line import check_has_texts
 from labelspace.data.read_options import ReadOptions
@@ -100,3 +101,6 @@ def _write_list(path: str | Path, key: str, rows: Iterable[Mapping[str, object]]
         for number, row in enumerate(rows):
             file.write(("," if number else "") + "\n" + json.dumps(row, ensure_ascii=False))
         file.write("\n]}\n")
+
+
+FORMAT = RecordFormat("bioasq", "BioASQ", (".json",), documents=records, write=write, recognizes=recognizes)

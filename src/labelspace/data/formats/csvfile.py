@@ -16,6 +16,7 @@ from labelspace.data.archives import is_data_file
 from labelspace.data.detection.dialect import NAMES, Dialect, detect_dialect
 from labelspace.data.detection.label_separator import SEPARATORS
 from labelspace.data.files import UTF_8, lines, too_long, without_blank_end, writing_text
+from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Label, Location, Rows, record_fields, to_records
 from labelspace.errors import DataError
@@ -126,17 +127,8 @@ def format_labels(labels: Sequence[Label]) -> str:
     return "|".join(plain) if len(plain) == len(labels) else json.dumps(list(labels), ensure_ascii=False)
 
 
-def write_csv(path: str | Path, dataset: Dataset) -> None:
+def write(path: str | Path, dataset: Dataset, delimiter: str = ",") -> None:
     """Write the documents of a data set."""
-    _write(path, dataset, ",")
-
-
-def write_tsv(path: str | Path, dataset: Dataset) -> None:
-    """Write the documents of a data set, cells separated by tabs."""
-    _write(path, dataset, "\t")
-
-
-def _write(path: str | Path, dataset: Dataset, delimiter: str) -> None:
     fields = record_fields(dataset)
     with writing_text(path) as file:
         # The default line end \r\n: only then does every Python version quote a single \r or \n in a cell.
@@ -145,3 +137,7 @@ def _write(path: str | Path, dataset: Dataset, delimiter: str) -> None:
         for record in to_records(dataset):
             cells = {name: getattr(record, name) for name in fields} | {"labels": format_labels(record.labels)}
             writer.writerow(cells.values())
+
+
+CSV = RowFormat("csv", "CSV", (".csv",), rows=rows, write=write)
+TSV = RowFormat("tsv", "TSV", (".tsv", ".tab"), rows=rows, write=partial(write, delimiter="\t"))

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import check_has_texts, document_lines, names_as_words, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, distinct_labels, to_records
@@ -67,3 +68,13 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
                 f"{found[0].strip()[:40]!r}; remove it, or write .jsonl"
             )
         yield " ".join([*(PREFIX + words[label] for label in record.labels), text])
+
+
+FORMAT = RecordFormat(
+    "fasttext",
+    "fastText (__label__)",
+    (".ft", ".fasttext", ".txt"),
+    documents=records,
+    write=write,
+    recognizes=recognizes,
+)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from labelspace.data.files import reading, writing_text
 from labelspace.data.formats import bioasq
+from labelspace.data.formats.base import RowFormat
 from labelspace.data.formats.json_stream import JsonStream, documents
 from labelspace.data.formats.jsonl import HEAD
 from labelspace.data.read_options import ReadOptions
@@ -69,3 +70,6 @@ def write(path: str | Path, dataset: Dataset) -> None:
             file.write(f"{separator}\n{json.dumps(row, ensure_ascii=False)}")
             separator = ","
         file.write("[]\n" if separator == "[" else "\n]\n")
+
+
+FORMAT = RowFormat("json", "one JSON list", (".json",), rows=rows, write=write, recognizes=recognizes)

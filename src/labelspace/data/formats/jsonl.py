@@ -8,6 +8,7 @@ from pathlib import Path
 
 from labelspace.data.archives import is_data_file
 from labelspace.data.files import UTF_8, lines, without_blank_end, writing_text
+from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Rows, parse_object, record_fields, to_records
 from labelspace.types import Dataset
@@ -54,10 +55,13 @@ def json_rows(path: str | Path, numbered: Iterable[tuple[int, str]], n_head: int
     return Rows(names, lambda columns: chain(head, rows))
 
 
-def write_jsonl(path: str | Path, dataset: Dataset) -> None:
+def write(path: str | Path, dataset: Dataset) -> None:
     """Write the documents of a data set, one per line."""
     fields = record_fields(dataset)
     with writing_text(path) as file:
         for record in to_records(dataset):
             row = {name: getattr(record, name) for name in fields}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+FORMAT = RowFormat("jsonl", "JSON lines", (".jsonl", ".ndjson", ".json"), rows=rows, write=write)

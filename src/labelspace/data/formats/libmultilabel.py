@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from labelspace.data.formats.annif import are_uris
+from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import check_has_texts, document_lines, names_as_words, on_one_line, write_lines
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record, distinct_labels, to_records
@@ -71,3 +72,13 @@ def _rows(path: str | Path, dataset: Dataset) -> Iterator[str]:
             )
         cells = [" ".join(words[label] for label in record.labels), on_one_line(record.text or "").replace("\t", " ")]
         yield "\t".join(cells if dataset.ids is None else [record.id, *cells])
+
+
+FORMAT = RecordFormat(
+    "libmultilabel",
+    "LibMultiLabel (labels, tab, text)",
+    (".txt", ".tsv"),
+    documents=records,
+    write=write,
+    recognizes=recognizes,
+)

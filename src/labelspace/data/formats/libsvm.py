@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from labelspace.data.archives import is_data_file
 from labelspace.data.dataset_builder import assemble
 from labelspace.data.files import writing
+from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.formats.one_line import document_lines
 from labelspace.data.label_files import SPLITS
 from labelspace.data.read_options import ReadOptions
@@ -125,3 +126,16 @@ def write(path: str | Path, dataset: Dataset) -> None:
     with writing(path) as file:
         for block in format_rows(_shifted(X, 1), Y):
             file.write(block)
+
+
+FORMAT = MatrixFormat(
+    "libsvm",
+    "LIBSVM with several labels",
+    (".svm", ".libsvm", ".svmlight", ".txt"),
+    read=read,
+    documents=documents,
+    write=write,
+    recognizes=recognizes,
+    needs_features=True,
+    beside=other_splits,
+)

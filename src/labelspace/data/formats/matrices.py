@@ -24,6 +24,7 @@ from labelspace.data.array_files import (
     read_matrix,
     write_matrix,
 )
+from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import hierarchy_beside, labels_beside
 from labelspace.data.label_matrix import check_rows, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
@@ -202,3 +203,16 @@ def _numbers(value: object, where: str) -> Array:
     if not np.isfinite(array).all():
         raise DataError(f"{where}: expected finite numbers (float32), but one is not; drop or fill it")
     return array
+
+
+FORMAT = MatrixFormat(
+    "matrices",
+    "NumPy or SciPy matrices",
+    ENDINGS,
+    read=read,
+    documents=documents,
+    write=write,
+    is_text=False,
+    needs_features=True,
+    streams=False,
+)

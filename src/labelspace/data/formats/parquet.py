@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 from labelspace.data.archives import compression, zip_archive
 from labelspace.data.files import reading, too_long, writing
+from labelspace.data.formats.base import RowFormat
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Location, Rows, is_numbered, record_fields, to_records
 from labelspace.errors import DataError, require
@@ -88,7 +89,7 @@ def _seekable(path: str | Path) -> Iterator[BinaryIO]:
             yield unpacked
 
 
-def write_parquet(path: str | Path, dataset: Dataset) -> None:
+def write(path: str | Path, dataset: Dataset) -> None:
     """Write the documents of a data set, in batches."""
     arrow, parquet = require("pyarrow", EXTRA), require("pyarrow.parquet", EXTRA)
     fields = record_fields(dataset)
@@ -99,3 +100,6 @@ def write_parquet(path: str | Path, dataset: Dataset) -> None:
         while batch := list(islice(records, _BATCH)):
             columns: list[list[Any]] = [[getattr(record, name) for record in batch] for name in fields]
             writer.write_batch(arrow.record_batch(columns, schema=schema))
+
+
+FORMAT = RowFormat("parquet", "Parquet", (".parquet",), rows=rows, write=write, is_text=False)

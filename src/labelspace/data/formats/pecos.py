@@ -12,6 +12,7 @@ from labelspace.data.archives import is_data_file
 from labelspace.data.array_files import read_matrix, write_matrix
 from labelspace.data.files import UTF_8, lines, writing_text
 from labelspace.data.formats import matrices
+from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import hierarchy_beside
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
 from labelspace.data.read_options import ReadOptions
@@ -24,7 +25,6 @@ SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 ITEMS = "output-items.txt"
 FEATURES_FOLDER = "tfidf-attnxml"
 _NAME = re.compile(r"([XY])\.(trn|val|tst)\.(npz|npy|txt)")
-FILE_NAMES = re.compile(_NAME.pattern, re.IGNORECASE)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -138,3 +138,18 @@ def _on_one_line(name: str) -> str:
 def _write_lines(path: Path, texts: Iterator[str]) -> None:
     with writing_text(path) as file:
         file.writelines(f"{text}\n" for text in texts)
+
+
+FORMAT = MatrixFormat(
+    "pecos",
+    "PECOS",
+    read=read,
+    documents=documents,
+    write=write,
+    file_names=re.compile(_NAME.pattern, re.IGNORECASE),
+    split_names={split: f"X.{short}.npz" for split, short in SPLITS.items()},
+    has_label_names=True,
+    is_text=False,
+    needs_features=True,
+    streams=False,
+)

@@ -13,6 +13,7 @@ from pathlib import Path
 from labelspace.data.detection.encoding import detect_encoding
 from labelspace.data.files import UTF_8, lines, replacing
 from labelspace.data.formats.annif import is_uri, without_brackets
+from labelspace.data.formats.base import RecordFormat
 from labelspace.data.formats.one_line import BOM, check_has_texts
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import (
@@ -204,3 +205,13 @@ def _line(label: Label, space: LabelSpace) -> str:
             f"there is {shown!r:.60}; rename it, or write .jsonl"
         )
     return f"{name}\n" if uri is None else f"<{uri}>\t{name}\n"
+
+
+FORMAT = RecordFormat(
+    "text_folder",
+    "a folder of texts",
+    documents=records,
+    write=write,
+    is_text=False,
+    split_names={split: split for split in ("train", "dev", "test")},
+)

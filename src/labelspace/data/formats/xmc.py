@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labelspace.data.files import lines, reading, writing
+from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.label_files import hierarchy_beside, labels_beside, numbered_labels
 from labelspace.data.read_options import ReadOptions
 from labelspace.data.records import Record
@@ -18,7 +19,7 @@ _BOM = b"\xef\xbb\xbf"
 _MAX_HEADER = 200
 
 
-def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
+def read(path: str | Path, labels: LabelSpace | None = None, options: ReadOptions | None = None) -> Dataset:
     """Read a file of features; see ``read_dataset`` for the label space."""
     with reading(path) as file:
         n, n_features, n_labels = _header(file.readline(_MAX_HEADER), path)
@@ -32,17 +33,7 @@ def read_xmc(path: str | Path, labels: LabelSpace | None = None) -> Dataset:
     return Dataset(Y, space, X=X, name=Path(path).name.split(".")[0])
 
 
-def read(path: str | Path, labels: LabelSpace | None, options: ReadOptions) -> Dataset:
-    """``read_xmc``; the options have nothing to say."""
-    return read_xmc(path, labels)
-
-
-def documents(path: str | Path, options: ReadOptions) -> Iterator[Record]:
-    """``iter_xmc``; the options have nothing to say."""
-    return iter_xmc(path)
-
-
-def iter_xmc(path: str | Path) -> Iterator[Record]:
+def documents(path: str | Path, options: ReadOptions | None = None) -> Iterator[Record]:
     """Stream the rows as records of features, without labels; the row number from 0 is the id."""
     for number, line in lines(path):
         if number == 1:
@@ -82,7 +73,7 @@ def _known_labels(path: str | Path, n_labels: int, given: LabelSpace | None) -> 
     return space
 
 
-def write_xmc(path: str | Path, dataset: Dataset) -> None:
+def write(path: str | Path, dataset: Dataset) -> None:
     """Write the features and labels of a data set; every float32 reads back to the same value."""
     if dataset.X is None:
         raise DataError(
@@ -97,3 +88,15 @@ def write_xmc(path: str | Path, dataset: Dataset) -> None:
         file.write(f"{len(dataset)} {dataset.X.shape[1]} {len(dataset.labels)}\n".encode())
         for block in format_rows(dataset.X, Y):
             file.write(block)
+
+
+FORMAT = MatrixFormat(
+    "xmc",
+    "XMC repository format",
+    (".txt",),
+    read=read,
+    documents=documents,
+    write=write,
+    is_text=False,
+    needs_features=True,
+)

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from labelspace.data.archives import is_data_file, without_compression
 from labelspace.data.files import UTF_8, lines, writing_text
+from labelspace.data.formats.base import MatrixFormat
 from labelspace.data.formats.pair_rows import pair_lines, read_pairs, write_pairs
 from labelspace.data.label_files import hierarchy_beside
 from labelspace.data.label_matrix import check_rows, distinct_names, in_label_space, label_ones
@@ -34,7 +35,6 @@ SPLITS = {"train": "trn", "dev": "val", "test": "tst"}
 NAMES = "lbl.json"
 _FILTERS = {"trn": "filter_labels_train.txt", "val": "filter_labels_val.txt", "tst": "filter_labels_test.txt"}
 _NAME = re.compile(r"(trn|val|tst)(_X_Xf\.txt|_X_Y\.txt|\.json)")
-FILE_NAMES = re.compile(_NAME.pattern, re.IGNORECASE)
 _COMPRESSED = ("", ".gz", ".zst")
 
 
@@ -248,3 +248,17 @@ def _write_texts(path: Path, dataset: Dataset) -> None:
             target = {"target_ind": labels, "target_rel": [1.0] * len(labels)}
             line = {"uid": uid, "title": title, "content": content, **target}
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+FORMAT = MatrixFormat(
+    "xmc_pairs",
+    "XMC repository format, a file per matrix",
+    read=read,
+    documents=documents,
+    write=write,
+    file_names=re.compile(_NAME.pattern, re.IGNORECASE),
+    split_names={split: f"{short}_X_Xf.txt" for split, short in SPLITS.items()},
+    has_label_names=True,
+    is_text=False,
+    needs_features=True,
+)
