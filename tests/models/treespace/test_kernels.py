@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.treespace.ball import bound_norms
 from labelspace.models.treespace.kernels import (
     MAX_NORM,
+    Documents,
+    Parents,
+    Paths,
+    SearchedNodes,
+    Step,
+    TrainedNodes,
+    Visits,
     hyperbolic_product,
     level_beam_search,
     node_visits,
     relu_matmul,
     update_children,
 )
-from labelspace.models.treespace.layout import LevelLayout, level_dims, quantize_nodes
-from labelspace.models.treespace.tree import breadth_first_nodes, on_path_nodes
+from labelspace.models.treespace.layout import LevelLayout, bound_norms, level_dims, quantize_nodes
+from labelspace.models.treespace.tree import breadth_first_nodes, paths_to_labels
 from labelspace.types import TopK
 
 
@@ -30,8 +36,7 @@ class Case:
     documents: np.ndarray
     lengths: np.ndarray
     weights: np.ndarray
-    starts: np.ndarray
-    reached: np.ndarray
+    paths: Paths
     ball: bool
 
 
@@ -44,13 +49,14 @@ def random_case(seed, ball=False, n=7, n_labels=14, root=3, leaf=6):
     raw = rng.standard_normal((n, int(shape.widths.sum()))).astype(np.float32)
     documents, lengths = bound_norms(shape, raw, ball)
     Y = rng.random((n, n_labels)) < 0.25
-    starts, reached = on_path_nodes(sp.csr_matrix(Y.astype(np.float32)), nodes)
+    paths = paths_to_labels(sp.csr_matrix(Y.astype(np.float32)), nodes)
     weights = rng.random((n, shape.levels)).astype(np.float32) + np.float32(0.5)
     bias = rng.standard_normal(len(nodes)).astype(np.float32)
-    return Case(shape, vectors, bias, documents, lengths, weights, starts, reached, ball)
+    return Case(shape, vectors, bias, documents, lengths, weights, paths, ball)
 
 
-def visits_twin(rows, starts, reached, last):
+def visits_twin(rows, paths, last):
+    starts, reached = paths
     return [
         (reached[j], i, j + 1, starts[row + 1])
         for i, row in enumerate(rows)
@@ -66,7 +72,7 @@ def vector_of(case, vectors, node):
 def margin_of(case, vectors, row, node, document=None, length=None):
     """In float64, by the full formulas of the ball."""
     vector = vector_of(case, vectors, node).astype(np.float64)
-    start, level = case.shape.document_offset[node], case.shape.level[node]
+    start, level = case.shape.arrays.document_offset[node], case.shape.level[node]
     x = (case.documents[row] if document is None else document)[start : start + len(vector)].astype(np.float64)
     if not case.ball:
         return x @ vector + case.bias[node]
@@ -80,31 +86,22 @@ def hyperbolic_product_twin(product, r, e):
 
 
 def update(case, rows, target_of=None, target_weight=0.0, decay=0.0, learning_rate=0.1, squares=0.0):
-    """The outputs of ``update_children``."""
-    first, last = case.shape.tree
-    nodes, visit_rows, child_starts, ends = node_visits(rows, case.starts, case.reached, last)
-    order = np.argsort(nodes, kind="stable")
-    parents, first_visit = np.unique(nodes[order], return_index=True)
-    max_width = int(case.shape.widths.max())
-    targets = np.zeros((len(parents), max_width), np.float32)
+    """Run ``update_children``, and return what it changes."""
+    visits = node_visits(rows, case.paths, case.shape.nodes.last_child)
+    order = np.argsort(visits.nodes, kind="stable")
+    visits = Visits(*(part[order] for part in visits))
+    nodes, first_visit = np.unique(visits.nodes, return_index=True)
+    targets = np.zeros((len(nodes), int(case.shape.widths.max())), np.float32)
     if target_of is not None:
-        targets[:] = target_of[parents]
-    out = {
-        "parents": parents, "targets": targets, "vectors": case.vectors.copy(), "bias": case.bias.copy(),
-        "squares": np.full(len(case.bias), squares, np.float32),
-        "bias_squares": np.full(len(case.bias), squares, np.float32),
-        "doc_gradients": np.zeros((len(rows), case.documents.shape[1]), np.float32),
-        "length_gradients": np.zeros((len(rows), case.shape.levels), np.float32), "deviations": np.zeros_like(targets),
-    }  # fmt: skip
-    shape = case.shape
-    update_children(
-        parents, np.append(first_visit, len(order)), order, visit_rows, child_starts, ends, case.reached,
-        case.documents[rows], case.lengths[rows], case.weights[rows], first, last, shape.level, shape.offset,
-        shape.width, shape.document_offset, out["vectors"], out["bias"], out["squares"], out["bias_squares"], targets,
-        target_weight, decay, learning_rate, case.ball, out["doc_gradients"], out["length_gradients"],
-        out["deviations"],
-    )  # fmt: skip
-    return out
+        targets[:] = target_of[nodes]
+    parents = Parents(nodes, np.append(first_visit, len(order)), targets, np.zeros_like(targets))
+    sums = [np.full(len(case.bias), squares, np.float32) for _ in range(2)]
+    trained = TrainedNodes(case.vectors.copy(), case.bias.copy(), *sums)
+    vectors, lengths, weights = case.documents[rows], case.lengths[rows], case.weights[rows]
+    documents = Documents(vectors, lengths, weights, np.zeros_like(vectors), np.zeros_like(lengths))
+    step = Step(learning_rate, target_weight, decay)
+    update_children(parents, visits, case.paths.nodes, documents, case.shape.arrays, trained, step, case.ball)
+    return parents, trained, documents
 
 
 def update_twin(case, rows, target_of=None, target_weight=0.0, decay=0.0, learning_rate=0.1, squares=0.0):
@@ -119,7 +116,7 @@ def update_twin(case, rows, target_of=None, target_weight=0.0, decay=0.0, learni
     deviations = {}
     for child in range(1, len(bias)):
         parent = shape.nodes.parent[child]
-        size, start, level = shape.width[child], shape.document_offset[child], shape.level[child]
+        size, start, level = shape.width[child], shape.arrays.document_offset[child], shape.level[child]
         vector, gradient, bias_gradient, norm_gradient, visited = (
             vector_of(case, vectors, child),
             np.zeros(size),
@@ -128,7 +125,7 @@ def update_twin(case, rows, target_of=None, target_weight=0.0, decay=0.0, learni
             False,
         )
         for i, row in enumerate(rows):
-            nodes = case.reached[case.starts[row] : case.starts[row + 1]]
+            nodes = case.paths.nodes[case.paths.starts[row] : case.paths.starts[row + 1]]
             if parent not in nodes:
                 continue
             visited = True
@@ -174,11 +171,9 @@ def test_node_visits_are_the_inner_nodes_that_rows_reach(seed):
     case = random_case(seed)
     rows = np.array([5, 0, 3], np.int32)
     last = case.shape.nodes.last_child
-    result = node_visits(rows, case.starts, case.reached, last)
-    assert list(zip(*(part.tolist() for part in result), strict=True)) == visits_twin(
-        rows, case.starts, case.reached, last
-    )
-    assert all(len(part) == 0 for part in node_visits(np.zeros(0, np.int32), case.starts, case.reached, last))
+    result = node_visits(rows, case.paths, last)
+    assert list(zip(*(part.tolist() for part in result), strict=True)) == visits_twin(rows, case.paths, last)
+    assert all(len(part) == 0 for part in node_visits(np.zeros(0, np.int32), case.paths, last))
 
 
 @pytest.mark.parametrize("ball", [False, True])
@@ -193,18 +188,16 @@ def test_children_are_updated_like_their_twins(ball, target_weight, decay, squar
         targets = rng.standard_normal((len(case.bias), int(case.shape.widths.max()))).astype(np.float32)
         case.weights[1, 0] = 0.0  # a document of weight 0 at a level
         args = (rows, targets, target_weight, decay, 0.1, squares)
-        result, (vectors, bias, squared_sums, doc_gradients, length_gradients, deviations) = (
-            update(case, *args),
-            update_twin(case, *args),
-        )
-        assert np.allclose(result["vectors"], vectors, atol=3e-3 if squares == 0 else 1e-3)
-        assert np.allclose(result["bias"], bias, atol=1e-4)
-        assert np.allclose(result["squares"], squared_sums[0], rtol=2e-2, atol=1e-4)
-        assert np.allclose(result["bias_squares"], squared_sums[1], rtol=1e-3, atol=1e-5)
-        assert np.allclose(result["doc_gradients"], doc_gradients, atol=2e-3)
-        assert np.allclose(result["length_gradients"], length_gradients, atol=2e-3)
-        assert sorted(deviations) == result["parents"].tolist()
-        for parent, deviation in zip(result["parents"], result["deviations"], strict=True):
+        parents, nodes, documents = update(case, *args)
+        vectors, bias, squared_sums, doc_gradients, length_gradients, deviations = update_twin(case, *args)
+        assert np.allclose(nodes.embeddings, vectors, atol=3e-3 if squares == 0 else 1e-3)
+        assert np.allclose(nodes.bias, bias, atol=1e-4)
+        assert np.allclose(nodes.squares, squared_sums[0], rtol=2e-2, atol=1e-4)
+        assert np.allclose(nodes.bias_squares, squared_sums[1], rtol=1e-3, atol=1e-5)
+        assert np.allclose(documents.by_vectors, doc_gradients, atol=2e-3)
+        assert np.allclose(documents.by_norms, length_gradients, atol=2e-3)
+        assert sorted(deviations) == parents.nodes.tolist()
+        for parent, deviation in zip(parents.nodes, parents.deviations, strict=True):
             width = case.shape.width[case.shape.nodes.first_child[parent]]
             assert np.allclose(deviation[:width], deviations[parent][:width], atol=1e-4)
             assert not deviation[width:].any()
@@ -215,22 +208,22 @@ def test_a_level_of_low_weight_still_learns():
     case = random_case(1)
     case.weights[:] = 1e-4
     rows = np.arange(7, dtype=np.int32)
-    moved = update(case, rows)
-    assert np.allclose(moved["doc_gradients"], update_twin(case, rows)[3], atol=3e-7)
-    assert np.abs(moved["doc_gradients"]).max() > 1e-5
+    _, _, documents = update(case, rows)
+    assert np.allclose(documents.by_vectors, update_twin(case, rows)[3], atol=3e-7)
+    assert np.abs(documents.by_vectors).max() > 1e-5
 
 
 def test_children_of_unvisited_nodes_do_not_change():
     case = random_case(2)
-    moved = update(case, np.zeros(0, np.int32), target_weight=1.0, decay=1.0)
-    assert np.array_equal(moved["vectors"], case.vectors)
-    assert np.array_equal(moved["bias"], case.bias)
+    _, nodes, _ = update(case, np.zeros(0, np.int32), target_weight=1.0, decay=1.0)
+    assert np.array_equal(nodes.embeddings, case.vectors)
+    assert np.array_equal(nodes.bias, case.bias)
 
 
 def test_no_vector_leaves_the_ball():
     case = random_case(3, ball=True)
-    moved = update(case, np.arange(7, dtype=np.int32), learning_rate=100.0)
-    norms = [np.linalg.norm(vector_of(case, moved["vectors"], node)) for node in range(1, len(case.bias))]
+    _, nodes, _ = update(case, np.arange(7, dtype=np.int32), learning_rate=100.0)
+    norms = [np.linalg.norm(vector_of(case, nodes.embeddings, node)) for node in range(1, len(case.bias))]
     assert max(norms) <= MAX_NORM * 1.0001
     assert max(norms) > MAX_NORM * 0.99
 
@@ -251,10 +244,9 @@ def search(case, beam_size, k, quantize_int8=False):
         vectors, scales = quantize_nodes(shape, case.vectors)
     for node in range(1, len(case.bias)):
         lengths[node] = np.linalg.norm(vector_of(case, case.vectors, node))
-    level_beam_search(
-        case.documents, case.lengths, vectors, scales, lengths, case.bias, *shape.tree, shape.nodes.label, shape.level,
-        shape.offset, shape.width, shape.document_offset, case.ball, beam_size, out.labels, out.scores,
-    )  # fmt: skip
+    nodes = SearchedNodes(vectors, scales, lengths, case.bias)
+    found = (out.labels, out.scores)
+    level_beam_search(case.documents, case.lengths, nodes, shape.arrays, case.ball, beam_size, *found)
     return out
 
 

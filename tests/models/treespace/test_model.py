@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from labelspace.errors import DataError, ParameterError
 from labelspace.models.treespace import Treespace
+from labelspace.models.treespace.model import level_weights
 from labelspace.report.tree import tree_json, tree_newick, tree_text
 from labelspace.types import Hierarchy, LabelSpace
 from tests.checks import digest, same_topk
@@ -418,3 +419,20 @@ def test_the_command_line_warns_of_a_chain_and_names_the_remedy(run):
     code, out, _ = run("tree", "chain")
     assert code == 0
     assert out.splitlines()[1].endswith("train with --set hierarchy=learned")
+
+
+@pytest.mark.parametrize("given", [[1, 0.5, 0.25], "1,0.5,0.25", "1, .5, 25e-2", 0.5, "0.5", [0.5]])
+def test_one_number_is_relative_and_several_are_the_weights(given):
+    assert level_weights(given, 3).tolist() == [1, 0.5, 0.25]
+
+
+@pytest.mark.parametrize("given", [[1, 2], "1,2,3,4"])
+def test_another_number_of_weights_than_levels_is_an_error_that_says_the_levels(given):
+    with pytest.raises(ParameterError, match=r"one number or 3, one for each level .* but has [24]; "):
+        level_weights(given, 3)
+
+
+@pytest.mark.parametrize("given", [0, -1, "", "a", "1,,2", "1,0", [], [1, 0], [1, "2"], [[1]], None, True, "nan"])
+def test_anything_but_numbers_above_0_is_refused(given):
+    with pytest.raises(ParameterError, match="level_weight of treespace must be a number above 0, or one for each"):
+        Treespace(level_weight=given).check_params()

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from labelspace.models.treespace.projections import ParentMatrices, Projections
+from labelspace.models.treespace.kernels import TrainedNodes
+from labelspace.models.treespace.projections import ParentMatrices, Penalties, Projections
 from tests.models.recorded_gradients import record_adam
 from tests.models.treespace.embeddings import embedding_of, random_embeddings
 
@@ -60,7 +61,8 @@ def test_a_step_of_full_matrices_has_the_gradients_that_torch_finds(layout, rng,
     loss.backward()
     before = [part.copy() for part in (*projections.matrices, embeddings)]
     squares = np.zeros(len(nodes), np.float32)
-    projections.backward(parents, embeddings, residuals, squares, consistency_weight, weight_decay, 0.1, 1)
+    trained = TrainedNodes(embeddings, np.zeros_like(squares), squares, np.zeros_like(squares))
+    projections.backward(parents, trained, residuals, Penalties(consistency_weight, 1, weight_decay), 0.1, 1)
     for part, old, twin in zip(projections.matrices, before, tensors, strict=False):
         gradient = twin.grad.numpy().reshape(len(part), -1)
         step = -0.1 * gradient / (np.sqrt(np.mean(gradient**2, axis=1, keepdims=True)) + 1e-10)
@@ -105,7 +107,8 @@ def test_a_step_has_the_gradients_that_torch_finds(layout, rng, monkeypatch, con
         for name, array in [("embeddings", embeddings), ("ups", projections.ups), ("downs", projections.downs)]
     }
     squares, gradients = np.zeros(len(nodes), np.float32), record_adam(monkeypatch)
-    projections.backward(parents, embeddings, residuals, squares, consistency_weight, weight_decay, 0.1, 1)
+    trained = TrainedNodes(embeddings, np.zeros_like(squares), squares, np.zeros_like(squares))
+    projections.backward(parents, trained, residuals, Penalties(consistency_weight, 1, weight_decay), 0.1, 1)
     for part, twin in zip(projections.shared, shared, strict=True):
         assert np.allclose(gradients[id(part)], twin.grad.numpy(), atol=1e-3)
     for name, optimizer in (("ups", projections.optimizers[0]), ("downs", projections.optimizers[1])):

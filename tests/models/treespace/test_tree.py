@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.models.treespace.tree import (
+    TrainingSet,
     breadth_first_nodes,
     clustered_nodes,
     hierarchy_nodes,
     is_closed,
     main_parents,
-    on_path_nodes,
+    paths_to_labels,
 )
 from labelspace.types import Hierarchy
 
@@ -161,7 +162,7 @@ def test_the_nodes_of_labels_and_all_ancestors_are_on_the_path(case, closed):
     rows = [*rows, set()]
     given_labels = ids(*sorted(set().union(*rows)))
     nodes = hierarchy_nodes(hierarchy, given_labels, closed)
-    starts, on_path = on_path_nodes(label_matrix(rows, n), nodes)
+    starts, on_path = paths_to_labels(label_matrix(rows, n), nodes)
     node_of = {int(label): node for node, label in enumerate(nodes.label) if label >= 0}
     assert (starts[0], starts[-1], len(starts)) == (0, len(on_path), len(rows) + 1)
     for row, labels in enumerate(rows):
@@ -176,7 +177,7 @@ def test_the_nodes_of_labels_and_all_ancestors_are_on_the_path(case, closed):
 
 def test_a_label_without_a_node_is_ignored():
     nodes = breadth_first_nodes(ids(-1), ids(2))
-    starts, on_path = on_path_nodes(label_matrix([[0, 2], [0]], 3), nodes)
+    starts, on_path = paths_to_labels(label_matrix([[0, 2], [0]], 3), nodes)
     assert (starts.tolist(), on_path.tolist()) == ([0, 2, 3], [0, 1, 0])
 
 
@@ -184,3 +185,39 @@ def test_a_label_without_a_node_is_ignored():
 def test_a_single_label(closed):
     alone = Hierarchy.from_edges(np.zeros((0, 2)), 1)
     assert paths(hierarchy_nodes(alone, ids(0), closed)) == [(), (0,)]
+
+
+TREE = breadth_first_nodes(np.array([-1, 0, 0, -1]), np.array([0, 1, 2, 4]))  # 0 over 1 and 2; 4 alone; 3 has no node
+X = sp.csr_matrix(np.eye(3, 4, dtype=np.float32))
+Y = sp.csr_matrix(np.array([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 0, 0, 1, 1]], np.float32))
+LEVEL_WEIGHTS = np.array([1, 2], np.float32)
+
+
+def test_label_texts_with_features_are_further_documents_of_the_label_and_its_ancestors():
+    texts = sp.csr_matrix(np.array([[0, 0, 0, 0], [3, 4, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 2]], np.float32))
+    data = TrainingSet.build(X, Y, TREE, LEVEL_WEIGHTS, label_features=texts, label_text=0.5)
+    assert np.allclose(data.X[3:].toarray(), [[0, 0, 0, 1], [0.6, 0.8, 0, 0]]), "labels 4 and 1, in the order of nodes"
+    assert data.weights.tolist() == [[1, 2]] * 3 + [[0.5, 1]] * 2
+    on_path = np.split(data.paths.nodes, data.paths.starts[1:-1])
+    assert [TREE.label[nodes].tolist() for nodes in on_path] == [
+        [-1, 0, 1],
+        [-1, 0, 1, 2],
+        [-1, 4],
+        [-1, 4],
+        [-1, 0, 1],
+    ]
+
+
+def test_label_texts_that_are_not_normalized_stay_as_they_are():
+    texts = sp.csr_matrix(np.array([[0, 0, 0, 0], [3, 4, 0, 0], [0] * 4, [0] * 4, [0] * 4], np.float32))
+    data = TrainingSet.build(X, Y, TREE, LEVEL_WEIGHTS, label_features=texts, label_text=0.5, normalize=False)
+    assert data.X[3:].toarray().tolist() == [[3, 4, 0, 0]]
+
+
+@pytest.mark.parametrize(("texts", "label_text"), [(None, 0.5), (X[[0] * 5], 0.0)])
+def test_without_label_texts_or_their_weight_there_are_only_documents(texts, label_text):
+    data = TrainingSet.build(X, Y, TREE, LEVEL_WEIGHTS, label_features=texts, label_text=label_text)
+    assert data.X.shape == (3, 4)
+    expected = {0: 2.5 / 4, 4: 1.5 / 4, 1: 2.5 / 3, 2: 1.5 / 3}
+    for node in range(1, len(TREE)):
+        assert data.probabilities[node] == pytest.approx(expected[int(TREE.label[node])])

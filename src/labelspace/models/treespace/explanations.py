@@ -1,11 +1,11 @@
-"""Why the tree-embedded label space gives a label its score: the shares of features at every step of its path.
+"""Explain the scores of the tree-embedded label space by the shares of features at every step of a label's path.
 
 1. The score is the mean over learners of the product of sigmoid(z_n) over the nodes n of the label's path; with
    ``rare_boost``, times the label's factor. The baseline is that of the empty document.
 2. The margin z_n is b_n plus the product of the node's embedding and the document's vector for its level, which is
    linear in the hidden units: unit u adds w_nu relu(h_u). Feature f adds x_f E_fu to h_u, and to z_n the sum over units
    of that times w_nu times the slope of the ReLU between the empty document and this one.
-3. In the Poincaré ball, z_n is no linear function of the document's vector. In place of w_n there is its mean gradient
+3. In the Poincaré ball, z_n is not linear in the document's vector. In place of w_n there is the mean gradient of z_n
    along the line from the empty document's vector to this one's, by ``POINTS`` Gauss-Legendre points.
 4. Shares of z_n become those of log sigmoid(z_n) and of the score: ``models.tree_paths``.
 
@@ -23,21 +23,20 @@ import numpy as np
 
 from labelspace.models.evidence import Evidence, gauss_legendre, relu_slopes
 from labelspace.models.tree_paths import TreePath, labels_below, log_sigmoid, margin_shares, mean_of_paths, path_to
-from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
 from labelspace.models.treespace.kernels import EPSILON, hyperbolic_product
-from labelspace.models.treespace.layout import LevelLayout
+from labelspace.models.treespace.layout import LevelLayout, bound_norms, bound_norms_backward
 from labelspace.models.treespace.network import QuantizedLevelNet
 from labelspace.types import Csr, Doubles, Floats, Ints
 
 if TYPE_CHECKING:
     from labelspace.models.treespace.model import Treespace
 
-POINTS = 8  # of the integral along the line
+POINTS = 8  # of the integral along the line: more cost time, fewer leave a larger remainder
 
 
 @dataclass(frozen=True)
 class TreeEvidence:
-    """The paths to labels in one document X (1, n_features)."""
+    """The paths to labels for one document X (1, n_features)."""
 
     model: Treespace
     layout: LevelLayout
@@ -46,12 +45,12 @@ class TreeEvidence:
 
     @cached_property
     def documents(self) -> list[LearnerDocument]:
-        """The document as each learner reads it."""
+        """The document in each learner's network."""
         ball = self.model.space == "poincare"
         return [LearnerDocument(net, self.layout, self.X, ball) for net in self.model.estimators_]
 
     def evidence(self, label: int) -> Evidence:
-        """Why the label has its score."""
+        """Return the evidence for one label."""
         tree = self.model.tree_
         places = np.flatnonzero(tree.label == label)
         if not len(places):
@@ -78,7 +77,7 @@ class LearnerDocument:
         self.vectors: Floats = np.maximum([before, after], 0) @ net.level_maps  # (2, sum of the levels' widths)
 
     def path(self, nodes: Ints) -> TreePath:
-        """Steps 2 and 3: the shares at the nodes of a path, one of each level from the first on."""
+        """Return the shares at the nodes of a path, one of each level from the first on (steps 2 and 3)."""
         b, z = self._margins(self.vectors, nodes)[0]
         gradient = self._mean_gradient(nodes)
         slices = self.layout.level_slices()[: len(nodes)]
@@ -93,7 +92,7 @@ class LearnerDocument:
         return np.asarray(quantized * self.net.node_scales[node])
 
     def _margins(self, vectors: Floats, nodes: Ints) -> tuple[Doubles, Floats]:
-        """The margins of documents (n, nodes), and their gradients by the documents' vectors (n, all widths)."""
+        """Return the margins of documents (n, nodes), and their gradients by the documents' vectors (n, all widths)."""
         documents, norms = bound_norms(self.layout, vectors, self.ball)
         margins = np.empty((len(vectors), len(nodes)))
         by_documents, by_norms = np.zeros_like(documents), np.zeros_like(norms)
@@ -113,7 +112,7 @@ class LearnerDocument:
         return margins, by_documents
 
     def _mean_gradient(self, nodes: Ints) -> Doubles:
-        """Of the margins, between the two documents: that of each node is in its level's part."""
+        """Return the mean gradient of the margins between the two documents; each node's is in its level's part."""
         if not self.ball:
             return np.asarray(self._margins(self.vectors[:1], nodes)[1][0])
         at, weights = gauss_legendre(POINTS)

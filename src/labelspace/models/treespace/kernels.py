@@ -1,10 +1,12 @@
-"""Node embeddings level by level: train the children of nodes that documents reach, and beam search.
+"""Node embeddings level by level: train the children of the nodes that documents reach, and beam search.
 
-Node c has the vector ``vectors[offset[c] : offset[c] + width[c]]``; the vector of a document for c's level starts at
-``doc_offset[c]`` of the document's row. The level determines the width of both. In Euclidean space the margin of
-a child is their inner product plus its bias; in the Poincaré ball both are tangent vectors at the origin, and the inner
+Node c has the vector ``embeddings[offset[c] : offset[c] + width[c]]``; the vector of a document for c's level starts at
+``document_offset[c]`` of the document's row. The level determines the width of both. In Euclidean space the margin of
+a child is their inner product plus its bias. In the Poincaré ball both are tangent vectors at the origin, and the inner
 product is replaced by one that is derived from the hyperbolic distance of their exponential maps.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,43 +16,113 @@ from labelspace.kernels.compiled import kernel
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-Flat = Floats | npt.NDArray[np.int8]
-
 LOGISTIC = 0.0  # the power for which ``log_activation`` is the log sigmoid
-MIN_ERROR = np.float32(1e-3)  # smaller errors, before weighting, change no vector
-EPSILON = np.float32(1e-6)
-ADAGRAD_EPSILON = np.float32(1e-10)  # added to Adagrad's denominator
+MIN_ERROR = np.float32(1e-3)  # smaller errors, before weighting, change no vector: most visits are right, and skipped
+MIN_MARGIN = -80.0  # exp(80) is far below the largest float64, and the error there is 1 in float32
+EPSILON = np.float32(1e-6)  # added to norms, which are divided by
+ADAGRAD_EPSILON = np.float32(1e-10)  # added to Adagrad's denominator, which may be 0
 MAX_NORM = np.float32(4.0)  # of a tangent vector, so that cosh fits into float32
 
 
-@kernel()
-def node_visits(rows: Ints, starts: Longs, reached: Ints, last_child: Ints) -> tuple[Ints, Ints, Longs, Longs]:
-    """All visits of inner nodes by documents: node, row, first entry of ``reached`` after the node, end of the row.
+class NodeArrays(NamedTuple):
+    """A tree, and where the embeddings of its nodes are; each array has one entry per node."""
 
-    Document i reaches ``reached[starts[i] : starts[i + 1]]``, which are sorted. So the last two outputs are the range
-    of ``reached`` in which the children of the node are.
-    """
+    first_child: Ints
+    last_child: Ints  # exclusive; 0 for a leaf
+    label: Ints  # -1 for a node without a label
+    level: Ints
+    offset: Longs
+    width: Ints
+    document_offset: Ints
+
+
+class Paths(NamedTuple):
+    """The nodes on the paths of documents, sorted: document i has ``nodes[starts[i] : starts[i + 1]]``."""
+
+    starts: Longs
+    nodes: Ints
+
+
+class Visits(NamedTuple):
+    """Visits of inner nodes by documents; the node's children are in a part of ``Paths.nodes`` if they are visited."""
+
+    nodes: Ints
+    rows: Ints  # of the batch
+    child_starts: Longs  # the first entry of ``Paths.nodes`` after the node
+    row_ends: Longs  # the end of the document in ``Paths.nodes``
+
+
+class Parents(NamedTuple):
+    """The visited nodes whose children are trained."""
+
+    nodes: Ints
+    visit_ends: Longs  # of visits sorted by node: those of parent p are ``visit_ends[p] : visit_ends[p + 1]``
+    targets: Floats  # (n_parents, largest width) what the children's embeddings are drawn to
+    deviations: Floats  # like targets: gets the sum over the children of embedding minus target
+
+
+class Documents(NamedTuple):
+    """The documents of a batch, with the gradients by their vectors and norms, which start at 0."""
+
+    vectors: Floats  # (batch, all widths)
+    norms: Floats  # (batch, levels)
+    weights: Floats  # (batch, levels) of the loss
+    by_vectors: Floats
+    by_norms: Floats
+
+
+class TrainedNodes(NamedTuple):
+    """The embeddings and biases of the nodes, with the sums of squares of row-wise Adagrad."""
+
+    embeddings: Floats  # of all nodes, one after another
+    bias: Floats  # (n_nodes,) as the others
+    squares: Floats
+    bias_squares: Floats
+
+
+class SearchedNodes(NamedTuple):
+    """Quantized embeddings with a scale per node, and their norms, which only the ball needs."""
+
+    embeddings: Floats | npt.NDArray[np.int8]
+    scales: Floats
+    norms: Floats
+    bias: Floats
+
+
+class Step(NamedTuple):
+    """The rates of an update: of the gradient, of the distance from the target, and of the embedding itself."""
+
+    learning_rate: float
+    target_weight: float
+    decay: float
+
+
+@kernel()
+def node_visits(rows: Ints, paths: Paths, last_child: Ints) -> Visits:
+    """Return all visits of inner nodes by the documents ``rows``."""
+    starts, path_nodes = paths.starts, paths.nodes
     size = 0
     for row in rows:
         for j in range(starts[row], starts[row + 1]):
-            size += last_child[reached[j]] > 0
+            size += last_child[path_nodes[j]] > 0
     nodes, visit_rows = np.empty(size, np.int32), np.empty(size, np.int32)
     child_starts, row_ends = np.empty(size, np.int64), np.empty(size, np.int64)
     n_visits = 0
     for i, row in enumerate(rows):
         for j in range(starts[row], starts[row + 1]):
-            if last_child[reached[j]] > 0:
-                nodes[n_visits], visit_rows[n_visits] = reached[j], i
+            if last_child[path_nodes[j]] > 0:
+                nodes[n_visits], visit_rows[n_visits] = path_nodes[j], i
                 child_starts[n_visits], row_ends[n_visits] = j + 1, starts[row + 1]
                 n_visits += 1
-    return nodes, visit_rows, child_starts, row_ends
+    return Visits(nodes, visit_rows, child_starts, row_ends)
 
 
 @kernel(error_model="numpy")  # a norm of 0 gives no number, not an error
 def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float, float, float]:
-    """(r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, |x| = r and |y| = e.
+    """Return (r^2 + e^2 - d^2) / 2 for the distance d of exp(x) and exp(y), and its derivatives by x . y, r and e.
 
-    In Euclidean space this is x . y itself, by the law of cosines; in the ball it falls faster with the angle.
+    r is |x| and e is |y|. In Euclidean space this is x . y itself, by the law of cosines; in the ball it falls faster
+    with the angle.
     """
     a, b = np.sinh(r) / r, np.sinh(e) / e
     cosh = max(np.cosh(r) * np.cosh(e) - a * b * product, 1.0 + 1e-6)
@@ -63,7 +135,7 @@ def hyperbolic_product(product: float, r: float, e: float) -> tuple[float, float
 
 @kernel(fastmath=True)
 def norm(vector: Floats) -> float:
-    """The norm of a vector, above 0."""
+    """Return the norm of a vector, above 0."""
     total = np.float32(0.0)
     for m in range(len(vector)):
         total += vector[m] * vector[m]
@@ -71,13 +143,12 @@ def norm(vector: Floats) -> float:
 
 
 @kernel(fastmath=True)
-def add_child_gradient(
-    document: Floats, vector: Floats, bias: float, is_positive: bool, weight: float, r: float, e: float,
-    ball: bool, gradient: Floats, document_gradient: Floats,
-) -> tuple[np.float32, np.float32, np.float32]:  # fmt: skip
-    """The error of one document at one child, and the derivatives by the norms r and e of their vectors in the ball.
+def margin_gradient(
+    document: Floats, vector: Floats, bias: float, is_positive: bool, weight: float, r: float, e: float, ball: bool
+) -> tuple[np.float32, np.float32, np.float32, np.float32]:
+    """Return the derivatives of one document's loss at one child: by the margin, by the inner product, by r and e.
 
-    Adds to the gradients by the child's vector and by the document's vector.
+    In the ball r and e are the norms of the document and of the child. All but the first are 0 for a small error.
     """
     dot = np.float32(0.0)
     for m in range(len(vector)):
@@ -86,97 +157,107 @@ def add_child_gradient(
     if ball:
         product, product_slope, r_slope, e_slope = hyperbolic_product(float(dot), r, e)
         margin = product + bias
-    error = np.float32(1.0 / (1.0 + np.exp(-max(margin, -80.0))))
+    error = np.float32(1.0 / (1.0 + np.exp(-max(margin, MIN_MARGIN))))
     if is_positive:
         error -= np.float32(1.0)
     is_small = abs(error) < MIN_ERROR
     error *= np.float32(weight)
     if is_small:
-        return error, np.float32(0.0), np.float32(0.0)
-    coefficient = error * np.float32(product_slope)
+        return error, np.float32(0.0), np.float32(0.0), np.float32(0.0)
+    return error, error * np.float32(product_slope), error * np.float32(r_slope), error * np.float32(e_slope)
+
+
+@kernel(fastmath=True)
+def add_gradients(
+    coefficient: np.float32, document: Floats, vector: Floats, gradient: Floats, document_gradient: Floats
+) -> None:
+    """Add the gradients of ``coefficient`` times the inner product to those of the child and of the document."""
     for m in range(len(vector)):
         gradient[m] += coefficient * document[m]
         document_gradient[m] += coefficient * vector[m]
-    return error, error * np.float32(r_slope), error * np.float32(e_slope)
 
 
 @kernel(fastmath=True)
 def adagrad_step(
-    vector: Floats, gradient: Floats, target: Floats, deviation: Floats, target_weight: float, decay: float,
-    squared_sum: float, learning_rate: float,
-) -> np.float32:  # fmt: skip
-    """Adagrad step on gradient + target_weight * (vector - target) + decay * vector; returns the new squared sum.
+    vector: Floats, gradient: Floats, target: Floats, deviation: Floats, decay: float, squared_sum: float, step: Step
+) -> np.float32:
+    """Update on gradient + target_weight * (vector - target) + decay * vector, and return the new squared sum.
 
     The difference between vector and target is added to ``deviation``. Each loop adds one term to the gradient: the
     compiler may add two in any order, and not in the same one when it compiles and when it loads what it compiled.
     """
-    step = np.float32(0.0)
+    total = np.float32(0.0)
     for m in range(len(vector)):
         difference = vector[m] - target[m]
         deviation[m] += difference
-        gradient[m] += np.float32(target_weight) * difference
+        gradient[m] += np.float32(step.target_weight) * difference
     for m in range(len(vector)):
         gradient[m] += np.float32(decay) * vector[m]
-        step += gradient[m] * gradient[m]
-    total = np.float32(squared_sum + step / len(vector))
-    step = np.float32(learning_rate) / (np.sqrt(total) + ADAGRAD_EPSILON)
+        total += gradient[m] * gradient[m]
+    total = np.float32(squared_sum + total / len(vector))
+    rate = np.float32(step.learning_rate) / (np.sqrt(total) + ADAGRAD_EPSILON)
     for m in range(len(vector)):
-        vector[m] -= step * gradient[m]
+        vector[m] -= rate * gradient[m]
     return total
 
 
 @kernel(fastmath=True)
 def update_children(
-    parents: Ints, parent_ends: Longs, order: Longs, visit_rows: Ints, child_starts: Longs, row_ends: Longs,
-    reached: Ints, documents: Floats, lengths: Floats, weights: Floats, first_child: Ints, last_child: Ints,
-    level: Ints, offset: Longs, width: Ints, doc_offset: Ints, vectors: Floats, bias: Floats, squares: Floats,
-    bias_squares: Floats, targets: Floats, target_weight: float, decay: float, learning_rate: float, ball: bool,
-    doc_gradients: Floats, length_gradients: Floats, deviations: Floats,
-) -> None:  # fmt: skip
-    """Train the children of the nodes ``parents`` on binary cross-entropy (does a visit go on to them?), one at a time.
+    parents: Parents,
+    visits: Visits,
+    path_nodes: Ints,
+    documents: Documents,
+    tree: NodeArrays,
+    nodes: TrainedNodes,
+    step: Step,
+    ball: bool,
+) -> None:
+    """Train the children of ``parents`` on binary cross-entropy (does a visit go on to them?), one child at a time.
 
-    ``order`` sorts visits by node; those of parents[p] end at parent_ends[p + 1]. ``child_starts`` are advanced.
-    ``documents`` (batch, all widths) are the rows' vectors, ``lengths`` (batch, levels) their norms, ``weights``
-    (batch, levels) the weights of errors. ``targets`` (n_parents, width) are what children are regularized towards:
-    ``deviations`` gets the sum over the children of their differences from it. ``doc_gradients`` and
-    ``length_gradients`` get the gradients by the rows' vectors and norms. ``squares`` is the state of row-wise Adagrad.
+    ``visits`` are sorted by node, and their ``child_starts`` are advanced. ``deviations`` of the parents and the
+    gradients of the documents are added to.
     """
-    gradient_buffer = np.empty(documents.shape[1], np.float32)
-    for p in range(len(parents)):
-        parent = parents[p]
-        for child in range(first_child[parent], last_child[parent]):
-            columns, child_level = slice(doc_offset[child], doc_offset[child] + width[child]), level[child]
-            vector = vectors[offset[child] : offset[child] + width[child]]
+    child_starts, row_ends = visits.child_starts, visits.row_ends
+    gradient_buffer = np.empty(documents.vectors.shape[1], np.float32)
+    for p in range(len(parents.nodes)):
+        parent = parents.nodes[p]
+        for child in range(tree.first_child[parent], tree.last_child[parent]):
+            width, level = tree.width[child], tree.level[child]
+            columns = slice(tree.document_offset[child], tree.document_offset[child] + width)
+            vector = nodes.embeddings[tree.offset[child] : tree.offset[child] + width]
             vector_norm = norm(vector) if ball else 1.0
-            child_gradient = gradient_buffer[: len(vector)]
-            child_gradient[:] = 0.0
+            gradient = gradient_buffer[: len(vector)]
+            gradient[:] = 0.0
             bias_gradient, norm_gradient = np.float32(0.0), np.float32(0.0)
-            for v in range(parent_ends[p], parent_ends[p + 1]):
-                visit = order[v]
-                row = visit_rows[visit]
-                while child_starts[visit] < row_ends[visit] and reached[child_starts[visit]] < child:
+            for visit in range(parents.visit_ends[p], parents.visit_ends[p + 1]):
+                row = visits.rows[visit]
+                while child_starts[visit] < row_ends[visit] and path_nodes[child_starts[visit]] < child:
                     child_starts[visit] += 1
-                is_positive = child_starts[visit] < row_ends[visit] and reached[child_starts[visit]] == child
-                error, r_slope, e_slope = add_child_gradient(
-                    documents[row, columns], vector, bias[child], is_positive, weights[row, child_level], lengths[row,
-                    child_level], vector_norm, ball, child_gradient, doc_gradients[row, columns],
-                )  # fmt: skip
+                is_positive = child_starts[visit] < row_ends[visit] and path_nodes[child_starts[visit]] == child
+                document, document_norm = documents.vectors[row, columns], documents.norms[row, level]
+                weight = documents.weights[row, level]
+                error, by_product, by_r, by_e = margin_gradient(
+                    document, vector, nodes.bias[child], is_positive, weight, document_norm, vector_norm, ball
+                )
+                if by_product != 0.0:
+                    add_gradients(by_product, document, vector, gradient, documents.by_vectors[row, columns])
                 bias_gradient += error
-                length_gradients[row, child_level] += r_slope
-                norm_gradient += e_slope
-            squares[child] = adagrad_step(
-                vector, child_gradient, targets[p], deviations[p], target_weight, decay + float(norm_gradient) /
-                vector_norm, squares[child], learning_rate,
-            )  # fmt: skip
+                documents.by_norms[row, level] += by_r
+                norm_gradient += by_e
+            decay = step.decay + float(norm_gradient) / vector_norm  # the gradient by the norm is along the vector
+            nodes.squares[child] = adagrad_step(
+                vector, gradient, parents.targets[p], parents.deviations[p], decay, nodes.squares[child], step
+            )
             if ball and norm(vector) > MAX_NORM:
                 vector *= MAX_NORM / norm(vector)
-            bias_squares[child] += bias_gradient * bias_gradient
-            bias[child] -= np.float32(learning_rate) * bias_gradient / (np.sqrt(bias_squares[child]) + ADAGRAD_EPSILON)
+            nodes.bias_squares[child] += bias_gradient * bias_gradient
+            rate = np.float32(step.learning_rate)
+            nodes.bias[child] -= rate * bias_gradient / (np.sqrt(nodes.bias_squares[child]) + ADAGRAD_EPSILON)
 
 
 @kernel(fastmath=True)
 def relu_matmul(hidden: Floats, weights: Floats, out: Floats) -> None:
-    """relu(hidden) @ weights for hidden (n, units) and weights (units, width)."""
+    """Write relu(hidden) @ weights to ``out``, for hidden (n, units) and weights (units, width)."""
     out[:] = 0.0
     for row in range(len(hidden)):
         out_row = out[row]
@@ -190,34 +271,42 @@ def relu_matmul(hidden: Floats, weights: Floats, out: Floats) -> None:
 
 @kernel(fastmath=True)
 def level_beam_search(
-    documents: Floats, lengths: Floats, vectors: Flat, scales: Floats, node_lengths: Floats, bias: Floats,
-    first_child: Ints, last_child: Ints, label: Ints, level: Ints, offset: Longs, width: Ints, doc_offset: Ints,
-    ball: bool, beam_size: int, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """The top labels of each document, level by level, expanding the ``beam_size`` best nodes of each.
+    documents: Floats,
+    document_norms: Floats,
+    nodes: SearchedNodes,
+    tree: NodeArrays,
+    ball: bool,
+    beam_size: int,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Write the best labels of each document, level by level, expanding the ``beam_size`` best nodes of each level.
 
     A node's score is the log of the product of the probabilities along its path; nodes of any level may have labels.
     """
-    nodes, scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
-    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
+    first_child, last_child, label = tree.first_child, tree.last_child, tree.label
+    embeddings, scales, bias = nodes.embeddings, nodes.scales, nodes.bias
+    beam, scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
+    next_beam, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
     for row in range(len(documents)):
         row_labels, row_scores = out_labels[row], out_scores[row]
-        nodes[0], scores[0], size, n_labels = 0, np.float32(0.0), 1, 0
+        beam[0], scores[0], size, n_labels = 0, np.float32(0.0), 1, 0
         while size > 0:
             next_size = 0
             for i in range(size):
-                for child in range(first_child[nodes[i]], last_child[nodes[i]]):
-                    start, doc_start, dot = offset[child], doc_offset[child], np.float32(0.0)
-                    for m in range(width[child]):
-                        dot += documents[row, doc_start + m] * vectors[start + m]
+                for child in range(first_child[beam[i]], last_child[beam[i]]):
+                    start, document_start, dot = tree.offset[child], tree.document_offset[child], np.float32(0.0)
+                    for m in range(tree.width[child]):
+                        dot += documents[row, document_start + m] * embeddings[start + m]
                     margin = dot * scales[child] + bias[child]
                     if ball:
-                        r, e = lengths[row, level[child]], node_lengths[child]
+                        r, e = document_norms[row, tree.level[child]], nodes.norms[child]
                         margin = hyperbolic_product(dot * scales[child], r, e)[0] + bias[child]
                     score = scores[i] + log_activation(float(margin), LOGISTIC)
                     if label[child] >= 0:
                         n_labels = push(row_scores, row_labels, n_labels, score, label[child])
                     if last_child[child] > 0:
-                        next_size = push(next_scores, next_nodes, next_size, score, child)
-            nodes[:next_size], scores[:next_size], size = next_nodes[:next_size], next_scores[:next_size], next_size
+                        next_size = push(next_scores, next_beam, next_size, score, child)
+            beam[:next_size], scores[:next_size] = next_beam[:next_size], next_scores[:next_size]
+            size = next_size
         sort_best_first(row_scores, row_labels, n_labels)

@@ -1,4 +1,11 @@
-"""How the embeddings of nodes and documents are laid out: a dimension per level, all in flat arrays."""
+"""The embeddings of nodes and documents in flat arrays, a dimension per level; their bounds in the ball, and penalties.
+
+In the Poincaré ball documents are tangent vectors at the origin, whose norms are bounded.
+
+The effective dimension of a level is the number of coordinates that its nodes use. The penalty that makes it smaller is
+a group lasso: a group is one coordinate of all nodes of a level, so a coordinate is used by the level, or 0 for all of
+its nodes. The penalty is the sum of the groups' norms.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,11 +14,14 @@ import numpy as np
 
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.labels.tree import TreeNodes
+from labelspace.models.treespace.kernels import EPSILON, MAX_NORM, NodeArrays
 from labelspace.types import Floats, Ints, Longs
+
+USED = 0.01  # a coordinate is used if its norm is above this share of the largest of its level: quantization adds noise
 
 
 def level_dims(root_dim: int, leaf_dim: int, levels: int) -> Ints:
-    """The dimension of each level: from ``root_dim`` to ``leaf_dim`` by a constant factor.
+    """Return the dimension of each level: from ``root_dim`` to ``leaf_dim`` by a constant factor.
 
     >>> level_dims(64, 256, 3).tolist(), level_dims(64, 256, 1).tolist()
     ([64, 128, 256], [256])
@@ -47,31 +57,28 @@ class LevelLayout:
 
     @cached_property
     def offset(self) -> Longs:
-        """Where the embedding of each node starts. Shape (n_nodes,)."""
+        """The start of the embedding of each node. Shape (n_nodes,)."""
         offset: Longs = np.cumsum(self.width, dtype=np.int64) - self.width
         return offset
 
     @cached_property
-    def document_offset(self) -> Ints:
-        """Where a document's vector for the level of each node starts. Shape (n_nodes,)."""
-        return (np.cumsum(self.widths) - self.widths)[self.level].astype(np.int32)
-
-    @property
-    def tree(self) -> tuple[Ints, Ints]:
-        """First and last child of each node."""
-        return self.nodes.first_child, self.nodes.last_child
+    def arrays(self) -> NodeArrays:
+        """The tree and the layout as kernels take them."""
+        document_offset = (np.cumsum(self.widths) - self.widths)[self.level].astype(np.int32)
+        tree = (self.nodes.first_child, self.nodes.last_child, self.nodes.label)
+        return NodeArrays(*tree, self.level, self.offset, self.width, document_offset)
 
     def level_slices(self) -> list[slice]:
-        """The slice of each level in a document's row."""
+        """Return the slice of each level in a document's row."""
         ends = np.cumsum(self.widths).tolist()
         return [slice(end - width, end) for end, width in zip(ends, self.widths.tolist(), strict=True)]
 
     def indices(self, nodes: Ints) -> Longs:
-        """The flat indices of the embeddings of nodes of one level. Shape (n, width)."""
+        """Return the flat indices of the embeddings of nodes of one level. Shape (n, width)."""
         return self.offset[nodes][:, None] + np.arange(self.width[nodes[0]])
 
     def level_matrices(self, embeddings: Floats) -> list[Floats]:
-        """The embeddings of the nodes of each level, which are numbered one after another: views (n_nodes, width)."""
+        """Return the embeddings of the nodes of each level, which have consecutive ids: views (n_nodes, width)."""
         counts = np.bincount(self.nodes.level, minlength=self.levels + 1)[1:]
         ends = np.cumsum(counts * self.widths).tolist()
         parts = zip([0, *ends], ends, self.widths.tolist(), strict=False)
@@ -79,7 +86,7 @@ class LevelLayout:
 
 
 def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floats]:
-    """The node embeddings as int8, and a scale per node."""
+    """Return the node embeddings as int8, and a scale per node."""
     out, scales = np.zeros(len(embeddings), np.int8), np.ones(len(layout.nodes), np.float32)
     for level in range(layout.levels):
         nodes = np.flatnonzero((layout.level == level) & (layout.width > 0)).astype(np.int32)
@@ -87,3 +94,48 @@ def quantize_nodes(layout: LevelLayout, embeddings: Floats) -> tuple[Int8s, Floa
             at = layout.indices(nodes)
             out[at], scales[nodes] = quantize_int8(embeddings[at])
     return out, scales
+
+
+def bound_norms(layout: LevelLayout, documents: Floats, ball: bool) -> tuple[Floats, Floats]:
+    """Return the vectors of documents with norms MAX_NORM tanh(norm / MAX_NORM), and these norms (n, levels).
+
+    Without ``ball``, return the documents as they are, and ones.
+    """
+    norms = np.ones((len(documents), layout.levels), np.float32)
+    if not ball:
+        return documents, norms
+    documents = documents.copy()
+    for level, part in enumerate(layout.level_slices()):
+        raw_norms = np.linalg.norm(documents[:, part], axis=1) + EPSILON
+        norms[:, level] = MAX_NORM * np.tanh(raw_norms / MAX_NORM)
+        documents[:, part] *= (norms[:, level] / raw_norms)[:, None]
+    return documents, norms
+
+
+def bound_norms_backward(
+    layout: LevelLayout, raw: Floats, bounded: Floats, norms: Floats, by_bounded: Floats, by_norms: Floats
+) -> Floats:
+    """Return the gradient by the input ``raw`` of ``bound_norms`` in the ball, given the gradients by its outputs."""
+    out = np.empty_like(raw)
+    for level, part in enumerate(layout.level_slices()):
+        norm = norms[:, level : level + 1]
+        unit, raw_norm = bounded[:, part] / norm, np.linalg.norm(raw[:, part], axis=1)[:, None] + EPSILON
+        gradient = by_bounded[:, part]
+        radial = np.einsum("ij,ij->i", gradient, unit)[:, None]
+        slope = 1 - (norm / MAX_NORM) ** 2  # of MAX_NORM tanh(norm / MAX_NORM)
+        tangential = (gradient - radial * unit) * (norm / raw_norm)
+        out[:, part] = tangential + unit * slope * (radial + by_norms[:, level : level + 1])
+    return out
+
+
+def shrink_dimensions(layout: LevelLayout, embeddings: Floats, threshold: float) -> None:
+    """Take the proximal step of ``threshold`` times the penalty, in place: each group gets shorter by it, down to 0."""
+    for vectors in layout.level_matrices(embeddings):
+        norms = np.maximum(np.linalg.norm(vectors, axis=0), np.float32(threshold))
+        vectors *= 1 - np.float32(threshold) / norms
+
+
+def effective_dimensions(layout: LevelLayout, embeddings: Floats) -> list[int]:
+    """Return the number of coordinates that each level uses."""
+    norms = [np.linalg.norm(vectors, axis=0) for vectors in layout.level_matrices(embeddings)]
+    return [int((norm > USED * norm.max()).sum()) for norm in norms]

@@ -9,17 +9,17 @@ Proposed, and not built, in Pathak, "Hierarchical Label Embedding for Xtreme Mul
    embedding with the dimension of its level (network.py, layout.py).
 3. Prediction loss: for each node on a document's paths, which of its children are on them too? The margin of a child is
    the product of its embedding and the document's vector, plus a bias; with ``space=poincare`` both are points of the
-   Poincaré ball, and their distance replaces the angle (ball.py). The logistic losses of all levels are summed with
+   Poincaré ball, and their distance replaces the angle (layout.py). The logistic losses of all levels are summed with
    weights: one number in ``level_weight`` is that of each level relative to the level above, several are those of the
-   levels (level_weights.py).
+   levels (``level_weights``).
 4. Consistency loss: the squared distance of a child from the projection of its parent, with ``consistency_weight``. The
    projection is one matrix for all parents of a level, plus one of low rank (``projection_rank``) for each parent, or a
    full matrix for each parent (projections.py).
 5. Regularizer: ``weight_decay`` of embeddings, and of the projections' difference from the identity; and
    ``dimension_penalty`` times the sum of the norms of every coordinate over the nodes of a level, by a proximal step
-   after each batch: coordinates that a level does not need become 0 for all its nodes (dimensions.py).
+   after each batch: coordinates that a level does not need become 0 for all its nodes (layout.py).
 6. Label texts: where documents are texts, the name of each label is a further training document with weight
-   ``label_text`` (training.py).
+   ``label_text`` (tree.py).
 7. Prediction is a beam search from the root with ``beam_size`` nodes per level. The score of a label is the product of
    the probabilities on its path, so no label outranks an ancestor, averaged over ``n_estimators`` networks with
    different initializations. A ``rare_boost`` above 0 gives up that order, and ranks labels with few documents higher,
@@ -31,16 +31,25 @@ label with descendants gets an extra leaf, and only leaves are ranked.
 The preset ``paper`` is what the document proposes, with all three losses; ``poincare`` is the same in the ball.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from labelspace.errors import DataError, ModelError
+from labelspace.errors import DataError, ModelError, ParameterError
 from labelspace.estimator import learned, param
-from labelspace.estimator.parameter_constraints import AllBut, boolean, integer, one_of, optional, real
+from labelspace.estimator.parameter_constraints import (
+    AllBut,
+    Constraint,
+    boolean,
+    integer,
+    list_of,
+    one_of,
+    optional,
+    real,
+)
 from labelspace.estimator.state_constraints import array, must, part, parts, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.views import BIGRAMS
@@ -54,15 +63,12 @@ from labelspace.models.base import Model
 from labelspace.models.batched_prediction import overfetch
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext
-from labelspace.models.treespace.ball import bound_norms
-from labelspace.models.treespace.dimensions import effective_dimensions
 from labelspace.models.treespace.explanations import TreeEvidence
-from labelspace.models.treespace.kernels import level_beam_search
-from labelspace.models.treespace.layout import LevelLayout, level_dims
-from labelspace.models.treespace.level_weights import LEVEL_WEIGHT, LevelWeight, level_weights
+from labelspace.models.treespace.kernels import SearchedNodes, level_beam_search
+from labelspace.models.treespace.layout import LevelLayout, bound_norms, effective_dimensions, level_dims
 from labelspace.models.treespace.network import LearningRates, LevelNet, QuantizedLevelNet
-from labelspace.models.treespace.training import TrainingSet
-from labelspace.models.treespace.tree import clustered_nodes, hierarchy_nodes, is_closed
+from labelspace.models.treespace.projections import Penalties
+from labelspace.models.treespace.tree import TrainingSet, clustered_nodes, hierarchy_nodes, is_closed
 from labelspace.training.epochs import batch_schedule, batches
 from labelspace.training.losses import seen_labels
 from labelspace.training.sparse_layers import batch_rows
@@ -70,8 +76,8 @@ from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, TopK
 
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (10, 15)  # bounds of the number of epochs that is chosen
-MAX_LEAF = 100  # labels per cluster of the lowest level
-AVERAGED_LABELS = 50  # labels per learner that are averaged
+MAX_LEAF = 100  # labels per cluster of the lowest level, all of which are scored where the beam gets there
+AVERAGED_LABELS = 50  # labels per learner that are averaged: more than k, since learners rank them differently
 ROW_BLOCK = 64  # documents per task
 SPACES = ("euclidean", "poincare")
 # The document has no numbers: these are small weights that have an effect. Label names, several learners and dropout
@@ -86,6 +92,26 @@ PAPER: Mapping[str, Any] = {
     "dropout": 0.0,
     "input_dropout": 0.0,
 }
+
+LevelWeight = float | str | Sequence[float]
+WEIGHT = real(above=0)
+WEIGHTS = list_of(WEIGHT)
+
+
+def parse_weights(text: str) -> list[float]:
+    """Return the numbers of a text with commas between them, as on the command line."""
+    return [float(part) for part in text.split(",")]
+
+
+def _is_level_weight(value: object) -> bool:
+    try:
+        value = parse_weights(value) if isinstance(value, str) else value
+    except ValueError:
+        return False
+    return WEIGHT.holds(value) or (value != [] and WEIGHTS.holds(value))
+
+
+LEVEL_WEIGHT = Constraint("a number above 0, or one for each level, as in 1,0.5,0.25", _is_level_weight)
 
 
 class Treespace(Model):
@@ -152,7 +178,7 @@ class Treespace(Model):
     label_counts_: Ints = learned(array("int32", "n_labels", at_least=0))  # training documents of each label
 
     def check_state(self) -> None:
-        """There is a dimension per level, and room for the embedding of each node."""
+        """Check that there is a dimension per level, and room for the embedding of each node."""
         must(len(self.level_dims_) == max(self.tree_.height, 1), "a dimension per level of the tree")
         must(len(self.estimators_) > 0, "learners")
         document_dim, node_dims = int(self.level_dims_.sum(dtype=np.int64)), int(self._layout.width.sum(dtype=np.int64))
@@ -161,7 +187,7 @@ class Treespace(Model):
             must(net.node_embeddings.size == node_dims, f"node embeddings of {node_dims} numbers")
 
     def attach_labels(self, labels: LabelSpace | None) -> None:
-        """With documents that carry the ancestors of their labels, answers need the hierarchy."""
+        """Attach the labels; raise if documents carry the ancestors of labels, and there is no hierarchy."""
         super().attach_labels(labels)
         if self.is_closed_ and (labels is None or labels.hierarchy is None):
             raise ModelError("the saved treespace must have the hierarchy of its labels, but has none; train it again")
@@ -174,8 +200,15 @@ class Treespace(Model):
         self.label_counts_ = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.int32)
         self.level_dims_ = level_dims(self.root_dim, self.embedding_dim, max(self.tree_.height, 1))
         weights = level_weights(self.level_weight, len(self.level_dims_))
-        texts = (context.label_features, self.label_text, self.normalize)
-        data = TrainingSet.build(X, Y, self.tree_, weights, *texts)  # step 6
+        data = TrainingSet.build(  # step 6
+            X,
+            Y,
+            self.tree_,
+            weights,
+            label_features=context.label_features,
+            label_text=self.label_text,
+            normalize=self.normalize,
+        )
         batch_size, epochs = batch_schedule(data.X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
         total = epochs * self.n_estimators
         with threadpool_limits(1, user_api="blas"):
@@ -202,17 +235,19 @@ class Treespace(Model):
     def _train_learner(
         self, data: TrainingSet, number: int, batch_size: int, epochs: int, tick: Callable[[int], None]
     ) -> QuantizedLevelNet:
-        """Steps 2 to 5."""
+        """Train one network (steps 2 to 5)."""
         rng = np.random.default_rng([self.random_state, number])
-        net = LevelNet(
-            data.X, self._layout, self.hidden_dim, data.probabilities, self.space == "poincare", rng,
-            self.consistency_weight, self.projection_rank, self.weight_decay, self.dimension_penalty,
-        )  # fmt: skip
-        base_rates = (self.learning_rate, self.dense_learning_rate, self.feature_learning_rate)
+        penalties = Penalties(self.consistency_weight, self.projection_rank, self.weight_decay, self.dimension_penalty)
+        ball = self.space == "poincare"
+        net = LevelNet(data.X, self._layout, self.hidden_dim, data.probabilities, rng, ball=ball, penalties=penalties)
         for rows, lr_decay in batches(data.X.shape[0], batch_size, epochs, rng, lambda *_: tick(1)):
-            rates = LearningRates(*(rate * lr_decay for rate in base_rates))
+            rates = LearningRates(
+                self.learning_rate * lr_decay,
+                self.dense_learning_rate * lr_decay,
+                self.feature_learning_rate * lr_decay,
+            )
             batch = batch_rows(data.X, rows, self.input_dropout, rng)
-            net.train_step(batch, rows, data.starts, data.on_path, data.weights[rows], self.dropout, rates, rng)
+            net.train_step(batch, rows, data.paths, data.weights[rows], self.dropout, rates, rng)
         return QuantizedLevelNet.from_net(net)
 
     @cached_property
@@ -220,19 +255,21 @@ class Treespace(Model):
         return LevelLayout(self.tree_, self.level_dims_)
 
     @cached_property
-    def _node_norms(self) -> list[Floats]:
-        """The norms of the node embeddings of each learner, for the ball."""
-        if self.space != "poincare":  # not used
-            return [np.ones_like(net.node_scales) for net in self.estimators_]
-        return [net.node_norms(self._layout) for net in self.estimators_]
+    def _searched_nodes(self) -> list[SearchedNodes]:
+        """The nodes of each learner; without the ball, norms are not used, and are not computed."""
+        found = []
+        for net in self.estimators_:
+            norms = net.node_norms(self._layout) if self.space == "poincare" else np.ones_like(net.node_scales)
+            found.append(SearchedNodes(net.node_embeddings, net.node_scales, norms, net.node_bias))
+        return found
 
     def label_trees(self) -> list[TreeNodes]:
-        """The tree; a label without training documents is not in it."""
+        """Return the tree; a label without training documents is not in it."""
         self.check_fitted()
         return [self.tree_]
 
     def report(self) -> dict[str, Any]:
-        """The shape of the tree and of the embeddings; effective dimensions are means over the learners."""
+        """Return the shape of the tree and of the embeddings; effective dimensions are means over the learners."""
         self.check_fitted()
         used = [effective_dimensions(self._layout, net.dequantized_nodes(self._layout)) for net in self.estimators_]
         return {
@@ -248,7 +285,8 @@ class Treespace(Model):
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
         if allowed is not None:
             return overfetch(self._predict, X, k, allowed)
-        X, layout, node_norms = normalize_rows(X) if self.normalize else X, self._layout, self._node_norms
+        X = normalize_rows(X) if self.normalize else X
+        layout, learner_nodes = self._layout, self._searched_nodes
         reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
         shape = (len(self.estimators_), X.shape[0], depth)
@@ -256,24 +294,21 @@ class Treespace(Model):
         ball, beam_size = self.space == "poincare", min(self.beam_size, len(self.tree_))
 
         def search(start: int, stop: int) -> None:
-            for at, net in enumerate(self.estimators_):
+            for at, (net, nodes) in enumerate(zip(self.estimators_, learner_nodes, strict=True)):
                 documents, norms = bound_norms(layout, net.document_vectors(X[start:stop]), ball)
-                level_beam_search(
-                    documents, norms, net.node_embeddings, net.node_scales, node_norms[at], net.node_bias, *layout.tree,
-                    self.tree_.label, layout.level, layout.offset, layout.width, layout.document_offset, ball,
-                    beam_size, labels[at, start:stop], scores[at, start:stop],
-                )  # fmt: skip
+                found = (labels[at, start:stop], scores[at, start:stop])
+                level_beam_search(documents, norms, nodes, layout.arrays, ball, beam_size, *found)
 
         run_blocks(search, X.shape[0], ROW_BLOCK)
         return self._combine(labels, np.exp(scores), k)
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: the shares of features along their paths."""
+        """Explain the scores of some labels by the shares of features along their paths."""
         document = TreeEvidence(self, self._layout, normalize_rows(X) if self.normalize else X, self.view.name)
         return [document.evidence(label) for label in labels.tolist()]
 
     def _combine(self, labels: Ints, probabilities: Floats, k: int) -> TopK:
-        """The mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""
+        """Return the mean of the learners' lists (learners, n, depth), consistent with the hierarchy."""
         top = TopK.empty(labels.shape[1], labels.shape[2])
         if len(labels) > 1:
             average_tree_lists(labels, probabilities, top.labels, top.scores)
@@ -288,8 +323,25 @@ class Treespace(Model):
         return include_ancestors(top, self.labels_.hierarchy, k)
 
     def _boost_rare(self, top: TopK) -> TopK:
-        """Each score times (1 / documents of the label) ** rare_boost, in that order."""
+        """Multiply each score by (1 / documents of the label) ** rare_boost, and sort again."""
         inverse_counts = 1 / np.maximum(self.label_counts_, 1)
         scores = np.where(top.labels >= 0, top.scores * inverse_counts[top.labels] ** self.rare_boost, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")
         return TopK(np.take_along_axis(top.labels, order, 1), np.take_along_axis(scores, order, 1))
+
+
+def level_weights(value: LevelWeight, levels: int) -> Floats:
+    """Return the weight of each level in the loss: as given, or the powers of a single number. Shape (levels,).
+
+    >>> level_weights(0.5, 3).tolist(), level_weights("2,3", 2).tolist()
+    ([1.0, 0.5, 0.25], [2.0, 3.0])
+    """
+    weights = parse_weights(value) if isinstance(value, str) else np.ravel(value).tolist()
+    if len(weights) == 1:
+        return np.float32(weights[0]) ** np.arange(levels, dtype=np.float32)
+    if len(weights) != levels:
+        raise ParameterError(
+            f"level_weight of treespace must be one number or {levels}, one for each level of the hierarchy, but has "
+            f"{len(weights)}; set it so"
+        )
+    return np.array(weights, np.float32)

@@ -11,14 +11,29 @@ import numpy as np
 from labelspace.estimator.state_constraints import array
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.models.treespace.ball import bound_norms, bound_norms_backward
-from labelspace.models.treespace.dimensions import shrink_dimensions
-from labelspace.models.treespace.kernels import EPSILON, node_visits, relu_matmul, update_children
-from labelspace.models.treespace.layout import LevelLayout, quantize_nodes
-from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Projections
+from labelspace.models.treespace.kernels import (
+    EPSILON,
+    Documents,
+    Parents,
+    Paths,
+    Step,
+    TrainedNodes,
+    Visits,
+    node_visits,
+    relu_matmul,
+    update_children,
+)
+from labelspace.models.treespace.layout import (
+    LevelLayout,
+    bound_norms,
+    bound_norms_backward,
+    quantize_nodes,
+    shrink_dimensions,
+)
+from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Penalties, Projections
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Csr, Floats, Ints, Longs
+from labelspace.types import Csr, Floats, Ints
 
 FEATURE_INIT_STD = 0.03  # small: most features are rare, and their initial embeddings are noise
 MIN_PROBABILITY, MAX_PROBABILITY = 1e-6, 1 - 1e-3  # of a child, at initialization
@@ -34,100 +49,90 @@ class LearningRates:
 
 
 class LevelNet:
-    """The network, its losses and its optimizers.
-
-    ``probabilities`` (n_nodes,) are those of a node to be on the path of a document, given its parent: biases start
-    there. With ``consistency_weight`` 0 there are no projections; with ``projection_rank`` None each parent has a full
-    one.
-    """
+    """The network, its losses and its optimizers."""
 
     def __init__(
-        self, X: Csr, layout: LevelLayout, hidden_dim: int, probabilities: Floats, ball: bool, rng: np.random.Generator,
-        consistency_weight: float = 0.0, projection_rank: int | None = 1, weight_decay: float = 0.0,
-        dimension_penalty: float = 0.0,
-    ) -> None:  # fmt: skip
-        self.layout, self.ball, self.n_steps = layout, ball, 0
-        self.consistency_weight, self.weight_decay = consistency_weight, weight_decay
-        self.dimension_penalty = dimension_penalty
+        self,
+        X: Csr,
+        layout: LevelLayout,
+        hidden_dim: int,
+        probabilities: Floats,
+        rng: np.random.Generator,
+        *,
+        ball: bool = False,
+        penalties: Penalties | None = None,
+    ) -> None:
+        """Draw the weights; ``probabilities`` (n_nodes,) of a node to be on a path, given its parent, give biases."""
+        self.layout, self.ball, self.penalties = layout, ball, penalties or Penalties()
+        self.n_steps = 0
         self.features = SparseLayer.random(X, hidden_dim, rng, init_std=FEATURE_INIT_STD)
         self.hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         maps = rng.standard_normal((int(layout.widths.sum()), hidden_dim), np.float32)
         self.level_maps = AdamParameter(maps * np.float32((2 / hidden_dim) ** 0.5))
-        self.embeddings = rng.standard_normal(int(layout.width.sum()), np.float32) * np.float32(INIT_STD)
+        embeddings = rng.standard_normal(int(layout.width.sum()), np.float32) * np.float32(INIT_STD)
         probabilities = np.clip(probabilities, MIN_PROBABILITY, MAX_PROBABILITY)
-        self.bias = np.log(probabilities / (1 - probabilities)).astype(np.float32)
-        n = len(layout.nodes)
-        self.squares, self.bias_squares = np.zeros(n, np.float32), np.zeros(n, np.float32)  # the state of Adagrad
+        bias = np.log(probabilities / (1 - probabilities)).astype(np.float32)
+        self.nodes = TrainedNodes(embeddings, bias, np.zeros(len(bias), np.float32), np.zeros(len(bias), np.float32))
         self.projections: ParentProjections | None = None
-        if consistency_weight:
-            self.projections = (
-                ParentMatrices.init(layout)
-                if projection_rank is None
-                else Projections.init(layout, projection_rank, rng)
-            )
+        if self.penalties.consistency:
+            rank = self.penalties.projection_rank
+            self.projections = ParentMatrices.init(layout) if rank is None else Projections.init(layout, rank, rng)
 
     def train_step(
-        self, batch: Batch, rows: Ints, starts: Longs, on_path: Ints, weights: Floats, dropout: float,
-        rates: LearningRates, rng: np.random.Generator,
-    ) -> None:  # fmt: skip
-        """A step on a batch; the nodes on the paths of row i are ``on_path[starts[i] : starts[i + 1]]``."""
+        self,
+        batch: Batch,
+        rows: Ints,
+        paths: Paths,
+        weights: Floats,
+        dropout: float,
+        rates: LearningRates,
+        rng: np.random.Generator,
+    ) -> None:
+        """Update all weights on a batch, given the paths of all documents, and the batch's weights (batch, levels)."""
         self.n_steps += 1
         units = self.features.embed(batch, self.hidden_bias.value)
         active = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         scale = np.float32(1 / (1 - dropout))
         hidden = np.where(active, units * scale, np.float32(0))
-        visits = node_visits(rows, starts, on_path, self.layout.nodes.last_child)
-        child_level = self.layout.level[self.layout.nodes.first_child[visits[0]]]
-        rows_at = [np.unique(visits[1][child_level == level]) for level in range(self.layout.levels)]
+        visits = node_visits(rows, paths, self.layout.nodes.last_child)
+        child_level = self.layout.level[self.layout.nodes.first_child[visits.nodes]]
+        rows_at = [np.unique(visits.rows[child_level == level]) for level in range(self.layout.levels)]
         # The rows that need a vector at a level, since a parent of its nodes is on their paths, and the level's slice.
         levels = [(at, part) for at, part in zip(rows_at, self.layout.level_slices(), strict=True) if len(at)]
         raw = np.zeros((len(units), len(self.level_maps.value)), np.float32)
         for at, part in levels:
             raw[at, part] = hidden[at] @ self.level_maps.value[part].T
-        documents, norms = bound_norms(self.layout, raw, self.ball)
-        by_documents, by_norms = self._descend_nodes(visits, on_path, documents, norms, weights, rates.nodes)
+        vectors, norms = bound_norms(self.layout, raw, self.ball)
+        documents = Documents(vectors, norms, weights, np.zeros_like(vectors), np.zeros_like(norms))
+        self._descend_nodes(visits, paths, documents, rates.nodes)
+        by_vectors = documents.by_vectors
         if self.ball:
-            by_documents = bound_norms_backward(self.layout, raw, documents, norms, by_documents, by_norms)
+            by_vectors = bound_norms_backward(self.layout, raw, vectors, norms, by_vectors, documents.by_norms)
         by_hidden = np.zeros_like(hidden)
         for at, part in levels:
-            gradient = by_documents[at, part]
+            gradient = by_vectors[at, part]
             by_hidden[at] += gradient @ self.level_maps.value[part]
             self.level_maps.step(gradient.T @ hidden[at], rates.dense, self.n_steps, part)
         by_units = np.where(active, by_hidden * scale, np.float32(0))
         self.hidden_bias.step(by_units.sum(axis=0), rates.dense, self.n_steps)
         self.features.backward(batch, by_units, rates.features)
 
-    def _descend_nodes(
-        self, visits: tuple[Ints, Ints, Longs, Longs], on_path: Ints, documents: Floats, norms: Floats, weights: Floats,
-        learning_rate: float,
-    ) -> tuple[Floats, Floats]:  # fmt: skip
-        """Update the children of all nodes on paths of the batch; returns the gradients by documents and norms.
-
-        ``visits`` are the inner nodes on the paths, with the row of each and the bounds of its children in ``on_path``.
-        """
-        layout, projections = self.layout, self.projections
-        by_documents, by_norms = np.zeros_like(documents), np.zeros_like(norms)
-        nodes, visit_rows, child_starts, row_ends = visits
-        order = np.argsort(nodes, kind="stable")
-        parents, parent_starts = np.unique(nodes[order], return_index=True)
+    def _descend_nodes(self, visits: Visits, paths: Paths, documents: Documents, rate: float) -> None:
+        """Update the children of all visited nodes, and add to the gradients of the documents."""
+        layout, penalties = self.layout, self.penalties
+        order = np.argsort(visits.nodes, kind="stable")
+        visits = Visits(*(part[order] for part in visits))
+        parents, starts = np.unique(visits.nodes, return_index=True)
         targets = np.zeros((len(parents), int(layout.widths.max())), np.float32)
-        if projections is not None:
-            targets = projections.targets(parents, self.embeddings)
-        residuals = np.zeros_like(targets)
-        update_children(
-            parents, np.append(parent_starts, len(order)), order, visit_rows, child_starts, row_ends, on_path,
-            documents, norms, weights, *layout.tree, layout.level, layout.offset, layout.width, layout.document_offset,
-            self.embeddings, self.bias, self.squares, self.bias_squares, targets, 2 * self.consistency_weight,
-            self.weight_decay, learning_rate, self.ball, by_documents, by_norms, residuals,
-        )  # fmt: skip
-        if projections is not None:
-            projections.backward(
-                parents, self.embeddings, residuals, self.squares, self.consistency_weight, self.weight_decay,
-                learning_rate, self.n_steps,
-            )  # fmt: skip
-        if self.dimension_penalty:
-            shrink_dimensions(layout, self.embeddings, self.dimension_penalty * learning_rate)
-        return by_documents, by_norms
+        if self.projections is not None:
+            targets = self.projections.targets(parents, self.nodes.embeddings)
+        visited = Parents(parents, np.append(starts, len(order)), targets, np.zeros_like(targets))
+        step = Step(rate, 2 * penalties.consistency, penalties.weight_decay)
+        update_children(visited, visits, paths.nodes, documents, layout.arrays, self.nodes, step, self.ball)
+        if self.projections is not None:
+            self.projections.backward(parents, self.nodes, visited.deviations, penalties, rate, self.n_steps)
+        if penalties.dimensions:
+            shrink_dimensions(layout, self.nodes.embeddings, penalties.dimensions * rate)
 
 
 @dataclass(frozen=True)
@@ -145,8 +150,8 @@ class QuantizedLevelNet:
     @classmethod
     def from_net(cls, net: LevelNet) -> Self:
         """Quantize a network."""
-        features, nodes = quantize_int8(net.features.vectors), quantize_nodes(net.layout, net.embeddings)
-        return cls(*features, net.hidden_bias.value, net.level_maps.value.T.copy(), *nodes, net.bias)
+        features, nodes = quantize_int8(net.features.vectors), quantize_nodes(net.layout, net.nodes.embeddings)
+        return cls(*features, net.hidden_bias.value, net.level_maps.value.T.copy(), *nodes, net.nodes.bias)
 
     @property
     def n_parameters(self) -> int:
@@ -154,19 +159,19 @@ class QuantizedLevelNet:
         return self.feature_embeddings.size + self.level_maps.size + self.node_embeddings.size + self.node_bias.size
 
     def document_vectors(self, X: Csr) -> Floats:
-        """The vectors of documents for all levels. Shape (n, sum of the levels' widths)."""
-        n, features, bias = X.shape[0], (self.feature_embeddings, self.feature_scales), self.hidden_bias
+        """Return the vectors of documents for all levels. Shape (n, sum of the levels' widths)."""
+        n, bias = X.shape[0], self.hidden_bias
         hidden, out = np.empty((n, len(bias)), np.float32), np.empty((n, self.level_maps.shape[1]), np.float32)
-        embed_rows(X.data, X.indices, X.indptr, 0, n, *features, bias, hidden)
+        embed_rows(X.data, X.indices, X.indptr, 0, n, self.feature_embeddings, self.feature_scales, bias, hidden)
         relu_matmul(hidden, self.level_maps, out)
         return out
 
     def dequantized_nodes(self, layout: LevelLayout) -> Floats:
-        """The node embeddings as numbers, in one flat array."""
+        """Return the node embeddings as float32, in one flat array."""
         return self.node_embeddings.astype(np.float32) * np.repeat(self.node_scales, layout.width)
 
     def node_norms(self, layout: LevelLayout) -> Floats:
-        """The norms of the node embeddings; 1 for the root. Shape (n_nodes,)."""
+        """Return the norms of the node embeddings; 1 for the root. Shape (n_nodes,)."""
         norms = np.ones_like(self.node_scales)
         sums = np.add.reduceat(np.square(self.node_embeddings, dtype=np.float32), layout.offset[1:])
         norms[1:] = np.sqrt(sums) * self.node_scales[1:] + EPSILON

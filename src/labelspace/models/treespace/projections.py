@@ -1,6 +1,6 @@
 """Projections of parents into the space of their children, for the consistency loss.
 
-``Projections`` shares a matrix on each level and adds one of low rank for each parent; ``ParentMatrices`` is a full
+``Projections`` shares a matrix on each level and adds one of low rank for each parent; ``ParentMatrices`` has a full
 matrix for each parent.
 """
 
@@ -10,36 +10,46 @@ from typing import Self
 
 import numpy as np
 
+from labelspace.models.treespace.kernels import ADAGRAD_EPSILON, TrainedNodes
 from labelspace.models.treespace.layout import LevelLayout
 from labelspace.training.optimizers import AdamParameter, RowAdagrad
 from labelspace.types import Floats, Ints, Longs
 
-INIT_STD = 0.05
+INIT_STD = 0.05  # of embeddings and of the downs at the start
+SHARED_SLOWDOWN = 10  # the rate of shared matrices is so much lower: every parent of a level moves them, by Adam
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """The weights of the losses besides the prediction loss, and the rank of a parent's projection."""
+
+    consistency: float = 0.0  # 0: there are no projections
+    projection_rank: int | None = 1  # None: a full matrix for each parent
+    weight_decay: float = 0.0
+    dimensions: float = 0.0
 
 
 @dataclass
 class ParentProjections(ABC):
-    """What the children of each parent are drawn to."""
+    """Projections, by which the children of each parent are drawn to a target."""
 
     layout: LevelLayout
 
     @abstractmethod
     def targets(self, parents: Ints, embeddings: Floats) -> Floats:
-        """The target of the children of each parent; 0 for those of the root. Shape (n_parents, largest width)."""
+        """Return the target of the children of each parent; 0 below the root. Shape (n_parents, largest width)."""
 
     @abstractmethod
     def backward(
-        self, parents: Ints, embeddings: Floats, residuals: Floats, squares: Floats, consistency_weight: float,
-        weight_decay: float, learning_rate: float, n_steps: int,
-    ) -> None:  # fmt: skip
-        """A step of the projections and the parents on the consistency loss.
+        self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
+    ) -> None:
+        """Update the projections and the parents on the consistency loss.
 
-        ``residuals`` (n_parents, width) are the sums over children of embedding minus target; ``squares`` (n_nodes,) is
-        the Adagrad state of the embeddings.
+        ``residuals`` (n_parents, width) are the sums over children of embedding minus target.
         """
 
     def _by_level(self, parents: Ints, embeddings: Floats) -> list[tuple[int, Longs, Ints, Floats]]:
-        """For each level with parents: the level, their positions in ``parents``, their nodes, their embeddings."""
+        """Return each level with parents, their positions in ``parents``, their nodes and embeddings."""
         out = []
         for level in range(self.layout.levels - 1):
             at = np.flatnonzero((self.layout.level[parents] == level) & (parents > 0))
@@ -47,13 +57,11 @@ class ParentProjections(ABC):
                 out.append((level, at, parents[at], embeddings[self.layout.indices(parents[at])]))
         return out
 
-    def _step_parents(
-        self, nodes: Ints, by_vectors: Floats, embeddings: Floats, squares: Floats, learning_rate: float
-    ) -> None:
-        """An Adagrad step of parents of one level, given the gradient by their embeddings."""
-        squares[nodes] += np.einsum("ij,ij->i", by_vectors, by_vectors) / by_vectors.shape[1]
-        step = np.float32(learning_rate) / (np.sqrt(squares[nodes]) + np.float32(1e-10))
-        embeddings[self.layout.indices(nodes)] -= step[:, None] * by_vectors
+    def _step_parents(self, parents: Ints, by_vectors: Floats, nodes: TrainedNodes, rate: float) -> None:
+        """Update parents of one level by Adagrad, given the gradient by their embeddings."""
+        nodes.squares[parents] += np.einsum("ij,ij->i", by_vectors, by_vectors) / by_vectors.shape[1]
+        step = np.float32(rate) / (np.sqrt(nodes.squares[parents]) + ADAGRAD_EPSILON)
+        nodes.embeddings[self.layout.indices(parents)] -= step[:, None] * by_vectors
 
 
 @dataclass
@@ -70,7 +78,7 @@ class Projections(ParentProjections):
 
     @classmethod
     def init(cls, layout: LevelLayout, rank: int, rng: np.random.Generator) -> Self:
-        """P keeps the coordinates that both levels have; u is 0."""
+        """Start where P keeps the coordinates that both levels have; u is 0."""
         pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
         n, widest = len(layout.nodes), int(layout.widths.max())
         downs = rng.standard_normal((n, rank, widest), np.float32) * np.float32(INIT_STD)
@@ -78,7 +86,7 @@ class Projections(ParentProjections):
         return cls(layout, shared, np.zeros((n, rank, widest), np.float32), downs, (RowAdagrad(n), RowAdagrad(n)))
 
     def targets(self, parents: Ints, embeddings: Floats) -> Floats:
-        """See the base class."""
+        """Return (P' + sum of u v') p for each parent p."""
         out = np.zeros((len(parents), self.ups.shape[2]), np.float32)
         for level, at, nodes, vectors in self._by_level(parents, embeddings):
             width = self.layout.widths[level + 1]
@@ -88,28 +96,28 @@ class Projections(ParentProjections):
         return out
 
     def backward(
-        self, parents: Ints, embeddings: Floats, residuals: Floats, squares: Floats, consistency_weight: float,
-        weight_decay: float, learning_rate: float, n_steps: int,
-    ) -> None:  # fmt: skip
-        """See the base class."""
-        for level, at, nodes, vectors in self._by_level(parents, embeddings):
+        self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
+    ) -> None:
+        """Update the shared matrices by Adam, and the matrices of the parents by row-wise Adagrad."""
+        decay = np.float32(penalties.weight_decay)
+        for level, at, some, vectors in self._by_level(parents, nodes.embeddings):
             width, shared = self.layout.widths[level + 1], self.shared[level]
-            error = np.float32(-2 * consistency_weight) * residuals[at, :width]
-            ups, downs = self.ups[nodes, :, :width], self.downs[nodes, :, : vectors.shape[1]]
+            error = np.float32(-2 * penalties.consistency) * residuals[at, :width]
+            ups, downs = self.ups[some, :, :width], self.downs[some, :, : vectors.shape[1]]
             by_low_rank = np.einsum("nrw,nw->nr", ups, error)
             by_vectors = error @ shared.value.T + np.einsum("nr,nrw->nw", by_low_rank, downs)
             excess = shared.value - np.eye(*shared.value.shape, dtype=np.float32)
-            shared.step(vectors.T @ error + np.float32(weight_decay) * excess, learning_rate / 10, n_steps)
+            shared.step(vectors.T @ error + decay * excess, rate / SHARED_SLOWDOWN, n_steps)
             low_rank = np.einsum("nrw,nw->nr", downs, vectors)
-            by_ups = low_rank[:, :, None] * error[:, None, :] + np.float32(weight_decay) * ups
-            by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + np.float32(weight_decay) * downs
-            parts = ((self.ups, by_ups), (self.downs, by_downs))
-            for (table, gradient), optimizer in zip(parts, self.optimizers, strict=True):
-                padded = np.zeros_like(table[nodes])
+            by_ups = low_rank[:, :, None] * error[:, None, :] + decay * ups
+            by_downs = by_low_rank[:, :, None] * vectors[:, None, :] + decay * downs
+            parts = zip((self.ups, self.downs), (by_ups, by_downs), self.optimizers, strict=True)
+            for table, gradient, optimizer in parts:
+                padded = np.zeros_like(table[some])
                 padded[:, :, : gradient.shape[2]] = gradient
-                steps = optimizer.updates(nodes, padded.reshape(len(nodes), -1), learning_rate)
-                table[nodes] += steps.reshape(padded.shape)
-            self._step_parents(nodes, by_vectors, embeddings, squares, learning_rate)
+                steps = optimizer.updates(some, padded.reshape(len(some), -1), rate)
+                table[some] += steps.reshape(padded.shape)
+            self._step_parents(some, by_vectors, nodes, rate)
 
 
 @dataclass
@@ -122,7 +130,7 @@ class ParentMatrices(ParentProjections):
 
     @classmethod
     def init(cls, layout: LevelLayout) -> Self:
-        """Matrices that keep the coordinates that both levels have."""
+        """Start from matrices that keep the coordinates that both levels have."""
         pairs = zip(layout.widths[:-1].tolist(), layout.widths[1:].tolist(), strict=True)
         first_nodes = np.searchsorted(layout.nodes.level, np.arange(1, layout.levels + 1)).astype(np.int32)
         counts = np.diff(first_nodes).tolist()
@@ -132,7 +140,7 @@ class ParentMatrices(ParentProjections):
         return cls(layout, matrices, first_nodes, [RowAdagrad(count) for count in counts])
 
     def targets(self, parents: Ints, embeddings: Floats) -> Floats:
-        """See the base class."""
+        """Return P' p for each parent p."""
         out = np.zeros((len(parents), int(self.layout.widths.max())), np.float32)
         for level, at, nodes, vectors in self._by_level(parents, embeddings):
             matrices = self.matrices[level][nodes - self.first_nodes[level]]
@@ -140,17 +148,16 @@ class ParentMatrices(ParentProjections):
         return out
 
     def backward(
-        self, parents: Ints, embeddings: Floats, residuals: Floats, squares: Floats, consistency_weight: float,
-        weight_decay: float, learning_rate: float, n_steps: int,
-    ) -> None:  # fmt: skip
-        """See the base class."""
-        for level, at, nodes, vectors in self._by_level(parents, embeddings):
-            ids = nodes - self.first_nodes[level]
+        self, parents: Ints, nodes: TrainedNodes, residuals: Floats, penalties: Penalties, rate: float, n_steps: int
+    ) -> None:
+        """Update the matrices of the parents by Adagrad, with one number of state per matrix."""
+        for level, at, some, vectors in self._by_level(parents, nodes.embeddings):
+            ids = some - self.first_nodes[level]
             matrices = self.matrices[level][ids]
-            error = np.float32(-2 * consistency_weight) * residuals[at, : matrices.shape[2]]
+            error = np.float32(-2 * penalties.consistency) * residuals[at, : matrices.shape[2]]
             by_vectors = np.einsum("nv,nwv->nw", error, matrices)
             excess = matrices - np.eye(*matrices.shape[1:], dtype=np.float32)
-            gradient = vectors[:, :, None] * error[:, None, :] + np.float32(weight_decay) * excess
-            steps = self.optimizers[level].updates(ids, gradient.reshape(len(ids), -1), learning_rate)
+            gradient = vectors[:, :, None] * error[:, None, :] + np.float32(penalties.weight_decay) * excess
+            steps = self.optimizers[level].updates(ids, gradient.reshape(len(ids), -1), rate)
             self.matrices[level][ids] += steps.reshape(matrices.shape)
-            self._step_parents(nodes, by_vectors, embeddings, squares, learning_rate)
+            self._step_parents(some, by_vectors, nodes, rate)

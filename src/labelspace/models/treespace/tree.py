@@ -1,16 +1,22 @@
-"""The label tree of treespace: a given hierarchy or clusters as nodes by level, and the nodes on documents' paths."""
+"""The label tree of treespace, from a given hierarchy or clusters, and the documents to train on with their paths."""
+
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
+from labelspace.features.normalize import normalize_rows
 from labelspace.labels.clustering import balanced_levels
 from labelspace.labels.tree import PartitionTree, TreeNodes
-from labelspace.types import Csr, Hierarchy, Ints, Longs
+from labelspace.models.treespace.kernels import Paths
+from labelspace.types import Csr, Floats, Hierarchy, Ints, Longs
 
-CLOSED_SHARE = 0.9  # of the documents with labels must carry all ancestors, for data to count as closed
+CLOSED_SHARE = 0.9  # of the documents with labels must carry all ancestors; below 1, a few gaps in the data are allowed
 
 
 def is_closed(Y: Csr, hierarchy: Hierarchy) -> bool:
-    """Whether documents, nearly all of them, also carry the ancestors of their labels.
+    """Return whether nearly all documents also carry the ancestors of their labels.
 
     >>> import scipy.sparse as sp
     >>> tree = Hierarchy.from_edges([[1, 0]], n_labels=2)
@@ -23,7 +29,7 @@ def is_closed(Y: Csr, hierarchy: Hierarchy) -> bool:
 
 
 def main_parents(hierarchy: Hierarchy) -> Ints:
-    """One parent per label: the deepest, and the first of those; -1 for a root. Shape (n_labels,).
+    """Return one parent per label: the deepest, the first of equally deep ones; -1 for a root. Shape (n_labels,).
 
     So a label keeps its level when a DAG is read as a tree.
 
@@ -39,7 +45,7 @@ def main_parents(hierarchy: Hierarchy) -> Ints:
 
 
 def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> TreeNodes:
-    """A forest below one root, with node ids level by level; ``parents`` is -1 for the children of the root.
+    """Put a forest below one root, with node ids level by level; ``parents`` is -1 for the children of the root.
 
     >>> nodes = breadth_first_nodes(np.array([-1, 0, -1, 0]), np.arange(4))
     >>> nodes.label.tolist(), nodes.parent.tolist()
@@ -63,7 +69,7 @@ def breadth_first_nodes(parents: Ints | Longs, label: Ints | Longs) -> TreeNodes
 
 
 def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> TreeNodes:
-    """The given labels and their ancestors as nodes.
+    """Make nodes of the given labels and their ancestors.
 
     With ``closed`` every node is its label. Otherwise a document with a label need not carry its ancestors, so
     a given label with descendants gets an extra leaf below its node.
@@ -95,20 +101,18 @@ def hierarchy_nodes(hierarchy: Hierarchy, labels: Ints, closed: bool) -> TreeNod
 
 
 def clustered_nodes(Z: Csr, labels: Ints, branching_factor: int, max_leaf: int, seed: int) -> TreeNodes:
-    """The given labels, whose embeddings are the rows of Z, as leaves below clusters of clusters."""
+    """Put the given labels, whose embeddings are the rows of Z, as leaves below clusters of clusters."""
     tree = PartitionTree(*balanced_levels(Z, branching_factor, max_leaf, seed))
     label = np.where(tree.label < 0, -1, labels[tree.label])
     return TreeNodes(tree.first_child, tree.last_child, label.astype(np.int32))
 
 
-def on_path_nodes(Y: Csr, tree: TreeNodes) -> tuple[Longs, Ints]:
-    """The nodes on the paths of each document, sorted: the root, the nodes of its labels and their ancestors.
-
-    Document i has ``on_path[starts[i] : starts[i + 1]]``.
+def paths_to_labels(Y: Csr, tree: TreeNodes) -> Paths:
+    """Return the nodes on the paths of each document: the root, the nodes of its labels and their ancestors.
 
     >>> import scipy.sparse as sp
     >>> tree = breadth_first_nodes(np.array([-1, 0, -1]), np.arange(3))
-    >>> [array.tolist() for array in on_path_nodes(sp.csr_matrix([[0, 1, 0], [0, 0, 1]]), tree)]
+    >>> [array.tolist() for array in paths_to_labels(sp.csr_matrix([[0, 1, 0], [0, 0, 1]]), tree)]
     [[0, 3, 5], [0, 1, 3, 0, 2]]
     """
     n, n_nodes = Y.shape[0], len(tree)
@@ -124,4 +128,43 @@ def on_path_nodes(Y: Csr, tree: TreeNodes) -> tuple[Longs, Ints]:
         rows, nodes = rows[nodes > 0], nodes[nodes > 0]
     all_keys = np.unique(np.concatenate(keys))
     starts = np.searchsorted(all_keys, np.arange(n + 1) * n_nodes)
-    return starts, (all_keys % n_nodes).astype(np.int32)
+    return Paths(starts, (all_keys % n_nodes).astype(np.int32))
+
+
+@dataclass(frozen=True)
+class TrainingSet:
+    """Documents, and label texts as further documents, with the nodes on their paths."""
+
+    X: Csr
+    paths: Paths
+    weights: Floats  # (n, levels) of the loss of a document on a level
+    probabilities: Floats  # (n_nodes,) of a node to be on a path, given its parent
+
+    @classmethod
+    def build(
+        cls,
+        X: Csr,
+        Y: Csr,
+        tree: TreeNodes,
+        level_weights: Floats,
+        *,
+        label_features: Csr | None = None,
+        label_text: float = 0.0,
+        normalize: bool = True,
+    ) -> Self:
+        """Add the texts of the tree's labels, if any, to the documents with the weight ``label_text``."""
+        weights = np.ones(X.shape[0], np.float32)
+        if label_text and label_features is not None:
+            labels = tree.label[tree.label >= 0]
+            texts = label_features[labels]
+            has_text = np.diff(texts.indptr) > 0
+            labels, texts = labels[has_text], texts[has_text]
+            n = len(labels)
+            own_label = sp.csr_matrix((np.ones(n, np.float32), labels, np.arange(n + 1)), (n, Y.shape[1]))
+            texts = normalize_rows(texts) if normalize else texts
+            X, Y = sp.vstack([X, texts]).tocsr(), sp.vstack([Y, own_label]).tocsr()
+            weights = np.append(weights, np.full(n, label_text, np.float32))
+        paths = paths_to_labels(Y, tree)
+        counts = np.bincount(paths.nodes, minlength=len(tree)).astype(np.float32)
+        probabilities = (counts + 0.5) / (counts[np.maximum(tree.parent, 0)] + 1)
+        return cls(X, paths, weights[:, None] * level_weights, probabilities)
