@@ -32,7 +32,7 @@ def test_dimensions_go_from_root_to_leaf_by_a_constant_factor(root, leaf, levels
 def test_every_node_has_its_own_slice(layout):
     assert layout.level.tolist() == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert layout.width.tolist() == [0, 2, 2, 2, 4, 4, 4, 5, 5, 5]
-    assert layout.document_offset.tolist() == [0, 0, 0, 0, 2, 2, 2, 6, 6, 6]
+    assert layout.arrays.document_offset.tolist() == [0, 0, 0, 0, 2, 2, 2, 6, 6, 6]
     covered = np.concatenate([np.arange(at, at + width) for at, width in zip(layout.offset, layout.width, strict=True)])
     assert covered.tolist() == list(range(int(layout.width.sum())))
     assert layout.level_slices() == [slice(0, 2), slice(2, 6), slice(6, 11)]

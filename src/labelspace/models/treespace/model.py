@@ -255,13 +255,11 @@ class Treespace(Model):
         return LevelLayout(self.tree_, self.level_dims_)
 
     @cached_property
-    def _searched_nodes(self) -> list[SearchedNodes]:
-        """The nodes of each learner; without the ball, norms are not used, and are not computed."""
-        found = []
-        for net in self.estimators_:
-            norms = net.node_norms(self._layout) if self.space == "poincare" else np.ones_like(net.node_scales)
-            found.append(SearchedNodes(net.node_embeddings, net.node_scales, norms, net.node_bias))
-        return found
+    def _node_norms(self) -> list[Floats]:
+        """The norms of the node embeddings of each learner; without the ball they are not used, nor computed."""
+        if self.space != "poincare":
+            return [np.ones_like(net.node_scales) for net in self.estimators_]
+        return [net.node_norms(self._layout) for net in self.estimators_]
 
     def label_trees(self) -> list[TreeNodes]:
         """Return the tree; a label without training documents is not in it."""
@@ -286,7 +284,7 @@ class Treespace(Model):
         if allowed is not None:
             return overfetch(self._predict, X, k, allowed)
         X = normalize_rows(X) if self.normalize else X
-        layout, learner_nodes = self._layout, self._searched_nodes
+        layout, node_norms = self._layout, self._node_norms
         reranked = self.is_closed_ or len(self.estimators_) > 1 or self.rare_boost > 0
         depth = max(k, min(AVERAGED_LABELS, self.n_labels_)) if reranked else k
         shape = (len(self.estimators_), X.shape[0], depth)
@@ -294,7 +292,8 @@ class Treespace(Model):
         ball, beam_size = self.space == "poincare", min(self.beam_size, len(self.tree_))
 
         def search(start: int, stop: int) -> None:
-            for at, (net, nodes) in enumerate(zip(self.estimators_, learner_nodes, strict=True)):
+            for at, net in enumerate(self.estimators_):
+                nodes = SearchedNodes(net.node_embeddings, net.node_scales, node_norms[at], net.node_bias)
                 documents, norms = bound_norms(layout, net.document_vectors(X[start:stop]), ball)
                 found = (labels[at, start:stop], scores[at, start:stop])
                 level_beam_search(documents, norms, nodes, layout.arrays, ball, beam_size, *found)

@@ -121,7 +121,8 @@ class LevelNet:
         """Update the children of all visited nodes, and add to the gradients of the documents."""
         layout, penalties = self.layout, self.penalties
         order = np.argsort(visits.nodes, kind="stable")
-        visits = Visits(*(part[order] for part in visits))
+        child_starts, row_ends = visits.child_starts[order], visits.row_ends[order]
+        visits = Visits(visits.nodes[order], visits.rows[order], child_starts, row_ends)
         parents, starts = np.unique(visits.nodes, return_index=True)
         targets = np.zeros((len(parents), int(layout.widths.max())), np.float32)
         if self.projections is not None:
