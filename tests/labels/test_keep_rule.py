@@ -1,7 +1,7 @@
 import numpy as np
 
 from labelspace.labels.hierarchy import ancestor_probabilities
-from labelspace.labels.keep_rule import KeepRule, left_out
+from labelspace.labels.keep_rule import KeepRule, omitted
 from labelspace.types import LabelSpace, TopK
 
 SPACE = LabelSpace(["food > bread > rye", "food > bread > white", "food > fish"]).with_paths()
@@ -22,8 +22,8 @@ def test_labels_too_unsure_give_way_to_the_nearest_ancestor_that_is_sure_enough(
     rule = KeepRule(0.6, most=9, precision=0.9)
     answer = rule.kept(judged)
     assert answer.labels.tolist() == [[FOOD, BREAD, -1, -1, -1]]
-    rye, white, fish = left_out(top, judged, answer, rule, SPACE)[0]
-    assert (rye.label, round(rye.score, 3)) == ("food > bread > rye", 0.5)
+    rye, white, fish = omitted(top, judged, answer, rule, SPACE)[0]
+    assert (rye.label, round(rye.score, 3)) == (RYE, 0.5)
     below = "is below 0.6, the threshold for a precision of 0.9"
     assert rye.reason == f"its probability 0.500 {below}; replaced by its ancestor 'food > bread'"
     assert white.reason == f"its probability 0.400 {below}; replaced by its ancestor 'food > bread'"
@@ -41,10 +41,10 @@ def test_reasons_without_ancestors():
         (KeepRule(np.inf, 0, 0.97), ["no threshold reaches a precision of 0.97 on held-out documents"] * 3),
     ]:
         answer = rule.kept(top)
-        assert [found.reason for found in left_out(top, top, answer, rule, LabelSpace(SPACE.names))[0]] == expected
+        assert [found.reason for found in omitted(top, top, answer, rule, LabelSpace(SPACE.names))[0]] == expected
 
 
 def test_padding_is_not_left_out():
     top = TopK.from_scores([[0.9, -np.inf, 0.2]], k=3)
     rule = KeepRule(0.5)
-    assert [found.label for found in left_out(top, top, rule.kept(top), rule, LabelSpace(list("abc")))[0]] == ["c"]
+    assert [found.label for found in omitted(top, top, rule.kept(top), rule, LabelSpace(list("abc")))[0]] == [2]

@@ -21,7 +21,7 @@ from labelspace.report.predictions import PredictRequest, as_plain
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.data.answer_files import LabelDisplay
     from labelspace.tagger import Tagger
-    from labelspace.tagger.answers import Answer, TagOptions
+    from labelspace.tagger.answers import DocumentAnswer, TagOptions
 
 
 def predict(
@@ -115,12 +115,9 @@ def predict(
 
 def predict_texts(texts: list[str], request: PredictRequest, as_json: bool) -> None:
     """Print the labels of texts."""
-    from labelspace.unread import Unread
-
     tagger, k, options, display = request
-    answers = tagger.answer_batch(texts, k, **options)
-    unread = Unread(tagger, k, options)
-    problems = [unread(text, answer.tags) for text, answer in zip(texts, answers, strict=True)]
+    answers = tagger.answers(texts, k, **options).documents(tagger.labels_)
+    problems = [answer.problem(text) for text, answer in zip(texts, answers, strict=True)]
     if as_json:
         rows = zip(texts, answers, problems, strict=True)
         results = [{"text": text, **as_plain(answer, problem, options, display)} for text, answer, problem in rows]
@@ -141,7 +138,7 @@ def note_texts(texts: list[str], problems: list[str | None]) -> None:
 
 
 def print_answers(
-    tagger: Tagger, texts: list[str], answers: list[Answer], options: TagOptions, display: LabelDisplay
+    tagger: Tagger, texts: list[str], answers: list[DocumentAnswer], options: TagOptions, display: LabelDisplay
 ) -> None:
     """Print a table for each text."""
     from dataclasses import replace
@@ -155,8 +152,7 @@ def print_answers(
     elif precision is not None:
         reason["no_tags"] = f"no label is sure enough for a precision of {precision:g}"
     for text, answer in zip(texts, answers, strict=True):
-        labels = [tagger.labels_.index[name] for name, _ in answer.tags]
-        console().print(tags_table(text, labels, [score for _, score in answer.tags], space, **reason))
+        console().print(tags_table(text, answer.labels, answer.scores, space, **reason))
 
 
 def about_precision(tagger: Tagger, options: TagOptions) -> dict[str, Any]:

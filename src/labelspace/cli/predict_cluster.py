@@ -93,9 +93,8 @@ class ClusterRequest(NamedTuple):
 def predict_on_cluster(request: ClusterRequest, asked: PredictRequest, quiet: bool) -> None:
     """Write a folder of predictions, and say what is in it."""
     from labelspace.cluster.prediction import predict_files, prepare
-    from labelspace.unread import Unread
 
-    Unread(asked.tagger, asked.k, asked.options)  # refuses options that the model cannot follow
+    asked.tagger.choice.check(asked.options)
     prepared = prepare(prediction_run(request, asked))
     with _noting_resumption(request.force), cluster_executor(request.address, request.task_memory, quiet) as executor:
         if executor is None:  # there is an address

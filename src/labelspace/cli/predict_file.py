@@ -70,7 +70,7 @@ def predict_stream(
 
 def note_problems(problems: Counter[str], n: int) -> None:
     """Say how many of n documents say nothing to the model."""
-    from labelspace.unread import PLURAL
+    from labelspace.tagger.answers import PLURAL
 
     for problem, count in problems.items():
         note(f"{count:,} of {n:,} documents {PLURAL[problem]}; their labels are those of any such document")

@@ -36,16 +36,16 @@ class KeepRule(NamedTuple):
         return f"its probability {probability:.3f} is below {bound}"
 
 
-class LeftOut(NamedTuple):
-    """A label that is not in the answer."""
+class Omitted(NamedTuple):
+    """A ranked label, by its id, that is not in the answer."""
 
-    label: str
+    label: int
     score: float
     reason: str
 
 
-def left_out(ranked: TopK, judged: TopK, answer: TopK, rule: KeepRule, labels: LabelSpace) -> list[list[LeftOut]]:
-    """The ranked labels of each document that are not in the answer, with reasons.
+def omitted(ranked: TopK, judged: TopK, answer: TopK, rule: KeepRule, labels: LabelSpace) -> list[list[Omitted]]:
+    """Return the ranked labels of each document that are not in the answer, with reasons.
 
     ``judged`` has the labels that the rule was applied to: the same, or with ancestors and their probabilities.
     """
@@ -56,8 +56,9 @@ def left_out(ranked: TopK, judged: TopK, answer: TopK, rule: KeepRule, labels: L
         probability |= dict(zip(judged.labels[row].tolist(), judged.scores[row].tolist(), strict=True))
         dropped = [label for label in listed if label >= 0 and label not in kept]
         reasons = [_reason(label, probability[label], kept, rule, labels) for label in dropped]
-        named = zip(dropped, reasons, strict=True)
-        found.append([LeftOut(labels.names[label], probability[label], reason) for label, reason in named])
+        found.append(
+            [Omitted(label, probability[label], reason) for label, reason in zip(dropped, reasons, strict=True)]
+        )
     return found
 
 

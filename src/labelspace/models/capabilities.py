@@ -1,5 +1,6 @@
 """What a method may be able to do beside ``fit`` and ``predict_topk``; ask with ``isinstance`` or ``require``."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from labelspace.errors import ParameterError
@@ -119,6 +120,14 @@ class TrainsFromCache(Protocol):
     """Trains on documents whose arrays are in files, and copies none that are as large into memory."""
 
     trains_from_cache: bool
+
+
+@runtime_checkable
+class KnowsWords(Protocol):
+    """Reads texts as they are, and can tell in which of them it knows a word."""
+
+    def knows_words(self, texts: Sequence[str]) -> Bools:
+        """Return whether the model knows a word of each text. Shape (n,)."""
 
 
 @runtime_checkable

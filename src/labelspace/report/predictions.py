@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
     from labelspace.data.answer_files import LabelDisplay, Prediction
     from labelspace.data.records import Record
     from labelspace.tagger import Tagger
-    from labelspace.tagger.answers import Answer, TagOptions
+    from labelspace.tagger.answers import DocumentAnswer, TagOptions
 
 
 class PredictRequest(NamedTuple):
@@ -31,23 +31,22 @@ def predictions(
     ``source`` names where the documents come from in messages.
     """
     from labelspace.data.answer_files import Prediction
-    from labelspace.unread import Unread
+    from labelspace.tagger.streams import document_answers
 
-    tagger, k, options, display = request
-    unread, index = Unread(tagger, k, options), tagger.labels_.index
-    for record, answer in tagger.answer_stream(records, k, source, **options):
-        problem = unread((record.features if tagger.ready_made else record.text) or "", answer.tags)
+    tagger, _, options, display = request
+    for record, answer in document_answers(tagger, records, request.k, source, options):
+        problem = answer.problem((record.features if tagger.ready_made else record.text) or "")
         problems.update([problem] if problem is not None else [])
         row = {"id": record.id, **as_plain(answer, problem, options, display)}
-        labels, scores = [index[name] for name, _ in answer.tags], [score for _, score in answer.tags]
-        yield Prediction(record, labels, scores, row)
+        yield Prediction(record, answer.labels, answer.scores, row)
 
 
-def as_plain(answer: Answer, note: str | None, options: TagOptions, display: LabelDisplay) -> dict[str, Any]:
-    """The tags of one document as plain values, what was left out, and a note where the model reads nothing in it."""
-    plain: dict[str, Any] = {"labels": [display.as_json(name, score) for name, score in answer.tags]}
+def as_plain(answer: DocumentAnswer, note: str | None, options: TagOptions, display: LabelDisplay) -> dict[str, Any]:
+    """Return the labels of one document as plain values, those that were left out, and the note, if any."""
+    labels = map(display.as_json, answer.labels, answer.scores)
+    plain: dict[str, Any] = {"labels": list(labels)}
     if options.get("min_probability") is not None or options.get("precision") is not None:
         plain["left_out"] = [
-            {**display.as_json(label.label, label.score), "reason": label.reason} for label in answer.left_out
+            {**display.as_json(each.label, each.score), "reason": each.reason} for each in answer.left_out
         ]
     return plain if note is None else {**plain, "note": note}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import isinf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,21 +15,19 @@ import numpy as np
 
 from labelspace import store
 from labelspace.errors import ClusterError, ParameterError
-from labelspace.labels.keep_rule import LeftOut
+from labelspace.labels.keep_rule import Omitted
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
 from labelspace.server.label_details import LabelDetails
 from labelspace.server.label_search import LabelSearch
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import TagOptions
+from labelspace.tagger.answers import DocumentAnswer, TagOptions
 from labelspace.training.precision_thresholds import TARGETS
 from labelspace.types import Floats
-from labelspace.unread import Unread
 
 logger = logging.getLogger("labelspace.server")
 WARM_UP = "How long does a text have to be before every kernel has run once? Long enough for a few words and pairs."
 UNHEARD_OF = "qzxjqzxj"  # a label that is searched for in every way
 DIGITS = 6  # of probabilities
-KEPT_OPTIONS = 64  # of which the answer to an empty text is known
 
 
 class Options(NamedTuple):
@@ -73,7 +71,7 @@ class Tagged(NamedTuple):
     labels: list[int]
     scores: list[float]
     probabilities: list[float] | None
-    left_out: list[LeftOut]
+    left_out: list[Omitted]
     note: str | None
 
 
@@ -142,26 +140,17 @@ class LoadedModel:
         probabilities = top
         if isinstance(model, Calibrated) and not options.by_probability:
             probabilities = model.to_probabilities(top)
-        left_out = found.left_out(self.tagger.labels_)
-        rows = zip(texts, top.labels.tolist(), top.scores, probabilities.scores, left_out, strict=True)
-        return [self._tagged(text, labels, scores, sure, out, k, options) for text, labels, scores, sure, out in rows]
+        rows = zip(texts, found.documents(self.tagger.labels_), probabilities.scores, strict=True)
+        return [self._tagged(text, answer, sure) for text, answer, sure in rows]
 
-    def _tagged(
-        self, text: str, labels: list[int], scores: Floats, sure: Floats, left_out: list[LeftOut], k: int,
-        options: Options,
-    ) -> Tagged:  # fmt: skip
-        if labels and labels[-1] < 0:
-            labels = [label for label in labels if label >= 0]
-        n, names = len(labels), self.labels
-        note = self.unread(k, options)(text, [(names[label]["label"], 0.0) for label in labels])
-        probabilities = np.round(sure[:n].astype(np.float64), DIGITS).tolist() if self.is_calibrated else None
-        rounded = np.round(scores[:n].astype(np.float64), DIGITS).tolist()
-        return Tagged(labels, rounded, probabilities, left_out, None if note is None else f"the text {note}")
-
-    @cached_property
-    def unread(self) -> Any:  # noqa: ANN401 - a function with a cache
-        """What says of a text in which the model reads nothing that it is so, for each k and options."""
-        return lru_cache(KEPT_OPTIONS)(lambda k, options: Unread(self.tagger, k, options.tag_options()))
+    def _tagged(self, text: str, answer: DocumentAnswer, sure: Floats) -> Tagged:
+        problem = answer.problem(text)
+        scores = np.round(answer.scores, DIGITS).tolist()
+        probabilities = None
+        if self.is_calibrated:
+            probabilities = np.round(sure[: len(scores)].astype(np.float64), DIGITS).tolist()
+        note = None if problem is None else f"the text {problem}"
+        return Tagged(answer.labels, scores, probabilities, answer.left_out, note)
 
     def precision_table(self) -> list[dict[str, Any]]:
         """What is kept for each precision; empty where that was not learned."""

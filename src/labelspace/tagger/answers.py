@@ -1,29 +1,67 @@
 """Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
+import numpy as np
+
 from labelspace.errors import ParameterError
+from labelspace.features.views import TEXT, Views, n_rows
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
-from labelspace.labels.keep_rule import KeepRule, LeftOut, left_out
+from labelspace.labels.keep_rule import KeepRule, Omitted, omitted
 from labelspace.labels.selection import Given, Selection, listed, select_labels
 from labelspace.models.base import Model
-from labelspace.models.capabilities import Calibrated, LearnsPrecision, require
+from labelspace.models.capabilities import Calibrated, KnowsWords, LearnsPrecision, require
 from labelspace.models.checks import Inputs
 from labelspace.training.precision_thresholds import CLOSED, PrecisionThreshold, PrecisionThresholds
-from labelspace.types import Columns, Hierarchy, LabelSpace, TopK
+from labelspace.types import Bools, Columns, Hierarchy, LabelSpace, TopK
 
 Tags = list[tuple[str, float]]
+EMPTY = "is empty"
+UNKNOWN = "has no word that the model knows"
+PLURAL = {EMPTY: "are empty", UNKNOWN: "have no word that the model knows"}
 SURE_K = 16  # at least so many labels are ranked before those that are unsure give way to their ancestors
 CONSISTENT_K = 50  # at least so many labels are ranked before ancestors are included and the list is cut at k
 
 
+class LeftOut(NamedTuple):
+    """One of the k best labels of a document, by its name, that is not in the answer."""
+
+    label: str
+    score: float
+    reason: str
+
+
 class Answer(NamedTuple):
-    """The tags of a document, and those of its k best labels that are not among them."""
+    """The tags of a document, and the labels among its k best that are not tags."""
 
     tags: Tags
     left_out: list[LeftOut]
+
+
+class DocumentAnswer(NamedTuple):
+    """The answer to one document by label ids."""
+
+    labels: list[int]  # best first, without padding
+    scores: list[float]
+    left_out: list[Omitted]
+    is_read: bool  # whether the model knows a word of the document
+
+    def named(self, names: Sequence[str]) -> Answer:
+        """Return the answer by label names."""
+        tags = [(names[label], score) for label, score in zip(self.labels, self.scores, strict=True)]
+        return Answer(tags, [LeftOut(names[each.label], each.score, each.reason) for each in self.left_out])
+
+    def problem(self, content: str) -> str | None:
+        """Return what is wrong with a document of this content, so that its labels are of no use; None if nothing is.
+
+        >>> DocumentAnswer([], [], [], is_read=False).problem("qzxj")
+        'has no word that the model knows'
+        """
+        if not content.strip():
+            return EMPTY
+        return None if self.is_read else UNKNOWN
 
 
 class SelectOptions(TypedDict, total=False):
@@ -56,18 +94,29 @@ def check_options(options: Mapping[str, object], kind: type = TagOptions) -> Non
 
 
 class Answers(NamedTuple):
-    """Answers, and what they were chosen from."""
+    """Answers by label ids, and what they were chosen from."""
 
     answer: TopK
     ranked: TopK  # the k best labels
     judged: TopK  # what the rule was applied to
     rule: KeepRule | None
+    are_read: Bools  # whether the model knows a word of each document. Shape (n,)
 
-    def left_out(self, labels: LabelSpace) -> list[list[LeftOut]]:
-        """The labels of each document that were left out, and why."""
-        if self.rule is None:
-            return [[] for _ in range(len(self.answer))]
-        return left_out(self.ranked, self.judged, self.answer, self.rule, labels)
+    def documents(self, labels: LabelSpace) -> list[DocumentAnswer]:
+        """Return the answer to each document."""
+        left_out: list[list[Omitted]] = [[] for _ in range(len(self.answer))]
+        if self.rule is not None:
+            left_out = omitted(self.ranked, self.judged, self.answer, self.rule, labels)
+        tops = zip(self.answer.labels.tolist(), self.answer.scores.tolist(), strict=True)
+        return [
+            DocumentAnswer(
+                [label for label in ids if label >= 0],
+                [score for label, score in zip(ids, scores, strict=True) if label >= 0],
+                out,
+                is_read,
+            )
+            for (ids, scores), out, is_read in zip(tops, left_out, self.are_read.tolist(), strict=True)
+        ]
 
 
 class Selections:
@@ -99,23 +148,44 @@ class LabelChoice(NamedTuple):
     def answers(
         self, views: Inputs, k: int, calibrated: bool, options: TagOptions, selection: Selection | None
     ) -> Answers:
-        """The k best labels of each document; ``selection`` is what the options allow."""
+        """Return the k best labels of each document; ``selection`` is what the options allow."""
         rule = self.keep_rule(options)
         allowed = None if selection is None else selection.allowed
         calibrated = calibrated or rule is not None
+        are_read = self.are_read(views)
         if not options.get("consistent"):
             top = self.model.predict_topk(views, k, calibrated=calibrated, allowed=allowed)
-            return Answers(top if rule is None else rule.kept(top), top, top, rule)
-        hierarchy = self.hierarchy()
-        if selection is not None:
-            hierarchy = selection.hierarchy
-        deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # those of one score may rank beyond k
+            return Answers(top if rule is None else rule.kept(top), top, top, rule, are_read)
+        hierarchy = self.hierarchy() if selection is None else selection.hierarchy
+        deep = max(2 * k, CONSISTENT_K) if rule is None else max(k, SURE_K)  # labels of equal score may rank beyond k
         top = self.model.predict_topk(views, min(deep, len(self.labels)), calibrated=calibrated, allowed=allowed)
         if rule is None:
             closed = include_ancestors(top, hierarchy, k)
-            return Answers(closed, closed, closed, None)
+            return Answers(closed, closed, closed, None, are_read)
         judged = ancestor_probabilities(top, hierarchy, max(k, CLOSED))
-        return Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule)
+        return Answers(rule.kept(judged).padded(k), top.padded(k), judged, rule, are_read)
+
+    def are_read(self, inputs: Inputs) -> Bools:
+        """Return whether the model knows a word of each document; features that come ready-made always count."""
+        if not isinstance(inputs, Views):
+            return np.ones(n_rows(inputs), bool)
+        found = inputs.are_read()
+        texts = inputs.tables.get(TEXT.name)
+        others = np.flatnonzero(~found)
+        if texts is None or not len(others):
+            return found
+        unread = [texts[row] for row in others.tolist()]
+        if isinstance(self.model, KnowsWords):
+            found[others] = self.model.knows_words(unread)
+        else:  # a method that makes its own tokens of texts as they are
+            found[others] = [bool(text.strip()) for text in unread]
+        return found
+
+    def check(self, options: TagOptions) -> None:
+        """Raise ParameterError unless the model can follow the options."""
+        self.keep_rule(options)
+        if options.get("consistent"):
+            self.hierarchy()
 
     def keep_rule(self, options: TagOptions) -> KeepRule | None:
         """Which labels are sure enough; None for all."""

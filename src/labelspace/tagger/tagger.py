@@ -15,7 +15,7 @@ from labelspace.data.answer_files.answer_columns import Output, Table, answer_ta
 from labelspace.data.document_sketch import DocumentSketch
 from labelspace.data.objects.document_reader import DataOptions, DocumentReader, Labels, saved_fields
 from labelspace.data.objects.inputs import Documents, dataset_inputs, document_names, read_inputs
-from labelspace.data.records import Record, batch_inputs, record_batches
+from labelspace.data.records import Record
 from labelspace.errors import DataError, NotFittedError, ParameterError
 from labelspace.estimator import Stateful
 from labelspace.explain import Explanation
@@ -48,6 +48,7 @@ from labelspace.tagger.answers import (
     Tags,
     check_options,
 )
+from labelspace.tagger.streams import document_answers, stream
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
 
@@ -55,13 +56,10 @@ Text = str | Mapping[str, Any]
 """A text, or the row of a table for a tagger that learned from one."""
 Validation = Dataset | Callable[[], Dataset | None]
 """Validation documents, or a function that reads them when the method asks."""
-STREAM_BATCH = 1024  # documents of a stream in memory at a time
 DOCUMENTS = "documents"  # the part of a saved tagger with the sketch of its training documents
 TRAINING_DOCUMENTS = "training_documents"  # the part with their ids
-STREAM_TAGS = 2**20  # tags of a stream in memory at a time
 
 
-T = TypeVar("T")
 S = TypeVar("S", bound=Stateful)
 
 
@@ -223,13 +221,13 @@ class Tagger:
         >>> "grilling" in [name for name, _ in tagger.tag("grill it", k=3)]
         True
         """
-        self._check_fitted()
+        self.check_fitted()
         require(self.model, AddsLabels).add_label(name, self._inputs(texts), **params)
         self.labels_ = self.model.labels_ or self.labels_
 
     def remove_label(self, name: str) -> None:
         """Never suggest a label again, without training again, where the method can."""
-        self._check_fitted()
+        self.check_fitted()
         require(self.model, AddsLabels).remove_label(name)
         self.labels_ = self.model.labels_ or self.labels_
 
@@ -246,14 +244,15 @@ class Tagger:
         self, inputs: Documents, k: int = 5, *, calibrated: bool = False, **options: Unpack[TagOptions]
     ) -> Answers:
         """The answers as label ids, and what they were chosen from."""
-        self._check_fitted()
+        self.check_fitted()
         check_k(k)
         check_options(options)
         selection = self.selection(options)
-        return self._choice.answers(self._inputs(inputs), k, calibrated, options, selection)
+        return self.choice.answers(self._inputs(inputs), k, calibrated, options, selection)
 
     @property
-    def _choice(self) -> LabelChoice:
+    def choice(self) -> LabelChoice:
+        """The rules by which the labels of an answer are chosen."""
         return LabelChoice(self.model, self.labels_, self.columns_)
 
     def selection(self, options: SelectOptions) -> Selection | None:
@@ -262,13 +261,13 @@ class Tagger:
 
     def precision_threshold(self, precision: float, consistent: bool = False) -> PrecisionThreshold:
         """What ``precision`` keeps: the threshold, inf where none reaches it, and the coverage to expect."""
-        self._check_fitted()
-        return self._choice.precision_threshold(precision, consistent)
+        self.check_fitted()
+        return self.choice.precision_threshold(precision, consistent)
 
     def precision_thresholds(self, consistent: bool = False) -> PrecisionThresholds:
         """The thresholds that were learned in training, of answers with all ancestors where ``consistent``."""
-        self._check_fitted()
-        return self._choice.precision_thresholds(consistent)
+        self.check_fitted()
+        return self.choice.precision_thresholds(consistent)
 
     def predict_proba(self, inputs: Documents, k: int = 5, **options: Unpack[TagOptions]) -> Csr:
         """The probabilities of the k best labels of each document, as a sparse float32 matrix (n, n_labels).
@@ -289,7 +288,7 @@ class Tagger:
 
         Columns need not be named where they are those of training.
         """
-        self._check_fitted()
+        self.check_fitted()
         check_options(options, DataOptions)
         return DocumentReader(options, self.labels_, self.columns_, self.fields_).dataset(data, labels)
 
@@ -314,7 +313,7 @@ class Tagger:
 
     def predict_members(self, inputs: Documents, k: int = 5) -> dict[str, TopK]:
         """The k best labels of each document by each member of an ensemble, for a method that is one."""
-        self._check_fitted()
+        self.check_fitted()
         return require(self.model, HasMembers).predict_members(self._inputs(inputs), k)
 
     def tag(self, text: Text, k: int = 5, **options: Unpack[TagOptions]) -> Tags:
@@ -351,13 +350,13 @@ class Tagger:
             return self.named(self.predict_topk(texts, k, **options))
         check_output(output)
         top, documents = self.predict_topk(texts, k, **options), document_names(texts)
-        probabilities = self._choice.probabilities(top, options)
+        probabilities = self.choice.probabilities(top, options)
         return answer_table(top, probabilities, self.labels_, documents, output)
 
     def answer_batch(self, texts: Documents, k: int = 5, **options: Unpack[TagOptions]) -> list[Answer]:
         """The k best labels of each text, with those that ``min_probability`` or ``precision`` left out, and why."""
-        found = self.answers(texts, k, **options)
-        return list(map(Answer, self.named(found.answer), found.left_out(self.labels_)))
+        answers = self.answers(texts, k, **options).documents(self.labels_)
+        return [answer.named(self.labels_.names) for answer in answers]
 
     def tag_stream(
         self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
@@ -368,23 +367,14 @@ class Tagger:
         >>> [(record.id, tags[0][0]) for record, tags in tagger.tag_stream([Record("7", "fish")], k=1)]
         [('7', 'fish')]
         """
-        return self._stream(records, k, source, lambda inputs, k: self.tag_batch(inputs, k, **options))
+        return stream(self, records, k, source, lambda inputs, k: self.tag_batch(inputs, k, **options))
 
     def answer_stream(
         self, records: Iterable[Record], k: int = 5, source: str = "records", **options: Unpack[TagOptions]
     ) -> Iterator[tuple[Record, Answer]]:
         """``answer_batch`` for a stream of records."""
-        return self._stream(records, k, source, lambda inputs, k: self.answer_batch(inputs, k, **options))
-
-    def _stream(
-        self, records: Iterable[Record], k: int, source: str, tag: Callable[[Inputs, int], list[T]]
-    ) -> Iterator[tuple[Record, T]]:
-        self._check_fitted()
-        check_k(k)
-        k = min(k, len(self.labels_))  # the rest would be padding
-        for batch in record_batches(records, min(STREAM_BATCH, max(STREAM_TAGS // k, 1))):
-            inputs = batch_inputs(batch, self.model.n_features_ if self.ready_made else None, source)
-            yield from zip(batch, tag(inputs, k), strict=True)
+        answers = document_answers(self, records, k, source, options)
+        return ((record, answer.named(self.labels_.names)) for record, answer in answers)
 
     def explain(self, text: Text | Csr, labels: Sequence[str] | None = None, k: int = 3) -> list[Explanation]:
         """Why a text has these labels, by default the k best ones; or a row of features, as the model was trained on.
@@ -397,7 +387,7 @@ class Tagger:
         >>> why.label, [word.text for word in why.marked()]
         ('baking', ['bread'])
         """
-        self._check_fitted()
+        self.check_fitted()
         model = require(self.model, Explains)
         is_text = isinstance(text, (str, Mapping))
         raw = read_inputs([text], self.columns_, self.fields_)[0] if is_text else None
@@ -443,15 +433,15 @@ class Tagger:
         >>> tagger.reads(["a fish", "", "unheard of"]).tolist()
         [True, False, False]
         """
-        self._check_fitted()
-        return check_inputs(self._inputs(inputs)).are_read()
+        self.check_fitted()
+        return self.choice.are_read(check_inputs(self._inputs(inputs)))
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write everything to one folder; ``Tagger.load`` or ``labelspace.load`` reads it.
 
         A model that is there is replaced; a folder with other files only with ``force``.
         """
-        self._check_fitted()
+        self.check_fitted()
         about: dict[str, Any] = {"method": self.model.name}
         if self.columns_ is not None:
             about["columns"] = asdict(self.columns_)
@@ -509,7 +499,8 @@ class Tagger:
             )
         return self.features_.transform(found)
 
-    def _check_fitted(self) -> None:
+    def check_fitted(self) -> None:
+        """Raise NotFittedError unless the tagger is fitted."""
         if not hasattr(self, "labels_"):
             raise NotFittedError("the tagger must be fitted first, but has not been; call fit(texts, labels)")
 

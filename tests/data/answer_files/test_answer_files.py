@@ -126,8 +126,8 @@ def test_paths():
     display = LabelDisplay(LabelSpace(names, hierarchy=tree))
     paths = [display.shown(label).path for label in range(5)]
     assert paths == [*names[:4], "food > tea > green > cup"]
-    assert display.as_json("cup", 0.5) == {"label": "cup", "score": 0.5, "path": paths[4]}
-    assert LabelDisplay(LabelSpace(names)).as_json("cup", 1 / 3) == {"label": "cup", "score": 0.333333}
+    assert display.as_json(4, 0.5) == {"label": "cup", "score": 0.5, "path": paths[4]}
+    assert LabelDisplay(LabelSpace(names)).as_json(4, 1 / 3) == {"label": "cup", "score": 0.333333}
 
 
 @pytest.mark.parametrize("ending", list(ENDINGS))

@@ -63,9 +63,9 @@ class LabelDisplay:
             return self._labels.names
         return [self.name(label) for label in range(len(self._labels))]
 
-    def as_json(self, name: str, score: float) -> dict[str, Any]:
-        """A label of an answer, by its own name, as a JSON object; what it has not is left out."""
-        shown = self.shown(self._labels.index[name])
+    def as_json(self, label: int, score: float) -> dict[str, Any]:
+        """A label of an answer as a JSON object; what it has not is left out."""
+        shown = self.shown(label)
         more = {"id": shown.uri, "notation": shown.notation, "path": shown.path}
         present = {key: value for key, value in more.items() if value is not None}
         return {"label": shown.name, "score": round(score, 6), **present}

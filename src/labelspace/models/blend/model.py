@@ -88,6 +88,7 @@ from labelspace.models.blend.training import (
     side_by_side,
     stacked_rows,
 )
+from labelspace.models.capabilities import KnowsWords
 from labelspace.models.checks import Inputs
 from labelspace.models.evidence import Evidence
 from labelspace.models.fit_context import FitContext, Held
@@ -294,6 +295,12 @@ class Blend(Model):
         k = self._n_predicted(self.n_labels_, k) if allowed is None else k
         named = zip(self.members_, self.member_views_, strict=True)
         return side_by_side([predict_member(member, views, view, k, allowed) for member, view in named])
+
+    def knows_words(self, texts: Sequence[str]) -> Bools:
+        """Return whether a member that reads texts as they are knows a word of each text. Shape (n,)."""
+        members = [member for member in self.members_ if isinstance(member, KnowsWords)]
+        known = [member.knows_words(texts) for member in members]
+        return np.any(known, axis=0) if known else np.zeros(len(texts), bool)
 
     def predict_members(self, X: Inputs, k: int = 5) -> dict[str, TopK]:
         """What every member predicts on its own, by its name."""

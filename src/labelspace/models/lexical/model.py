@@ -206,6 +206,11 @@ class Lexical(Model):
         map_blocks(find, texts)
         return tops
 
+    def knows_words(self, texts: Sequence[str]) -> Bools:
+        """Return whether each text has a phrase that names a label. Shape (n,)."""
+        _, ends = self._matches(self.phrases_, texts, self.n_labels_)
+        return np.diff(ends, prepend=0) > 0
+
     def explain(self, texts: Sequence[str], labels: Ints) -> list[Evidence]:
         """Why these labels have their scores: the phrases of the text that name them."""
         (found, _), words = self._read(self.phrases_, texts, self.n_labels_)

@@ -45,7 +45,7 @@ from labelspace.estimator.parameter_constraints import (
     real,
 )
 from labelspace.estimator.state_constraints import array, must, part, plain
-from labelspace.features.sequences import NUMBER, Sequences
+from labelspace.features.sequences import NUMBER, UNKNOWN, Sequences
 from labelspace.features.views import TEXT
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
@@ -237,6 +237,10 @@ class XMLCNN(Model):
         self.bottleneck_ = np.ascontiguousarray(rows.T)
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
         self.output_bias_ = net.output.bias_values
+
+    def knows_words(self, texts: Sequence[str]) -> Bools:
+        """Return whether each text has a word with an embedding. Shape (n,)."""
+        return np.asarray((self.sequences_.transform(texts) > UNKNOWN).any(axis=1))
 
     def _documents(self, texts: Sequence[str]) -> Documents:
         return Documents.from_token_ids(self.sequences_.transform(texts))

@@ -69,6 +69,7 @@ def options_of(body: schemas.TagOptionsBody) -> Options:
 
 def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = None) -> dict[str, Any]:
     """The answer for one document as plain values, with names in a language where labels have such names."""
+    names = model.tagger.labels_.names
     sure: list[Any] = tagged.probabilities or [None] * len(tagged.labels)
     rows = enumerate(zip(tagged.labels, tagged.scores, sure, strict=True), 1)
     return {
@@ -76,7 +77,10 @@ def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = N
             {**model.labels.named(label, language), "rank": rank, "score": score, "probability": probability}
             for rank, (label, score, probability) in rows
         ],
-        "left_out": [{**label._asdict(), "score": round(label.score, DIGITS)} for label in tagged.left_out],
+        "left_out": [
+            {**each._asdict(), "label": names[each.label], "score": round(each.score, DIGITS)}
+            for each in tagged.left_out
+        ],
         "note": tagged.note,
     }
 
