@@ -12,9 +12,9 @@ from labelspace.data.source import Source
 from labelspace.errors import LabelspaceError
 from labelspace.experiment.evaluate import evaluate, megabytes
 from labelspace.experiment.reproduce.published import GAP, Column
-from labelspace.experiment.splits import hold_out_test
+from labelspace.experiment.splits import hold_out_test, labeled
 from labelspace.experiment.timing import Seconds, timed
-from labelspace.experiment.train import Recipe, labeled
+from labelspace.experiment.train import Recipe
 from labelspace.features.views import FeatureCache
 from labelspace.models.fit_context import Executor
 from labelspace.tagger import Tagger

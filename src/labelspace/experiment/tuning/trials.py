@@ -12,9 +12,8 @@ from labelspace import metrics
 from labelspace.data.source import Source
 from labelspace.errors import DataError, LabelspaceError, MissingExtraError, ParameterError
 from labelspace.experiment.evaluate import check_ks, predict_unfiltered, without_filtered
-from labelspace.experiment.splits import TEST_SHARE, hold_out_test
+from labelspace.experiment.splits import TEST_SHARE, hold_out_test, labeled
 from labelspace.experiment.timing import timed
-from labelspace.experiment.train import labeled
 from labelspace.experiment.tuning.space import SearchSpace
 from labelspace.experiment.tuning.study import Outcome
 from labelspace.features.views import FeatureCache
