@@ -171,9 +171,9 @@ class LabelChoice(NamedTuple):
             return np.ones(n_rows(inputs), bool)
         found = inputs.are_read()
         texts = inputs.tables.get(TEXT.name)
-        others = np.flatnonzero(~found)
-        if texts is None or not len(others):
+        if texts is None or found.all():
             return found
+        others = np.flatnonzero(~found)
         unread = [texts[row] for row in others.tolist()]
         if isinstance(self.model, KnowsWords):
             found[others] = self.model.knows_words(unread)
