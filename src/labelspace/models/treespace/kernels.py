@@ -44,12 +44,13 @@ class Paths(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """Visits of inner nodes by documents; the node's children are in a part of ``Paths.nodes`` if they are visited."""
+    """Visits of inner nodes by documents; children that are visited too are between two positions in ``path_nodes``."""
 
     nodes: Ints
     rows: Ints  # of the batch
-    child_starts: Longs  # the first entry of ``Paths.nodes`` after the node
-    row_ends: Longs  # the end of the document in ``Paths.nodes``
+    child_starts: Longs  # the position after the node
+    row_ends: Longs  # the end of the document
+    path_nodes: Ints  # ``Paths.nodes``
 
 
 class Parents(NamedTuple):
@@ -95,6 +96,7 @@ class Step(NamedTuple):
     learning_rate: float
     target_weight: float
     decay: float
+    ball: bool  # nodes are points of the Poincaré ball
 
 
 @kernel()
@@ -114,7 +116,7 @@ def node_visits(rows: Ints, paths: Paths, last_child: Ints) -> Visits:
                 nodes[n_visits], visit_rows[n_visits] = path_nodes[j], i
                 child_starts[n_visits], row_ends[n_visits] = j + 1, starts[row + 1]
                 n_visits += 1
-    return Visits(nodes, visit_rows, child_starts, row_ends)
+    return Visits(nodes, visit_rows, child_starts, row_ends, path_nodes)
 
 
 @kernel(error_model="numpy")  # a norm of 0 gives no number, not an error
@@ -203,21 +205,14 @@ def adagrad_step(
 
 @kernel(fastmath=True)
 def update_children(
-    parents: Parents,
-    visits: Visits,
-    path_nodes: Ints,
-    documents: Documents,
-    tree: NodeArrays,
-    nodes: TrainedNodes,
-    step: Step,
-    ball: bool,
+    parents: Parents, visits: Visits, documents: Documents, tree: NodeArrays, nodes: TrainedNodes, step: Step
 ) -> None:
     """Train the children of ``parents`` on binary cross-entropy (does a visit go on to them?), one child at a time.
 
     ``visits`` are sorted by node, and their ``child_starts`` are advanced. ``deviations`` of the parents and the
     gradients of the documents are added to.
     """
-    child_starts, row_ends = visits.child_starts, visits.row_ends
+    child_starts, row_ends, path_nodes, ball = visits.child_starts, visits.row_ends, visits.path_nodes, step.ball
     gradient_buffer = np.empty(documents.vectors.shape[1], np.float32)
     for p in range(len(parents.nodes)):
         parent = parents.nodes[p]

@@ -11,25 +11,9 @@ import numpy as np
 from labelspace.estimator.state_constraints import array
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
-from labelspace.models.treespace.kernels import (
-    EPSILON,
-    Documents,
-    Parents,
-    Paths,
-    Step,
-    TrainedNodes,
-    Visits,
-    node_visits,
-    relu_matmul,
-    update_children,
-)
-from labelspace.models.treespace.layout import (
-    LevelLayout,
-    bound_norms,
-    bound_norms_backward,
-    quantize_nodes,
-    shrink_dimensions,
-)
+from labelspace.models.treespace import kernels, layout
+from labelspace.models.treespace.kernels import Paths, TrainedNodes, Visits
+from labelspace.models.treespace.layout import LevelLayout
 from labelspace.models.treespace.projections import INIT_STD, ParentMatrices, ParentProjections, Penalties, Projections
 from labelspace.training.optimizers import AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
@@ -54,7 +38,7 @@ class LevelNet:
     def __init__(
         self,
         X: Csr,
-        layout: LevelLayout,
+        shape: LevelLayout,
         hidden_dim: int,
         probabilities: Floats,
         rng: np.random.Generator,
@@ -63,20 +47,20 @@ class LevelNet:
         penalties: Penalties | None = None,
     ) -> None:
         """Draw the weights; ``probabilities`` (n_nodes,) of a node to be on a path, given its parent, give biases."""
-        self.layout, self.ball, self.penalties = layout, ball, penalties or Penalties()
+        self.layout, self.ball, self.penalties = shape, ball, penalties or Penalties()
         self.n_steps = 0
         self.features = SparseLayer.random(X, hidden_dim, rng, init_std=FEATURE_INIT_STD)
         self.hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
-        maps = rng.standard_normal((int(layout.widths.sum()), hidden_dim), np.float32)
+        maps = rng.standard_normal((int(shape.widths.sum()), hidden_dim), np.float32)
         self.level_maps = AdamParameter(maps * np.float32((2 / hidden_dim) ** 0.5))
-        embeddings = rng.standard_normal(int(layout.width.sum()), np.float32) * np.float32(INIT_STD)
+        embeddings = rng.standard_normal(int(shape.width.sum()), np.float32) * np.float32(INIT_STD)
         probabilities = np.clip(probabilities, MIN_PROBABILITY, MAX_PROBABILITY)
         bias = np.log(probabilities / (1 - probabilities)).astype(np.float32)
         self.nodes = TrainedNodes(embeddings, bias, np.zeros(len(bias), np.float32), np.zeros(len(bias), np.float32))
         self.projections: ParentProjections | None = None
         if self.penalties.consistency:
             rank = self.penalties.projection_rank
-            self.projections = ParentMatrices.init(layout) if rank is None else Projections.init(layout, rank, rng)
+            self.projections = ParentMatrices.init(shape) if rank is None else Projections.init(shape, rank, rng)
 
     def train_step(
         self,
@@ -94,7 +78,7 @@ class LevelNet:
         active = (units > 0) & (rng.random(units.shape, np.float32) >= dropout)
         scale = np.float32(1 / (1 - dropout))
         hidden = np.where(active, units * scale, np.float32(0))
-        visits = node_visits(rows, paths, self.layout.nodes.last_child)
+        visits = kernels.node_visits(rows, paths, self.layout.nodes.last_child)
         child_level = self.layout.level[self.layout.nodes.first_child[visits.nodes]]
         rows_at = [np.unique(visits.rows[child_level == level]) for level in range(self.layout.levels)]
         # The rows that need a vector at a level, since a parent of its nodes is on their paths, and the level's slice.
@@ -102,12 +86,12 @@ class LevelNet:
         raw = np.zeros((len(units), len(self.level_maps.value)), np.float32)
         for at, part in levels:
             raw[at, part] = hidden[at] @ self.level_maps.value[part].T
-        vectors, norms = bound_norms(self.layout, raw, self.ball)
-        documents = Documents(vectors, norms, weights, np.zeros_like(vectors), np.zeros_like(norms))
-        self._descend_nodes(visits, paths, documents, rates.nodes)
+        vectors, norms = layout.bound_norms(self.layout, raw, self.ball)
+        documents = kernels.Documents(vectors, norms, weights, np.zeros_like(vectors), np.zeros_like(norms))
+        self._descend_nodes(visits, documents, rates.nodes)
         by_vectors = documents.by_vectors
         if self.ball:
-            by_vectors = bound_norms_backward(self.layout, raw, vectors, norms, by_vectors, documents.by_norms)
+            by_vectors = layout.bound_norms_backward(self.layout, raw, vectors, norms, by_vectors, documents.by_norms)
         by_hidden = np.zeros_like(hidden)
         for at, part in levels:
             gradient = by_vectors[at, part]
@@ -117,23 +101,23 @@ class LevelNet:
         self.hidden_bias.step(by_units.sum(axis=0), rates.dense, self.n_steps)
         self.features.backward(batch, by_units, rates.features)
 
-    def _descend_nodes(self, visits: Visits, paths: Paths, documents: Documents, rate: float) -> None:
+    def _descend_nodes(self, visits: Visits, documents: kernels.Documents, rate: float) -> None:
         """Update the children of all visited nodes, and add to the gradients of the documents."""
-        layout, penalties = self.layout, self.penalties
+        penalties = self.penalties
         order = np.argsort(visits.nodes, kind="stable")
         child_starts, row_ends = visits.child_starts[order], visits.row_ends[order]
-        visits = Visits(visits.nodes[order], visits.rows[order], child_starts, row_ends)
+        visits = Visits(visits.nodes[order], visits.rows[order], child_starts, row_ends, visits.path_nodes)
         parents, starts = np.unique(visits.nodes, return_index=True)
-        targets = np.zeros((len(parents), int(layout.widths.max())), np.float32)
+        targets = np.zeros((len(parents), int(self.layout.widths.max())), np.float32)
         if self.projections is not None:
             targets = self.projections.targets(parents, self.nodes.embeddings)
-        visited = Parents(parents, np.append(starts, len(order)), targets, np.zeros_like(targets))
-        step = Step(rate, 2 * penalties.consistency, penalties.weight_decay)
-        update_children(visited, visits, paths.nodes, documents, layout.arrays, self.nodes, step, self.ball)
+        visited = kernels.Parents(parents, np.append(starts, len(order)), targets, np.zeros_like(targets))
+        step = kernels.Step(rate, 2 * penalties.consistency, penalties.weight_decay, self.ball)
+        kernels.update_children(visited, visits, documents, self.layout.arrays, self.nodes, step)
         if self.projections is not None:
             self.projections.backward(parents, self.nodes, visited.deviations, penalties, rate, self.n_steps)
         if penalties.dimensions:
-            shrink_dimensions(layout, self.nodes.embeddings, penalties.dimensions * rate)
+            layout.shrink_dimensions(self.layout, self.nodes.embeddings, penalties.dimensions * rate)
 
 
 @dataclass(frozen=True)
@@ -151,7 +135,7 @@ class QuantizedLevelNet:
     @classmethod
     def from_net(cls, net: LevelNet) -> Self:
         """Quantize a network."""
-        features, nodes = quantize_int8(net.features.vectors), quantize_nodes(net.layout, net.nodes.embeddings)
+        features, nodes = quantize_int8(net.features.vectors), layout.quantize_nodes(net.layout, net.nodes.embeddings)
         return cls(*features, net.hidden_bias.value, net.level_maps.value.T.copy(), *nodes, net.nodes.bias)
 
     @property
@@ -164,7 +148,7 @@ class QuantizedLevelNet:
         n, bias = X.shape[0], self.hidden_bias
         hidden, out = np.empty((n, len(bias)), np.float32), np.empty((n, self.level_maps.shape[1]), np.float32)
         embed_rows(X.data, X.indices, X.indptr, 0, n, self.feature_embeddings, self.feature_scales, bias, hidden)
-        relu_matmul(hidden, self.level_maps, out)
+        kernels.relu_matmul(hidden, self.level_maps, out)
         return out
 
     def dequantized_nodes(self, layout: LevelLayout) -> Floats:
@@ -175,5 +159,5 @@ class QuantizedLevelNet:
         """Return the norms of the node embeddings; 1 for the root. Shape (n_nodes,)."""
         norms = np.ones_like(self.node_scales)
         sums = np.add.reduceat(np.square(self.node_embeddings, dtype=np.float32), layout.offset[1:])
-        norms[1:] = np.sqrt(sums) * self.node_scales[1:] + EPSILON
+        norms[1:] = np.sqrt(sums) * self.node_scales[1:] + kernels.EPSILON
         return norms
