@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestors import ancestor_probabilities
+from labelspace.kernels.ancestors import Ancestry, ancestor_probabilities
 from tests.kernels.test_ancestors import random_hierarchy
 
 
@@ -34,9 +34,8 @@ def test_ancestors_have_the_probability_that_a_child_is_right(parents, k):
     out_labels, out = np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32)
     edges, place = hierarchy.parents, np.zeros(30, np.int32)
     for start, stop in ((0, 17), (17, n)):
-        ancestor_probabilities(
-            labels, given, edges.indptr, edges.indices, hierarchy.levels, start, stop, place, out_labels, out
-        )  # fmt: skip
+        ancestry = Ancestry(edges.indptr, edges.indices, hierarchy.levels)
+        ancestor_probabilities(labels, given, ancestry, start, stop, place, out_labels, out)
     expected = twin(labels, given, hierarchy, k)
     assert np.array_equal(out_labels, expected[0])
     assert np.allclose(out[out_labels >= 0], expected[1][out_labels >= 0], atol=1e-6)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.kernels.ancestors import include_ancestors
+from labelspace.kernels.ancestors import Ancestry, include_ancestors
 from labelspace.types import Hierarchy
 
 
@@ -43,10 +43,8 @@ def test_rows_are_closed_like_a_dense_table(parents, k):
     out_labels, out_scores = np.full((n, k), -1, np.int32), np.full((n, k), -np.inf, np.float32)
     parents = hierarchy.parents
     for start, stop in ((0, 17), (17, n)):
-        include_ancestors(
-            labels, scores, parents.indptr, parents.indices, hierarchy.levels, start, stop,
-            np.zeros((2, 30), np.int32), out_labels, out_scores,
-        )  # fmt: skip
+        ancestry, scratch = Ancestry(parents.indptr, parents.indices, hierarchy.levels), np.zeros((2, 30), np.int32)
+        include_ancestors(labels, scores, ancestry, start, stop, scratch, out_labels, out_scores)
     expected = twin(labels, scores, hierarchy, k)
     assert np.array_equal(out_labels, expected[0])
     assert np.array_equal(out_scores, expected[1])

@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.kmeans import balanced_2means, balanced_2means_dense, kmeans
 
 
@@ -13,7 +14,7 @@ def rows(rng, n, d=60, density=0.15):
 def split(Z, members, first_half, seed, max_iter=50, sample=10**6):
     members = np.array(members, np.int32)
     sums = np.zeros((Z.shape[1], 2), np.float32)
-    balanced_2means(Z.data, Z.indices, Z.indptr, members, first_half, max_iter, 0.0, seed, sums, sample)
+    balanced_2means(csr_arrays(Z), members, first_half, max_iter, 0.0, seed, sums, sample)
     assert not sums.any(), "the scratch is left clean"
     return members[:first_half], members[first_half:]
 
@@ -84,7 +85,7 @@ def test_two_rows_and_empty_rows_can_be_split():
 def test_kmeans_converges_to_nearest_centers(seed):
     Z = rows(np.random.default_rng(seed), 80)
     members = np.arange(10, 80, dtype=np.int32)
-    sizes = kmeans(Z.data, Z.indices, Z.indptr, members, 6, 200, seed, Z.shape[1])
+    sizes = kmeans(csr_arrays(Z), members, 6, 200, seed, Z.shape[1])
     assert sorted(members) == list(range(10, 80))
     assert sizes.sum() == 70
     dense = Z.toarray().astype(np.float64)

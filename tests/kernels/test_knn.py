@@ -3,7 +3,8 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.knn import nearest_rows, vote, vote_by_similarity
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.knn import LabelSets, nearest_rows, vote, vote_by_similarity
 from labelspace.types import TopK
 
 
@@ -40,7 +41,7 @@ def run(Q, X, k):
     index, sums = X.tocsc(), np.zeros(X.shape[0], np.float32)
     neighbors, similarity = np.empty((Q.shape[0], k), np.int32), np.empty((Q.shape[0], k), np.float32)
     nearest_rows(
-        Q.data, Q.indices, Q.indptr, 0, Q.shape[0], index.data, index.indices, index.indptr, neighbors, similarity, sums
+        csr_arrays(Q), 0, Q.shape[0], CsrArrays(index.data, index.indices, index.indptr), neighbors, similarity, sums
     )
     assert not sums.any(), "the scratch is left as it was"
     return neighbors, similarity
@@ -74,7 +75,9 @@ def test_shares_of_votes_equal_the_dense_ones(n_voters):
     near = TopK.from_scores(np.where(rng.random((25, 80)) < 0.08, rng.random((25, 80)), -np.inf), 6)
     near.labels[3], near.scores[3] = -1, -np.inf  # a document without neighbors
     out, votes = TopK.empty(25, 15), np.zeros(15, np.float32)
-    vote_by_similarity(near.labels, near.scores, n_voters, 3.0, Y.indices, Y.indptr, votes, out.labels, out.scores)
+    vote_by_similarity(
+        near.labels, near.scores, n_voters, 3.0, LabelSets(Y.indices, Y.indptr), votes, out.labels, out.scores
+    )
     assert not votes.any(), "the scratch is left as it was"
     weights = np.where(near.labels >= 0, np.maximum(near.scores, 0), 0)[:, :n_voters] ** 3
     expected = dense_vote(near.labels[:, :n_voters], weights, Y, TopK.empty(25, 0), 15)
@@ -92,9 +95,8 @@ def test_the_vote_equals_the_dense_one(n_extra):
     neighbors = TopK.from_scores(np.where(rng.random((25, 80)) < 0.08, rng.random((25, 80)), -np.inf), 6)
     extra = TopK.from_scores(np.where(rng.random((25, 15)) < 0.2, rng.random((25, 15)), -np.inf), n_extra)
     out = TopK.empty(25, 15)
-    vote(
-        neighbors.labels, neighbors.scores, Y.indices, Y.indptr, extra.labels, extra.scores, 15, out.labels, out.scores
-    )  # fmt: skip
+    label_sets = LabelSets(Y.indices, Y.indptr)
+    vote(neighbors.labels, neighbors.scores, label_sets, extra.labels, extra.scores, 15, out.labels, out.scores)
     expected = dense_vote(neighbors.labels, neighbors.scores, Y, extra, 15)
     assert np.allclose(out.scores, expected.scores, atol=1e-6)
     assert (out.to_csr(15) != expected.to_csr(15)).nnz == 0

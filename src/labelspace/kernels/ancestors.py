@@ -1,6 +1,6 @@
-"""Close lists of labels under ancestors in a hierarchy: every ancestor of a listed label is ranked before it."""
+"""Close lists of labels under ancestors: every ancestor of a listed label in a hierarchy is ranked before the label."""
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -8,19 +8,35 @@ from labelspace.kernels.compiled import kernel
 from labelspace.types import Floats, Ints, Longs
 
 IntArray: TypeAlias = Ints | Longs
+SCALE = 2.0**62  # probabilities become integers of at most this size, to sort by: larger ones overflow 64 bits
+
+
+class Ancestry(NamedTuple):
+    """A hierarchy: the parents of label l are ``parents[starts[l]:starts[l + 1]]``."""
+
+    starts: IntArray
+    parents: IntArray
+    levels: Ints  # steps from a root to each label
 
 
 @kernel()
 def include_ancestors(
-    labels: Ints, scores: Floats, starts: IntArray, parents: IntArray, levels: Ints, start: int, stop: int,
-    scratch: Ints, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
+    labels: Ints,
+    scores: Floats,
+    ancestry: Ancestry,
+    start: int,
+    stop: int,
+    scratch: Ints,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
     """Close the lists of rows start..stop, which are sorted best first, and cut them to the width of the outputs.
 
-    The parents of label l are parents[starts[l] : starts[l + 1]]. The order is by score, level, rank in the list (last
-    where a label is not in it) and id. Outputs are filled with -1 and -inf beforehand, ``scratch`` (2, n_labels) with
-    0. Every label is visited once per row, so the time is linear in the closed list and its edges, but for the sort.
+    The order is by score, level, rank in the list (last for a label that is not listed) and id. The caller fills the
+    outputs with -1 and -inf, and ``scratch`` (2, n_labels) with 0. Every label is visited once per row, so the time is
+    linear in the closed list and its edges, except for the sort.
     """
+    starts, parents, levels = ancestry
     k, n_ranks, n_labels = out_labels.shape[1], labels.shape[1], len(levels)
     seen, listed = scratch  # 1 + the last row that has the label; 1 + its rank in the list of this row
     closed, group, key = np.empty(n_labels, np.int32), np.empty(n_labels, np.int32), np.empty(n_labels, np.int64)
@@ -35,11 +51,11 @@ def include_ancestors(
             if label < 0 or seen[label] == row + 1:
                 continue
             if size > 0 and score < closed_scores[size - 1]:
-                if size >= k:  # all that follows ranks behind the first k
+                if size >= k:  # all labels that follow rank behind the first k
                     break
                 n_groups += 1
             seen[label], closed[size], size, head = row + 1, label, size + 1, size
-            while head < size:  # the labels that are new, and then their parents that are
+            while head < size:  # the new label, then its parents that are new, and so on
                 label = closed[head]
                 group[head], closed_scores[head] = n_groups, score
                 key[head] = (np.int64(levels[label]) << 32) + (listed[label] - 1 if listed[label] else n_ranks)
@@ -57,21 +73,24 @@ def include_ancestors(
                 listed[labels[row, rank]] = 0
 
 
-SCALE = 2.0**62  # probabilities as integers, to sort by
-
-
 @kernel()
 def ancestor_probabilities(
-    labels: Ints, probabilities: Floats, starts: IntArray, parents: IntArray, levels: Ints, start: int, stop: int,
-    place: Ints, out_labels: Ints, out_probabilities: Floats,
-) -> None:  # fmt: skip
+    labels: Ints,
+    probabilities: Floats,
+    ancestry: Ancestry,
+    start: int,
+    stop: int,
+    place: Ints,
+    out_labels: Ints,
+    out_probabilities: Floats,
+) -> None:
     """Close the lists of rows start..stop under ancestors, and cut them to the width of the outputs, best first.
 
     An ancestor has the larger of its own probability and 1 - prod(1 - p) over its children in the closed list. The
-    parents of label l are parents[starts[l] : starts[l + 1]]. The order is by probability, level, rank in the list
-    (last where a label is not in it) and id. Outputs are filled with -1 and -inf beforehand, ``place`` (n_labels) with
-    0, and so it is left.
+    order is by probability, level, rank in the list (last for a label that is not listed) and id. The caller fills the
+    outputs with -1 and -inf, and ``place`` (n_labels) with 0; ``place`` is all zeros again afterwards.
     """
+    starts, parents, levels = ancestry
     n_ranks, n_labels = labels.shape[1], len(levels)
     closed, key = np.empty(n_labels, np.int64), np.empty((2, n_labels), np.int64)
     p, none_below = np.empty(n_labels, np.float64), np.empty(n_labels, np.float64)

@@ -1,8 +1,9 @@
-"""Spherical k-means of label vectors, the step that builds a label tree: balanced 2-means, or plain k-means."""
+"""Spherical k-means of unit rows, by which label trees are built: balanced 2-means, or plain k-means."""
 
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.random_numbers import initial_state, next_state
@@ -12,16 +13,15 @@ from labelspace.types import Floats, Ints, Longs
 
 @kernel()
 def balanced_2means(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, tol: float, seed: int,
-    sums: Floats, sample: int,
-) -> None:  # fmt: skip
-    """Reorder ``members`` (unit rows of a CSR matrix) so that the first ``first_half`` of them are one cluster.
+    Z: CsrArrays, members: Ints, first_half: int, max_iter: int, tol: float, seed: int, sums: Floats, sample: int
+) -> None:
+    """Reorder ``members``, rows of Z of unit length, so that the first ``first_half`` of them are one cluster.
 
     Each iteration ranks rows by how much closer they are to the first center than to the second, and splits the
-    ranking; they end after ``max_iter`` or when at most the share ``tol`` of the rows changes sides. Twice ``sample``
-    rows or more are not split at once: first evenly spread ones are, at least so many, and the centers found for them
-    are the first ones of twice as many rows, up to all. ``sums`` (n_columns, 2), the sums of the rows of each side, is
-    scratch: all zeros before and after.
+    ranking. Iterations end after ``max_iter``, or when at most the share ``tol`` of the rows changes sides. If there
+    are twice ``sample`` rows or more, evenly spread rows are split first, at least ``sample`` of them; the centers
+    found for them are the first ones of twice as many rows, and so on up to all rows. ``sums`` (n_columns, 2), the sums
+    of the rows of each side, is scratch: all zeros before and after.
     """
     n, step = len(members), 1
     while n // (2 * step) >= max(sample, 2):
@@ -29,21 +29,21 @@ def balanced_2means(
     side = init_sides(len(members[::step]), seed)
     while step > 1:
         some = members[::step].copy()
-        _iterate(data, indices, indptr, some, first_half * len(some) // n, max_iter, tol, side, sums)
+        _iterate_2means(Z, some, first_half * len(some) // n, max_iter, tol, side, sums)
         step //= 2
         of_some, side = side, np.full(len(members[::step]), -1, np.int8)
         for i in range(len(of_some)):
             side[2 * i] = of_some[i]
-    _iterate(data, indices, indptr, members, first_half, max_iter, tol, side, sums)
+    _iterate_2means(Z, members, first_half, max_iter, tol, side, sums)
     partition_by_side(members, side, first_half)
 
 
 @kernel()
-def _iterate(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, first_half: int, max_iter: int, tol: float, side: Int8s,
-    sums: Floats,
-) -> None:  # fmt: skip
-    """Iterations of ``balanced_2means``; rows of ``side`` -1 are on none of the two."""
+def _iterate_2means(
+    Z: CsrArrays, members: Ints, first_half: int, max_iter: int, tol: float, side: Int8s, sums: Floats
+) -> None:
+    """Iterate ``balanced_2means``; rows with ``side`` -1 are on neither side yet."""
+    data, indices, indptr = Z.data, Z.indices, Z.indptr
     n = len(members)
     similarity = np.empty((2, n), np.float32)
     for i in range(n):
@@ -83,7 +83,7 @@ def _iterate(
 
 @kernel()
 def balanced_2means_dense(vectors: Floats, members: Ints, first_half: int, max_iter: int, seed: int) -> None:
-    """``balanced_2means`` for rows of a dense table, of unit length."""
+    """Reorder ``members``, rows of a dense table of unit length, as ``balanced_2means`` does."""
     n = len(members)
     side = init_sides(n, seed)
     rows = np.empty((n, vectors.shape[1]), np.float32)  # contiguous: they are read in every iteration
@@ -118,9 +118,9 @@ def balanced_2means_dense(vectors: Floats, members: Ints, first_half: int, max_i
 
 @kernel()
 def init_sides(n: int, seed: int) -> Int8s:
-    """Two of n rows, drawn at random, on the two sides; the others on none (-1)."""
+    """Put one of n rows on each side, drawn at random, and all others on no side (-1)."""
     state = initial_state(seed)
-    for _ in range(4):
+    for _ in range(4):  # initial states of nearby seeds differ in few bits: mix them
         state = next_state(state)
     one = np.int64(state % np.uint64(n))
     other = (one + 1 + np.int64((state >> np.uint64(20)) % np.uint64(n - 1))) % n
@@ -140,15 +140,13 @@ def partition_by_side(members: Ints, side: Int8s, first_half: int) -> None:
 
 
 @kernel()
-def kmeans(
-    data: Floats, indices: Ints, indptr: Ints, members: Ints, k: int, max_iter: int, seed: int, n_columns: int
-) -> Longs:
-    """Reorder ``members`` (unit rows of a CSR matrix) cluster by cluster, and return the cluster sizes.
+def kmeans(Z: CsrArrays, members: Ints, k: int, max_iter: int, seed: int, n_columns: int) -> Longs:
+    """Reorder ``members``, rows of Z of unit length, cluster by cluster, and return the cluster sizes.
 
     The initial centers are k random rows; each iteration assigns every row to the center of largest inner product.
     """
     new_column, n = np.full(n_columns, -1, np.int32), len(members)
-    values, columns, row_ptr, column_ids = compact_rows(data, indices, indptr, members, new_column)
+    values, columns, row_ptr, column_ids = compact_rows(Z.data, Z.indices, Z.indptr, members, new_column)
     k = min(k, n)
     state = next_state(initial_state(seed))
     drawn = np.arange(n)
@@ -158,7 +156,7 @@ def kmeans(
         other = c + np.int64(state % np.uint64(n - c))
         drawn[c], drawn[other] = drawn[other], drawn[c]
         cluster[drawn[c]] = c
-    centers = np.empty((len(column_ids), k), np.float32)  # column-major: vectorized over the k centers
+    centers = np.empty((len(column_ids), k), np.float32)  # column by column, so that loops over k are vectorized
     products, squares, sizes = np.empty(k, np.float32), np.empty(k, np.float64), np.zeros(k, np.int64)
     for _ in range(max_iter):
         centers[:] = 0.0

@@ -17,7 +17,7 @@ from labelspace.types import Floats, Ints, Longs
 
 @kernel()
 def compact_rows(
-    data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints
+    data: Floats, indices: Ints, indptr: Ints | Longs, rows: Ints, new_column: Ints
 ) -> tuple[Floats, Ints, Longs, Ints]:
     """Some rows of a CSR matrix with their columns renumbered from 0; the original columns are returned last.
 
@@ -30,7 +30,7 @@ def compact_rows(
 
 
 @kernel()
-def count_entries(indptr: Ints, rows: Ints) -> int:
+def count_entries(indptr: Ints | Longs, rows: Ints) -> int:
     """The entries of some rows of a CSR matrix."""
     size = 0
     for row in rows:
@@ -40,7 +40,7 @@ def count_entries(indptr: Ints, rows: Ints) -> int:
 
 @kernel()
 def compact_rows_into(
-    data: Floats, indices: Ints, indptr: Ints, rows: Ints, new_column: Ints, values: Floats, columns: Ints
+    data: Floats, indices: Ints, indptr: Ints | Longs, rows: Ints, new_column: Ints, values: Floats, columns: Ints
 ) -> tuple[Longs, Ints]:
     """``compact_rows`` into ``values`` and ``columns``, which have an entry for each of the rows."""
     size = len(values)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.knn import nearest_rows, vote
+from labelspace.kernels.csr_arrays import CsrArrays, csr_arrays
+from labelspace.kernels.knn import LabelSets, nearest_rows, vote
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
 from labelspace.types import Csr, Floats, Ints, TopK
@@ -12,9 +13,10 @@ ROW_BLOCK = 64  # documents per task
 
 
 def nearest_by_labels(Y: Csr, n_neighbors: int) -> TopK:
-    """The nearest documents of each by the cosine of their label sets; equal ones by their row. Shape (n, n_neighbors).
+    """Return the nearest documents of each document by the cosine of label sets, ties by row. Shape (n, n_neighbors).
 
-    Most find themselves. None that shares no label is a neighbor: some rows are padded with -1 / -inf.
+    Most documents find themselves. A document that shares no label is no neighbor, so rows may be padded with
+    -1 / -inf.
 
     >>> import scipy.sparse as sp
     >>> Y = sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 1]], np.float32))
@@ -23,23 +25,22 @@ def nearest_by_labels(Y: Csr, n_neighbors: int) -> TopK:
     """
     n = Y.shape[0]
     unit = normalize_rows(Y)
-    inverted = unit.tocsc()
+    by_label = unit.tocsc()
+    index = CsrArrays(by_label.data, by_label.indices, by_label.indptr)
     nearest = TopK.empty(n, n_neighbors)
 
     def search(start: int, stop: int) -> None:
-        nearest_rows(
-            unit.data, unit.indices, unit.indptr, start, stop, inverted.data, inverted.indices, inverted.indptr,
-            nearest.labels[start:stop], nearest.scores[start:stop], zeros("nearest_by_labels", n, np.float32),
-        )  # fmt: skip
+        labels, scores = nearest.labels[start:stop], nearest.scores[start:stop]
+        nearest_rows(csr_arrays(unit), start, stop, index, labels, scores, zeros("nearest_by_labels", n, np.float32))
 
     run_blocks(search, n, ROW_BLOCK)
     return nearest
 
 
 def label_neighbors(Y: Csr, n_neighbors: int) -> Csr:
-    """The nearest documents of each by the cosine of their label sets, as ones (n, n); equal ones by their row.
+    """Return the nearest documents of each document by the cosine of label sets, as ones (n, n); ties by row.
 
-    A document is no neighbor of itself, and none that shares no label is one: some rows have fewer neighbors.
+    A document is no neighbor of itself, nor of a document that it shares no label with: some rows have fewer neighbors.
 
     >>> import scipy.sparse as sp
     >>> Y = sp.csr_matrix(np.array([[1, 1, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]], np.float32))
@@ -47,24 +48,21 @@ def label_neighbors(Y: Csr, n_neighbors: int) -> Csr:
     [[0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     """
     n = Y.shape[0]
-    nearest = nearest_by_labels(Y, min(n_neighbors, n) + 1)  # one more: most find themselves
+    nearest = nearest_by_labels(Y, min(n_neighbors, n) + 1)  # one more, since most find themselves
     nearest.labels[nearest.labels == np.arange(n)[:, None]] = -1
-    has_spare = (nearest.labels >= 0).all(axis=1)  # it was not among the first
+    has_spare = (nearest.labels >= 0).all(axis=1)  # documents that did not find themselves
     nearest.labels[has_spare, -1] = -1
     return nearest.to_csr(n)
 
 
-ROW_BLOCK = 64  # documents per task
-
-
 def total_dcg(top: TopK, Y: Csr) -> float:
-    """The discounted cumulative gain of rankings, summed over the documents."""
+    """Return the discounted cumulative gain of rankings, summed over the documents."""
     hits = np.asarray(Y[np.arange(len(top.labels))[:, None], np.maximum(top.labels, 0)].todense())
     return float((hits * (top.labels >= 0) @ (1 / np.log2(np.arange(2, top.k + 2)))).sum())
 
 
 def count_votes(neighbors: Ints, weights: Floats, Y: Csr, k: int, extra: TopK | None = None) -> TopK:
-    """The k labels with most votes of the ``neighbors`` (n, m), rows of Y, by their weights, 0 or more.
+    """Return the k labels with most votes of the ``neighbors`` (n, m), rows of Y, each weighted by 0 or more.
 
     Labels in ``extra`` get its scores as additional votes. A neighbor of -1 does not vote.
 
@@ -78,10 +76,8 @@ def count_votes(neighbors: Ints, weights: Floats, Y: Csr, k: int, extra: TopK | 
 
     def count(start: int, stop: int) -> None:
         rows = slice(start, stop)
-        vote(
-            neighbors[rows], weights[rows], Y.indices, Y.indptr, extra.labels[rows], extra.scores[rows], Y.shape[1],
-            out.labels[rows], out.scores[rows],
-        )  # fmt: skip
+        votes = neighbors[rows], weights[rows], LabelSets(Y.indices, Y.indptr)
+        vote(*votes, extra.labels[rows], extra.scores[rows], Y.shape[1], out.labels[rows], out.scores[rows])
 
     run_blocks(count, len(neighbors), ROW_BLOCK)
     return out

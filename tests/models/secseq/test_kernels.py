@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labelspace.kernels.beam_search import average_tree_lists
-from labelspace.models.secseq.kernels import digit_scores, sample_codes, search_codes, softmax_log_odds
+from labelspace.models.secseq.kernels import CodeScores, digit_scores, sample_codes, search_codes, softmax_log_odds
 from labelspace.types import TopK
 
 HIDDEN = 3
@@ -63,10 +63,9 @@ class Case:
         self.n_labels = len(codes)
 
     @property
-    def tables(self):
-        return (
-            self.outputs, self.gates, self.gate, self.digit, self.prior, self.fixed, self.first, self.last, self.label
-        )  # fmt: skip
+    def table(self):
+        nodes = self.gate, self.digit, self.prior, self.fixed, self.first, self.last, self.label
+        return CodeScores(self.outputs, self.gates, *nodes)
 
     def steps(self, a, node, level):
         """The probabilities of a node's children."""
@@ -93,12 +92,12 @@ class Case:
 
     def search(self, documents, beam, k):
         top = TopK.empty(len(documents), k)
-        search_codes(documents, *self.tables, self.softmax, beam, top.labels, top.scores)
+        search_codes(documents, self.table, self.softmax, beam, top.labels, top.scores)
         return top
 
     def draw(self, documents, samples, k, seed=0):
         top = TopK.empty(len(documents), k)
-        sample_codes(documents, *self.tables, self.softmax, samples, seed, top.labels, top.scores)
+        sample_codes(documents, self.table, self.softmax, samples, seed, top.labels, top.scores)
         return top
 
 
@@ -271,10 +270,7 @@ def test_the_scores_of_digits_are_those_of_the_formula():
     for node, level in ((0, 0), (1, 1), (4, 2), (2, 1)):
         first, last = case.first[node], case.last[node]
         out, scratch = np.empty(last - first, np.float32), np.empty(HIDDEN, np.float32)
-        digit_scores(
-            a, node, case.outputs[level], case.gates, case.gate, case.digit, case.prior, case.fixed, first, last,
-            scratch, out,
-        )  # fmt: skip
+        digit_scores(a, node, case.outputs[level], case.table, first, last, scratch, out)
         with np.errstate(divide="ignore"):
             _, steps = case.steps(a, node, level)
         assert np.allclose(1 / (1 + np.exp(-out)), steps, atol=1e-6)

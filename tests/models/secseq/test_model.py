@@ -11,7 +11,6 @@ from labelspace.errors import DataError, MissingExtraError  # noqa: E402
 from labelspace.features.views import ViewTransformer  # noqa: E402
 from labelspace.labels.codes import QUANTIZERS, SCHEMES, CodeTree  # noqa: E402
 from labelspace.models.secseq import decoding  # noqa: E402
-from labelspace.models.secseq.decoding import PrefixTable  # noqa: E402
 from labelspace.models.secseq.model import SeCSeq  # noqa: E402
 from labelspace.types import Dataset, LabelSpace  # noqa: E402
 from tests.checks import same_topk  # noqa: E402
@@ -119,8 +118,8 @@ def test_the_parameters_decide_how_is_decoded(few, monkeypatch, target):
     def spy(name, function):
         return lambda *args: calls.append((name, *args[-4:])) or function(*args)  # generate: m, seed, length, count
 
-    monkeypatch.setattr(PrefixTable, "beam_search", spy("beam search", PrefixTable.beam_search))
-    monkeypatch.setattr(PrefixTable, "sample", spy("sample", PrefixTable.sample))
+    monkeypatch.setattr(decoding, "search_codes", spy("beam search", decoding.search_codes))
+    monkeypatch.setattr(decoding, "sample_codes", spy("sample", decoding.sample_codes))
     monkeypatch.setattr(decoding, "generate_sequences", spy("generate", decoding.generate_sequences))
     for method in ("beam", "sampling"):
         model.set_params(decoding=method).predict_topk(few.X[:5], 2)

@@ -3,8 +3,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from labelspace.models.secseq import decoding as prefix_search  # noqa: E402
-from labelspace.models.secseq.decoding import PrefixTable  # noqa: E402
+from labelspace.models.secseq import decoding  # noqa: E402
+from labelspace.models.secseq.decoding import score_prefixes  # noqa: E402
+from labelspace.models.secseq.kernels import sample_codes, search_codes  # noqa: E402
+from labelspace.types import TopK  # noqa: E402
 from tests.models.secseq.decoder_twin import (  # noqa: E402
     CODES,
     HIDDEN_DIM,
@@ -25,9 +27,9 @@ def sigmoid(x):
 @pytest.mark.parametrize("sequences", [False, True])
 @pytest.mark.parametrize("block", [4096, 2])
 def test_the_prefix_table_gives_the_logits_of_the_decoder(monkeypatch, sequences, block):
-    monkeypatch.setattr(prefix_search, "NODE_BLOCK", block)
+    monkeypatch.setattr(decoding, "NODE_BLOCK", block)
     decoder, tree = random_decoder(sequences=sequences).requires_grad_(False), code_tree()
-    table = PrefixTable.build(decoder, tree, SHARES)
+    table = score_prefixes(decoder, tree, SHARES)
     a = torch.from_numpy(np.random.default_rng(1).standard_normal(HIDDEN_DIM).astype(np.float32))
     assert table.outputs.shape == (3, 3, HIDDEN_DIM), "without the end"
     n_branching = 0
@@ -50,7 +52,7 @@ def test_the_prefix_table_gives_the_logits_of_the_decoder(monkeypatch, sequences
 
 def test_labels_are_the_leaves_and_those_that_share_a_code_have_their_share():
     tree = code_tree()
-    table = PrefixTable.build(random_decoder().requires_grad_(False), tree, SHARES)
+    table = score_prefixes(random_decoder().requires_grad_(False), tree, SHARES)
     for label, leaf in enumerate(tree.leaf_of):
         assert table.gate_row[leaf] == -1
         if label not in (5, 6, 7):
@@ -69,7 +71,7 @@ def test_labels_of_two_shared_codes_are_kept_apart():
     codes = np.array([[1, 0], [0, 2], [1, 0], [0, 2], [0, 1], [1, 0]], np.int32)
     tree = code_tree(codes)
     shares = np.array([0.1, 0.2, 0.3, 0.4, 1.0, 0.6], np.float32)
-    table = PrefixTable.build(random_decoder(code_length=2).requires_grad_(False), tree, shares)
+    table = score_prefixes(random_decoder(code_length=2).requires_grad_(False), tree, shares)
     for labels in ([0, 2, 5], [1, 3]):
         leaf = tree.leaf_of[labels[0]]
         children = np.arange(table.first_child[leaf], table.last_child[leaf])
@@ -107,10 +109,11 @@ def test_beam_search_and_sampling_give_the_probabilities_of_labels(softmax, unse
     shares[unseen] = 0
     if softmax:
         shares[5:8] /= max(shares[5:8].sum(), 1)
-    table = PrefixTable.build(decoder, code_tree(), shares)
+    table = score_prefixes(decoder, code_tree(), shares)
     contexts = np.random.default_rng(2).standard_normal((3, HIDDEN_DIM)).astype(np.float32)
-    top = table.beam_search(contexts, softmax, 32, 9)
-    sampled = table.sample(contexts, softmax, 2000, 9, seed=1)
+    top, sampled = TopK.empty(3, 9), TopK.empty(3, 9)
+    search_codes(contexts, table, softmax, min(32, len(table.label)), top.labels, top.scores)
+    sample_codes(contexts, table, softmax, 2000, 1, sampled.labels, sampled.scores)
     for row, a in enumerate(contexts):
         expected = slow_probabilities(decoder, torch.from_numpy(a), shares, softmax)
         labels = top.labels[row][top.labels[row] >= 0]

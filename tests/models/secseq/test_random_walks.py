@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.secseq.kernels import sample_walks
+from labelspace.models.secseq.kernels import LabelGraph, sample_walks
 
 MASK = 2**64 - 1
 
@@ -38,9 +38,8 @@ def run_walks(Y, first_labels, length, seed):
     by_label = Y.T.tocsr()
     ends = np.append(0, np.cumsum((np.diff(Y.indptr) - 1)[by_label.indices], dtype=np.int64))
     out = np.full((len(first_labels), length), -1, np.int32)
-    sample_walks(
-        Y.indices, Y.indptr, by_label.indices, by_label.indptr, ends, np.array(first_labels, np.int32), seed, out
-    )
+    graph = LabelGraph(Y.indices, Y.indptr, by_label.indices, by_label.indptr, ends)
+    sample_walks(graph, np.array(first_labels, np.int32), seed, out)
     return out
 
 

@@ -28,7 +28,7 @@ from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.prune import keep_entries, strong_entries
-from labelspace.kernels.knn import vote_by_similarity
+from labelspace.kernels.knn import LabelSets, vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.scratch import zeros
 from labelspace.kernels.threads import run_blocks
@@ -249,7 +249,7 @@ class Neighbors(Model):
 
         def count(start: int, stop: int) -> None:
             vote_by_similarity(
-                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), voted, starts,
+                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), LabelSets(voted, starts),
                 zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
                 out.scores[start:stop],
             )  # fmt: skip

@@ -1,13 +1,14 @@
 """From a trained decoder to labels: the codes of each document, and the labels at their leaves.
 
-The decoder proposes codes by beam search or sampling (``PrefixTable``, ``sequence_search``). A leaf
-of the code tree has the labels with that code, each with its share of the code's training documents, or another weight
-(``leaf_histogram``). The scores of several trees are averaged; counts are summed.
+The decoder proposes codes by beam search or sampling: along the table of all prefixes (``score_prefixes``) for targets
+``set`` and ``label``, as whole sequences (``sequence_search``) for target ``sequence``. A leaf of the code tree has the
+labels with that code, each with its share of the code's training documents, or another weight (``leaf_histogram``). The
+scores of several trees are averaged; counts are summed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +20,7 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.codes import CodeTree
 from labelspace.models.secseq.config import EncoderInputs
-from labelspace.models.secseq.kernels import sample_codes, search_codes
+from labelspace.models.secseq.kernels import CodeScores, sample_codes, search_codes
 from labelspace.models.secseq.network import CodeDecoder, EncoderStates, SequenceDecoder
 from labelspace.models.secseq.objectives import group_counts
 from labelspace.models.secseq.sequence_search import generate_free, generate_sequences
@@ -28,8 +29,9 @@ from labelspace.types import Csr, Floats, Ints, Longs, TopK
 if TYPE_CHECKING:
     from labelspace.models.secseq.model import SequenceModel
 
-ROW_BLOCK = 64  # documents per task: the hidden states of the words of all would be too many
-LABELS_PER_TREE = 50  # that enter the mean over several trees, at least
+ROW_BLOCK = 64  # documents per task: the hidden states of all words of more documents would take too much memory
+LABELS_PER_TREE = 50  # labels of each of several trees, at least: the mean may rank a label first that no tree does
+NODE_BLOCK = 4096  # prefixes whose states are computed at once, which bounds memory
 
 
 class LabelDecoder:
@@ -43,24 +45,28 @@ class LabelDecoder:
     ) -> None:
         self.decoder, self.tree, self.label_shares = decoder, tree, label_shares
         self.embeddings, self.scales = embeddings, scales
-        self.prefixes: PrefixTable | None = None
+        self.prefixes: CodeScores | None = None
         if isinstance(decoder, CodeDecoder) and not decoder.config.sequences:
-            self.prefixes = PrefixTable.build(decoder, tree, label_shares)
+            self.prefixes = score_prefixes(decoder, tree, label_shares)
 
     def topk(self, inputs: EncoderInputs, start: int, stop: int, k: int, params: SequenceModel) -> TopK:
-        """The k best labels of documents start to stop - 1."""
+        """Return the k best labels of documents start to stop - 1."""
         if self.prefixes is None:
             return TopK.from_sparse(self.histogram(inputs, start, stop, params), k)
         assert isinstance(self.decoder, CodeDecoder)
         with torch.no_grad():
             contexts = self.decoder.initial_context(self._encode(inputs, start, stop)).numpy()
         softmax, seed = params.target == "label", _seed(params)
+        top = TopK.empty(len(contexts), k)
         if seed is None:
-            return self.prefixes.beam_search(contexts, softmax, params.beam_size, k)
-        return self.prefixes.sample(contexts, softmax, params.n_samples, k, seed)
+            beam_size = min(params.beam_size, len(self.prefixes.label))
+            search_codes(contexts, self.prefixes, softmax, beam_size, top.labels, top.scores)
+        else:
+            sample_codes(contexts, self.prefixes, softmax, params.n_samples, seed, top.labels, top.scores)
+        return top
 
     def histogram(self, inputs: EncoderInputs, start: int, stop: int, params: SequenceModel) -> Csr:
-        """The scores, or counts, of the labels in the sequences of documents start to stop - 1: (n, n_labels)."""
+        """Score, or count, the labels in the sequences of documents start to stop - 1. Shape (n, n_labels)."""
         seed = _seed(params)
         m = params.beam_size if seed is None else params.n_samples
         generate = generate_sequences if params.constrained else generate_free
@@ -83,7 +89,7 @@ def _seed(params: SequenceModel) -> int | None:
 
 
 def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
-    """The k labels of the best mean score, or count, over all trees, per document; searched as the parameters are."""
+    """Return the k labels of each document with the best mean score, or count, over all trees."""
     if params.target == "sequence" and params.scores == "count":
         return _count_topk(decoders, inputs, k, params)
     n_trees = len(decoders)
@@ -105,7 +111,7 @@ def predict_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, pa
 
 
 def _count_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, params: SequenceModel) -> TopK:
-    """The k labels of the highest counts, summed over all trees."""
+    """Return the k labels of each document with the highest counts, summed over all trees."""
     top = TopK.empty(inputs.n, k)
 
     def predict_block(start: int, stop: int) -> None:
@@ -120,7 +126,7 @@ def _count_topk(decoders: list[LabelDecoder], inputs: EncoderInputs, k: int, par
 
 
 def leaf_counts(kind: str, tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
-    """What a label counts at the leaf of its code: its ``shares``, 1 (``labels``), or its number of ``documents``."""
+    """Return what a label counts at the leaf of its code: its ``shares``, 1 (``labels``), or its ``documents``."""
     if kind == "shares":
         return label_shares(tree, Y, of_documents)
     counts: Floats = np.bincount(Y.indices, minlength=Y.shape[1]).astype(np.float32)
@@ -128,7 +134,7 @@ def leaf_counts(kind: str, tree: CodeTree, Y: Csr, of_documents: bool) -> Floats
 
 
 def label_shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
-    """The share of each label in the documents with its code; else, in all labels with its code. Shape (n_labels,)."""
+    """Return the share of each label in the documents, or else in the labels, with its code. Shape (n_labels,)."""
     counts = np.bincount(Y.indices, minlength=Y.shape[1])
     leaf_counts = np.bincount(tree.leaf_of, weights=counts, minlength=tree.n_nodes)
     if of_documents:
@@ -138,7 +144,7 @@ def label_shares(tree: CodeTree, Y: Csr, of_documents: bool) -> Floats:
 
 
 def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Floats) -> Csr:
-    """Per label, the sum over a document's leaves (n, ...) of the leaf's weight times the label's share: sparse."""
+    """Sum over a document's leaves (n, ...) the leaf's weight times the shares of its labels. Shape (n, n_labels)."""
     n, is_leaf, n_leaves = len(leaves), leaves >= 0, len(tree.label_starts) - 1
     rows = np.broadcast_to(np.arange(n)[:, None], (n, leaves[0].size)).reshape(leaves.shape)[is_leaf]
     columns = leaves[is_leaf] - tree.level_starts[-2]
@@ -147,68 +153,43 @@ def leaf_histogram(leaves: Longs, weights: Floats, tree: CodeTree, shares: Float
     return (leaf_weights @ leaf_labels).tocsr()
 
 
-NODE_BLOCK = 4096  # prefixes whose states are computed at once
+def score_prefixes(decoder: CodeDecoder, tree: CodeTree, label_shares: Floats) -> CodeScores:
+    """Compute the decoder's gates and priors of all prefixes, level by level.
 
-
-class PrefixTable(NamedTuple):
-    """The code tree with the decoder's gates and priors of every prefix, in the order of the kernels' arguments."""
-
-    outputs: Floats  # (code_length, code_size, hidden_dim)
-    gates: Floats  # (prefixes with several children, hidden_dim)
-    gate_row: Ints  # (n_nodes,) the row of a prefix in ``gates``, or -1
-    digit: Ints
-    prior: Floats  # (n_nodes,)
-    fixed_logit: Floats  # (n_nodes,) of nodes that are not scored
-    first_child: Ints
-    last_child: Ints
-    label: Ints
-
-    @classmethod
-    def build(cls, decoder: CodeDecoder, tree: CodeTree, label_shares: Floats) -> Self:
-        """Compute the states of all prefixes, level by level."""
-        first_child, last_child, label, digit, fixed_logit = _add_labels(tree, label_shares)
-        n_inner = tree.level_starts[-2]
-        branching = np.flatnonzero(last_child[:n_inner] - first_child[:n_inner] > 1)
-        gate_row, prior = np.full(len(first_child), -1, np.int32), np.zeros(len(first_child), np.float32)
-        gate_row[branching] = np.arange(len(branching))
-        gates = np.empty((len(branching), decoder.config.hidden_dim), np.float32)
-        with torch.no_grad():
-            p = decoder.initial_state(1)
-            for level in range(tree.code_length):
-                start, stop = tree.level_starts[level : level + 2]
-                if start > branching.max(initial=-1):
-                    break
-                blocks, bias = torch.split(p, NODE_BLOCK), decoder.outputs[level].bias
-                level_gates = np.concatenate([decoder.gates[level](block).numpy() for block in blocks])
-                level_priors = np.concatenate([(decoder.priors[level](block) + bias).numpy() for block in blocks])
-                nodes = np.arange(start, stop)[gate_row[start:stop] >= 0]
-                gates[gate_row[nodes]] = level_gates[nodes - start]
-                children = np.arange(tree.level_starts[level + 1], tree.level_starts[level + 2])
-                prior[children] = level_priors[tree.parent[children] - start, digit[children]]
-                digits = torch.from_numpy(digit[children].astype(np.int64))
-                p = p[tree.parent[children] - start] + decoder.embed_digits(digits, level)
-        has_documents = np.repeat(label_shares > 0, tree.code_length + 1)
-        seen = np.bincount(tree.ancestors().ravel(), has_documents, tree.n_nodes) > 0
-        prior[: tree.n_nodes][~seen] = -np.inf  # no training document has a label below
-        code_size = decoder.config.code_size  # without the end token
-        outputs = np.stack([layer.weight.detach().numpy()[:code_size] for layer in decoder.outputs])  # type: ignore[operator]
-        return cls(outputs, gates, gate_row, digit, prior, fixed_logit, first_child, last_child, label)
-
-    def beam_search(self, contexts: Floats, softmax: bool, beam_size: int, k: int) -> TopK:
-        """The k best labels for context vectors (n, hidden_dim)."""
-        top = TopK.empty(len(contexts), k)
-        search_codes(contexts, *self, softmax, min(beam_size, len(self.label)), top.labels, top.scores)
-        return top
-
-    def sample(self, contexts: Floats, softmax: bool, n_samples: int, k: int, seed: int) -> TopK:
-        """The k labels that are drawn most often for context vectors (n, hidden_dim)."""
-        top = TopK.empty(len(contexts), k)
-        sample_codes(contexts, *self, softmax, n_samples, seed, top.labels, top.scores)
-        return top
+    They do not depend on the document, so the kernels then need the context vector of a document only. Labels are
+    leaves; labels that share a code are children of its leaf, with the log-odds of their share.
+    """
+    first_child, last_child, label, digit, fixed_logit = _add_labels(tree, label_shares)
+    n_inner = tree.level_starts[-2]
+    branching = np.flatnonzero(last_child[:n_inner] - first_child[:n_inner] > 1)
+    gate_row, prior = np.full(len(first_child), -1, np.int32), np.zeros(len(first_child), np.float32)
+    gate_row[branching] = np.arange(len(branching))
+    gates = np.empty((len(branching), decoder.config.hidden_dim), np.float32)
+    with torch.no_grad():
+        p = decoder.initial_state(1)
+        for level in range(tree.code_length):
+            start, stop = tree.level_starts[level : level + 2]
+            if start > branching.max(initial=-1):
+                break
+            blocks, bias = torch.split(p, NODE_BLOCK), decoder.outputs[level].bias
+            level_gates = np.concatenate([decoder.gates[level](block).numpy() for block in blocks])
+            level_priors = np.concatenate([(decoder.priors[level](block) + bias).numpy() for block in blocks])
+            nodes = np.arange(start, stop)[gate_row[start:stop] >= 0]
+            gates[gate_row[nodes]] = level_gates[nodes - start]
+            children = np.arange(tree.level_starts[level + 1], tree.level_starts[level + 2])
+            prior[children] = level_priors[tree.parent[children] - start, digit[children]]
+            digits = torch.from_numpy(digit[children].astype(np.int64))
+            p = p[tree.parent[children] - start] + decoder.embed_digits(digits, level)
+    has_documents = np.repeat(label_shares > 0, tree.code_length + 1)
+    seen = np.bincount(tree.ancestors().ravel(), has_documents, tree.n_nodes) > 0
+    prior[: tree.n_nodes][~seen] = -np.inf  # no training document has a label below
+    code_size = decoder.config.code_size  # without the end token
+    outputs = np.stack([layer.weight.detach().numpy()[:code_size] for layer in decoder.outputs])  # type: ignore[operator]
+    return CodeScores(outputs, gates, gate_row, digit, prior, fixed_logit, first_child, last_child, label)
 
 
 def _add_labels(tree: CodeTree, label_shares: Floats) -> tuple[Ints, Ints, Ints, Ints, Floats]:
-    """The code tree with labels as leaves: first and last child, label, digit, and logits of nodes not scored."""
+    """Add labels as leaves: return first and last child, label, digit, and the logits of nodes that are not scored."""
     n_labels = np.diff(tree.label_starts)
     leaves = np.arange(tree.n_nodes - len(n_labels), tree.n_nodes)
     label = np.full(tree.n_nodes, -1, np.int32)

@@ -1,10 +1,6 @@
-"""Search a tree of label codes by the scores of code digits: by beam search, or by sampling.
+"""Search a tree of label codes by the scores of code digits, by beam search or sampling; random walks among labels."""
 
-Node n of the tree has the children first_child[n] to last_child[n] - 1, which have larger numbers; ``label`` is the
-label of a leaf, else -1. Child c of node n at level d has the score ``outputs[d, digit[c]] . (a * gates[gate[n]])`` +
-``prior[c]`` for a document vector a, or ``fixed[c]`` if gate[n] is -1: infinite for a child without siblings, and the
-log-odds of its share for a label that shares its code.
-"""
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +11,39 @@ from labelspace.kernels.random_numbers import initial_state, next_state, uniform
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-MIN_LOG_ACTIVATION = -30.0  # children below are pruned
+MIN_LOG_ACTIVATION = (
+    -30.0
+)  # children below are pruned (a probability of 1e-13); a higher bound is faster and loses rare labels
+
+
+class CodeScores(NamedTuple):
+    """A tree of label codes, with what the scores of its digits are made of.
+
+    The children of node n are ``first_child[n]`` to ``last_child[n] - 1``, which have larger numbers. Child c of node n
+    at level d has the score ``outputs[d, digit[c]] . (a * gates[gate_row[n]]) + prior[c]`` for a document vector a, or
+    ``fixed_logit[c]`` if ``gate_row[n]`` is -1: infinite for a child without siblings, and the log-odds of its share
+    for a label that shares its code.
+    """
+
+    outputs: Floats  # (code_length, code_size, hidden_dim)
+    gates: Floats  # (prefixes with several children, hidden_dim)
+    gate_row: Ints  # (n_nodes,) the row of a prefix in ``gates``, or -1
+    digit: Ints  # (n_nodes,)
+    prior: Floats  # (n_nodes,)
+    fixed_logit: Floats  # (n_nodes,) of nodes that are not scored
+    first_child: Ints  # (n_nodes,)
+    last_child: Ints  # (n_nodes,)
+    label: Ints  # (n_nodes,) the label of a leaf, else -1
+
+
+class LabelGraph(NamedTuple):
+    """Which documents have which labels, from both sides; ``ends`` allows a step to be drawn with one number."""
+
+    doc_labels: Ints  # document i has the labels doc_labels[doc_starts[i]:doc_starts[i + 1]], sorted
+    doc_starts: Ints
+    label_docs: Ints  # label l has the documents label_docs[label_starts[l]:label_starts[l + 1]]
+    label_starts: Ints
+    ends: Longs  # (n_pairs + 1,) up to each entry of ``label_docs``, the other labels of the documents there
 
 
 @kernel()
@@ -31,31 +59,31 @@ def softmax_log_odds(scores: Floats) -> None:
 
 @kernel()
 def digit_scores(
-    a: Floats, node: int, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
-    first: int, last: int, gated: Floats, out: Floats,
-) -> None:  # fmt: skip
-    """The scores of children first..last of a node, for outputs (width, hidden) of its level. ``gated`` is scratch."""
-    if gate[node] >= 0:
-        gate_vector = gates[gate[node]]
+    a: Floats, node: int, outputs: Floats, table: CodeScores, first: int, last: int, gated: Floats, out: Floats
+) -> None:
+    """Score children first..last of a node, for outputs (width, hidden) of its level. ``gated`` is scratch."""
+    gate_row, digit, prior, fixed_logit = table.gate_row, table.digit, table.prior, table.fixed_logit
+    if gate_row[node] >= 0:
+        gate_vector = table.gates[gate_row[node]]
         for m in range(len(a)):
             gated[m] = a[m] * gate_vector[m]
     for child in range(first, last):
-        if gate[node] < 0:
-            out[child - first] = fixed[child]
+        if gate_row[node] < 0:
+            out[child - first] = fixed_logit[child]
             continue
         out[child - first] = dot(gated, outputs[digit[child]]) + prior[child]
 
 
 @kernel()
 def search_codes(
-    documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
-    first_child: Ints, last_child: Ints, label: Ints, softmax: bool, beam_size: int, out_labels: Ints,
-    out_scores: Floats,
-) -> None:  # fmt: skip
-    """The top labels of each document (n, hidden), by the product of the probabilities of their digits.
+    documents: Floats, table: CodeScores, softmax: bool, beam_size: int, out_labels: Ints, out_scores: Floats
+) -> None:
+    """Find the top labels of each document (n, hidden), by the product of the probabilities of their digits.
 
     The digits after a prefix are one choice if ``softmax``, else independent (sigmoid).
     """
+    outputs, gate_row = table.outputs, table.gate_row
+    first_child, last_child, label = table.first_child, table.last_child, table.label
     nodes, scores, shift = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32), np.empty(beam_size, np.int64)
     next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
     margins, gated = np.empty(1024, np.float32), np.empty(documents.shape[1], np.float32)
@@ -66,11 +94,9 @@ def search_codes(
             for i in range(width):
                 first, last = first_child[nodes[i]], last_child[nodes[i]]
                 out = margins[shift[i] + first : shift[i] + last]
-                digit_scores(
-                    documents[row], nodes[i], outputs[min(level, len(outputs) - 1)], gates, gate, digit, prior, fixed,
-                    first, last, gated, out,
-                )  # fmt: skip
-                if softmax and gate[nodes[i]] >= 0:
+                level_outputs = outputs[min(level, len(outputs) - 1)]
+                digit_scores(documents[row], nodes[i], level_outputs, table, first, last, gated, out)
+                if softmax and gate_row[nodes[i]] >= 0:
                     softmax_log_odds(out)
             width, n_leaves = expand_beam(
                 nodes, scores, width, margins, shift, first_child, last_child, label, 0.0, MIN_LOG_ACTIVATION,
@@ -82,7 +108,7 @@ def search_codes(
 
 @kernel()
 def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, first: int, sampled: Ints) -> int:
-    """Sample one child of a node if ``softmax``, else each independently; returns how many were sampled."""
+    """Sample one child of a node if ``softmax``, else each child independently; return how many were sampled."""
     last, size, remaining = len(log_odds), 0, uniform_from_key(key + np.uint64(node))
     while softmax and last > 1 and log_odds[last - 1] == -np.inf:
         last -= 1  # rounding errors go to the last possible child
@@ -100,14 +126,14 @@ def sample_children(log_odds: Floats, softmax: bool, key: np.uint64, node: int, 
 
 @kernel()
 def sample_codes(
-    documents: Floats, outputs: Floats, gates: Floats, gate: Ints, digit: Ints, prior: Floats, fixed: Floats,
-    first_child: Ints, last_child: Ints, label: Ints, softmax: bool, n_samples: int, seed: int, out_labels: Ints,
-    out_scores: Floats,
-) -> None:  # fmt: skip
-    """``search_codes`` by sampling: labels are scored by the share of the ``n_samples`` samples that contain them.
+    documents: Floats, table: CodeScores, softmax: bool, n_samples: int, seed: int, out_labels: Ints, out_scores: Floats
+) -> None:
+    """Sample the labels of each document; a label scores the share of the ``n_samples`` samples that contain it.
 
-    Random numbers depend on the sample and the node only, so they are the same for all documents.
+    Random numbers depend on the sample and the node only, so all documents have the same ones.
     """
+    outputs, gate_row = table.outputs, table.gate_row
+    first_child, last_child, label = table.first_child, table.last_child, table.label
     counts, seen = np.zeros(label.max() + 1, np.int32), np.empty(label.max() + 1, np.int32)
     stack, stack_levels = np.empty(len(label), np.int32), np.empty(len(label), np.int32)
     max_children = (last_child - first_child).max()
@@ -122,13 +148,11 @@ def sample_codes(
                 size -= 1
                 node, level = stack[size], stack_levels[size]
                 out = scores[: last_child[node] - first_child[node]]
-                digit_scores(
-                    documents[row], node, outputs[min(level, len(outputs) - 1)], gates, gate, digit, prior, fixed,
-                    first_child[node], last_child[node], gated, out,
-                )  # fmt: skip
-                if softmax and gate[node] >= 0:
+                level_outputs, first = outputs[min(level, len(outputs) - 1)], first_child[node]
+                digit_scores(documents[row], node, level_outputs, table, first, last_child[node], gated, out)
+                if softmax and gate_row[node] >= 0:
                     softmax_log_odds(out)
-                for i in range(sample_children(out, softmax, key, node, first_child[node], sampled)):
+                for i in range(sample_children(out, softmax, key, node, first, sampled)):
                     child = sampled[i]
                     if label[child] < 0:
                         stack[size], stack_levels[size] = child, level + 1
@@ -146,19 +170,16 @@ def sample_codes(
 
 
 @kernel()
-def sample_walks(
-    doc_labels: Ints, doc_starts: Ints, label_docs: Ints, label_starts: Ints, ends: Longs, first_labels: Ints,
-    seed: int, out: Ints,
-) -> None:  # fmt: skip
-    """One walk from each of ``first_labels``; ``out`` (n, length) gets its labels. Walk i is seeded with ``seed`` + i.
+def sample_walks(graph: LabelGraph, first_labels: Ints, seed: int, out: Ints) -> None:
+    """Walk from each of ``first_labels``; ``out`` (n, length) gets the labels. Walk i is seeded with ``seed`` + i.
 
-    A step goes to any other label of any document of the current label, weighted by the documents they share. The
-    labels of a document are sorted. ``ends`` (n_pairs + 1,) counts, up to each entry of ``label_docs``, the other
-    labels of the documents there, so one random number gives both document and label; each first label has a neighbor.
+    A step goes to any other label of any document of the current label, weighted by the documents that they share. One
+    random number below the difference of two ``ends`` gives both document and label. Each first label has a neighbor.
     """
+    doc_labels, doc_starts, label_docs, label_starts, ends = graph
     for i in range(len(first_labels)):
         state = initial_state(seed + i)
-        for _ in range(4):
+        for _ in range(4):  # initial states of nearby seeds differ in few bits: mix them
             state = next_state(state)
         label = first_labels[i]
         out[i, 0] = label

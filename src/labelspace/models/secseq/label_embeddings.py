@@ -12,7 +12,7 @@ from labelspace.estimator.parameter_constraints import Constraint
 from labelspace.features.tfidf import Tfidf
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import pifa_embeddings
-from labelspace.models.secseq.kernels import sample_walks
+from labelspace.models.secseq.kernels import LabelGraph, sample_walks
 from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, Longs
 
 SOURCES = ("documents", "walks", "text", "sentences", "instances")
@@ -192,8 +192,8 @@ def walk_cooccurrence(Y: Csr, seed: int) -> Csr:
 
     def count_block(start: int, stop: int) -> None:
         walks = np.empty((stop - start, WALK_LENGTH), np.int32)
-        graph = (Y.indices, Y.indptr, by_label.indices, by_label.indptr, cumulative)
-        sample_walks(*graph, starts[start:stop], seed * 1_000_003 + start, walks)
+        graph = LabelGraph(Y.indices, Y.indptr, by_label.indices, by_label.indptr, cumulative)
+        sample_walks(graph, starts[start:stop], seed * 1_000_003 + start, walks)
         rows = np.concatenate([walks[:, :-distance].ravel() for distance in range(1, WINDOW + 1)])
         columns = np.concatenate([walks[:, distance:].ravel() for distance in range(1, WINDOW + 1)])
         counts[start // WALK_BLOCK] = sp.csr_matrix((np.ones(len(rows), np.float32), (rows, columns)), shape=shape)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from labelspace.estimator.state_constraints import array, ids, offsets
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.kmeans import kmeans
 from labelspace.kernels.quantize import Int8s, quantize_int8, quantize_int16
 from labelspace.kernels.sparse_layers import embed_rows
@@ -88,7 +89,7 @@ def cluster_documents(X: Csr, n_clusters: int, seed: int) -> tuple[Ints, Longs]:
     if n_clusters == 1:
         return documents, np.array([0, len(documents)], np.int64)
     unit = normalize_rows(X)
-    sizes = kmeans(unit.data, unit.indices, unit.indptr, documents, n_clusters, KMEANS_ITERATIONS, seed, X.shape[1])
+    sizes = kmeans(csr_arrays(unit), documents, n_clusters, KMEANS_ITERATIONS, seed, X.shape[1])
     return documents, np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
 
 
