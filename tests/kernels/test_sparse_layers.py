@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.sparse_layers import (
+    Layer,
     adagrad_features,
     adagrad_unit_rows,
     adam_step,
@@ -95,11 +97,12 @@ def test_features_are_updated_by_row_wise_adagrad(X, rng):
     gradients = X.T.toarray() @ gradient
     summed = squares + np.square(gradients).mean(axis=1)
     expected = vectors - 0.1 * gradients / np.sqrt(summed)[:, None]
-    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
+    entries = group_by_feature(*parts(X), np.zeros(50, np.int32))
+    features = entries.features
     change, before = np.zeros(8), np.square(vectors, dtype=float).sum(axis=0)
     for start in range(0, len(features), 7):
         stop = min(start + 7, len(features))
-        adagrad_features(values, rows, ends, features, start, stop, gradient, 0.1, vectors, squares, change)
+        adagrad_features(entries, start, stop, gradient, 0.1, vectors, squares, change)
     assert np.allclose(change, np.square(vectors, dtype=float).sum(axis=0) - before, atol=1e-5)
     assert np.allclose(vectors, expected, atol=1e-5)
     assert np.allclose(squares, summed, atol=1e-5)
@@ -108,9 +111,9 @@ def test_features_are_updated_by_row_wise_adagrad(X, rng):
 def test_features_without_a_gradient_do_not_change(X, rng):
     vectors, squares = normal(rng, 50, 8), np.zeros(50, np.float32)
     before = vectors.copy()
-    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
+    entries = group_by_feature(*parts(X), np.zeros(50, np.int32))
     zeros = np.zeros((30, 8), np.float32)
-    adagrad_features(values, rows, ends, features, 0, len(features), zeros, 0.1, vectors, squares, np.zeros(0))
+    adagrad_features(entries, 0, len(entries.features), zeros, 0.1, vectors, squares, np.zeros(0))
     assert np.array_equal(vectors, before)
 
 
@@ -141,9 +144,15 @@ def test_the_best_labels_are_those_of_dense_layers(X, rng):
     hidden_bias, bias, allowed = normal(rng, 8), normal(rng, 20), rng.random(20) > 0.2
     out = TopK.empty(30, 6)
     network_topk(
-        *parts(X), 0, 25, vectors, vector_scales, hidden_bias, weights, weight_scales, bias, allowed,
-        out.labels, out.scores,
-    )  # fmt: skip
+        csr_arrays(X),
+        0,
+        25,
+        Layer(vectors, vector_scales, hidden_bias),
+        Layer(weights, weight_scales, bias),
+        allowed,
+        out.labels,
+        out.scores,
+    )
     activity = np.maximum(X.toarray() @ (vectors * vector_scales[:, None]) + hidden_bias, 0)
     scores = np.where(allowed, activity @ (weights * weight_scales) + bias, -np.inf)
     expected = TopK.from_scores(scores, 6)
@@ -156,9 +165,15 @@ def test_equal_scores_go_to_the_smaller_label():
     X = sp.csr_matrix(np.ones((1, 1), np.float32))
     ones, out = np.ones(9, np.float32), TopK.empty(1, 3)
     network_topk(
-        *parts(X), 0, 1, np.ones((1, 1), np.int8), ones[:1], ones[:1], np.ones((1, 9), np.int8), ones, ones,
-        np.ones(9, bool), out.labels, out.scores,
-    )  # fmt: skip
+        csr_arrays(X),
+        0,
+        1,
+        Layer(np.ones((1, 1), np.int8), ones[:1], ones[:1]),
+        Layer(np.ones((1, 9), np.int8), ones, ones),
+        np.ones(9, bool),
+        out.labels,
+        out.scores,
+    )
     assert out.labels.tolist() == [[0, 1, 2]]
 
 
@@ -212,9 +227,10 @@ def test_a_dense_submatrix_is_its_rows_and_columns(rng):
 
 def test_gradients_by_features_equal_a_dense_product(X, rng):
     gradient = normal(rng, 30, 8)
-    features, ends, rows, values = group_by_feature(*parts(X), np.zeros(50, np.int32))
+    entries = group_by_feature(*parts(X), np.zeros(50, np.int32))
+    features = entries.features
     out = np.full((len(features), 8), np.nan, np.float32)
-    feature_gradients(values, rows, ends, gradient, out)
+    feature_gradients(entries, gradient, out)
     assert np.allclose(out, (X.toarray().T @ gradient)[features], atol=1e-5)
     assert len(features) > 20
 
@@ -264,7 +280,7 @@ def test_the_best_outputs_are_those_of_a_dense_layer(rng, dtype, k):
     activity[:, 3], activity[2] = 0, 0
     scales, bias, allowed = rng.random(20).astype(np.float32), normal(rng, 20), rng.random(20) > 0.2
     out = TopK.empty(30, k)
-    output_topk(activity, 2, 25, weights, scales, bias, allowed, out.labels, out.scores)
+    output_topk(activity, 2, 25, Layer(weights, scales, bias), allowed, out.labels, out.scores)
     expected = TopK.from_scores(np.where(allowed, activity @ (weights * scales) + bias, -np.inf), k)
     listed = np.isfinite(expected.scores[2:25])
     assert np.array_equal(out.labels[2:25][listed], expected.labels[2:25][listed])

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from labelspace.types import Csr, Ints, Longs
+from labelspace.types import Csr, Ints
 
 
 class CsrArrays(NamedTuple):
@@ -17,7 +17,7 @@ class CsrArrays(NamedTuple):
 
     data: npt.NDArray[Any]  # float32, or int8 if quantized
     indices: Ints
-    indptr: Ints | Longs
+    indptr: npt.NDArray[Any]  # int32 or int64
 
 
 def csr_arrays(X: Csr) -> CsrArrays:

@@ -4,21 +4,42 @@ Feature vectors are float32 in training and int8 with a scale each in prediction
 scales of 1 in training.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
 from labelspace.types import Doubles, Floats, Ints
 
 Table = Floats | npt.NDArray[np.int8]
+TINY = np.float32(1e-10)  # added to the root of Adagrad's sum: a vector without a gradient yet is not divided by 0
+
+
+class Layer(NamedTuple):
+    """A table of weights, float32 or int8, the scale of each row or column, and the bias of the units."""
+
+    weights: Table
+    scales: Floats
+    bias: Floats
+
+
+class FeatureEntries(NamedTuple):
+    """The entries of a batch by features: feature ``features[i]`` has the rows and values at ends[i] : ends[i + 1]."""
+
+    features: Ints
+    ends: Ints
+    rows: Ints
+    values: Floats
 
 
 @kernel()
 def dropout_rows(
     data: Floats, indices: Ints, indptr: Ints, rows: Ints, draws: Floats, dropout: float
 ) -> tuple[Floats, Ints, Ints]:
-    """Some rows of X (CSR) with dropout: ``draws`` has a uniform number per entry, in order.
+    """Return some rows of X (CSR) with dropout: ``draws`` has a uniform number per entry, in order.
 
     What remains is divided by 1 - dropout, so that a row keeps its expected sum.
     """
@@ -37,11 +58,11 @@ def dropout_rows(
 
 
 @kernel()
-def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -> tuple[Ints, Ints, Ints, Floats]:
-    """A batch (CSR) by features: those that occur, where each ends, and row and value of every entry.
+def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -> FeatureEntries:
+    """Group the entries of a batch (CSR) by features, of which only those that occur are listed.
 
-    Entries of feature ``features[i]`` are at ``ends[i]:ends[i + 1]``. ``offsets`` (n_features,) is scratch, all zeros
-    before and after: the cost does not depend on the number of features.
+    ``offsets`` (n_features,) is scratch, all zeros before and after: the cost does not depend on the number of
+    features.
     """
     features = np.empty(len(indices), np.int32)
     n = 0
@@ -63,12 +84,12 @@ def group_by_feature(data: Floats, indices: Ints, indptr: Ints, offsets: Ints) -
             offsets[indices[j]] += 1
     for feature in features:
         offsets[feature] = 0
-    return features, ends, rows, values
+    return FeatureEntries(features, ends, rows, values)
 
 
 @kernel(fastmath=True)
 def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias: Floats, out: Floats) -> None:
-    """The sum of a row's feature vectors times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
+    """Sum a row's feature vectors times its values, plus the bias. ``vectors`` is (n_features, hidden)."""
     for m in range(len(out)):
         out[m] = bias[m]
     for j in range(len(features)):
@@ -80,10 +101,17 @@ def embed_row(data: Floats, features: Ints, vectors: Table, scales: Floats, bias
 
 @kernel()
 def embed_rows(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, scales: Floats, bias: Floats,
+    data: Floats,
+    indices: Ints,
+    indptr: Ints,
+    start: int,
+    stop: int,
+    vectors: Table,
+    scales: Floats,
+    bias: Floats,
     out: Floats,
-) -> None:  # fmt: skip
-    """``embed_row`` for the rows start..stop of X (CSR); ``out`` is (n, hidden)."""
+) -> None:
+    """Call ``embed_row`` for the rows start..stop of X (CSR); ``out`` is (n, hidden)."""
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         embed_row(data[entries], indices[entries], vectors, scales, bias, out[row])
@@ -102,10 +130,10 @@ def subtract_label_block(indices: Ints, indptr: Ints, rows: Ints, start: int, ou
 def sampled_products(
     indices: Ints, indptr: Ints, start: int, stop: int, hidden: Floats, vectors: Floats, skipped: Ints, out: Floats
 ) -> None:
-    """At each entry of the rows start..stop of a batch (CSR): the product of the row's and the column's vector.
+    """Multiply the vectors of row and column at each entry of the rows start..stop of a batch (CSR).
 
-    ``hidden`` is (batch, width), ``vectors`` (n_columns, width). Columns c with ``skipped[c]`` >= 0 are skipped;
-    an empty array skips none.
+    ``hidden`` is (batch, width), ``vectors`` (n_columns, width). Columns c with ``skipped[c]`` >= 0 are
+    skipped; an empty array skips none.
     """
     for row in range(start, stop):
         row_vector = hidden[row]
@@ -125,8 +153,8 @@ def sampled_squared_errors(
     """Turn predictions of a batch (CSR) into half the gradient of their squared error, and return that error.
 
     ``out`` (batch, samples) are predictions at the sampled columns, column c at ``sample_column[c]``; each stands for
-    ``weight`` columns, or for one where the row has a value. ``positive_errors`` are those at the row's values; entries
-    that are in ``out`` become 0 there.
+    ``weight`` columns, or for one if the row has a value there. ``positive_errors`` are the predictions at the values
+    of the row; entries that are in ``out`` too become 0.
     """
     squared_error = 0.0
     for row in range(len(out)):
@@ -147,8 +175,9 @@ def sampled_squared_errors(
 
 
 @kernel(fastmath=True)
-def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, out: Floats) -> None:
-    """The gradients by the vectors of a batch's features, see ``group_by_feature``: (features, hidden)."""
+def feature_gradients(entries: FeatureEntries, gradient: Floats, out: Floats) -> None:
+    """Compute the gradients by the vectors of a batch's features: (features, hidden)."""
+    rows, values, ends = entries.rows, entries.values, entries.ends
     for i in range(len(out)):
         feature_gradient = out[i]
         for m in range(len(feature_gradient)):
@@ -161,15 +190,22 @@ def feature_gradients(values: Floats, rows: Ints, ends: Ints, gradient: Floats, 
 
 @kernel(fastmath=True)
 def adagrad_features(
-    values: Floats, rows: Ints, ends: Ints, features: Ints, start: int, stop: int, gradient: Floats,
-    learning_rate: float, vectors: Floats, squares: Floats, norm_change: Doubles,
-) -> None:  # fmt: skip
-    """Row-wise Adagrad step on the vectors of features start..stop of a batch, see ``group_by_feature``.
+    entries: FeatureEntries,
+    start: int,
+    stop: int,
+    gradient: Floats,
+    learning_rate: float,
+    vectors: Floats,
+    squares: Floats,
+    norm_change: Doubles,
+) -> None:
+    """Make a row-wise Adagrad step on the vectors of features start..stop of a batch.
 
-    ``gradient`` (batch, hidden) is that of the loss by the layer's output. ``squares`` (n_features,), the optimizer
-    state, sums the mean square of each vector's gradients. The change of each column's squared norm is added to
-    ``norm_change`` (hidden,), unless that is empty.
+    ``gradient`` (batch, hidden) is the gradient of the loss by the layer's output. ``squares`` (n_features,), the
+    optimizer state, sums the mean square of each vector's gradients. The change of each column's squared norm is added
+    to ``norm_change`` (hidden,), unless that array is empty.
     """
+    features, ends, rows, values = entries
     hidden = vectors.shape[1]
     feature_gradient = np.empty(hidden, np.float32)
     for i in range(start, stop):
@@ -184,7 +220,7 @@ def adagrad_features(
             total += feature_gradient[m] * feature_gradient[m]
         feature = features[i]
         squares[feature] += total / np.float32(hidden)
-        step = np.float32(learning_rate) / (np.sqrt(squares[feature]) + np.float32(1e-10))
+        step = np.float32(learning_rate) / (np.sqrt(squares[feature]) + TINY)
         vector = vectors[feature]
         for m in range(len(norm_change)):
             norm_change[m] += (vector[m] - step * feature_gradient[m]) ** 2 - vector[m] ** 2
@@ -194,7 +230,7 @@ def adagrad_features(
 
 @kernel(fastmath=True)
 def adam_step(weights: Floats, gradient: Floats, mean: Floats, square: Floats, learning_rate: float, step: int) -> None:
-    """Step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with default constants, on flat arrays."""
+    """Make step number ``step`` (from 1) of Adam (Kingma and Ba, 2015) with default constants, on flat arrays."""
     one, beta1, beta2, epsilon = np.float32(1.0), np.float32(0.9), np.float32(0.999), np.float32(1e-8)
     step_size = np.float32(learning_rate * np.sqrt(1.0 - 0.999**step) / (1.0 - 0.9**step))
     for i in range(len(weights)):
@@ -215,11 +251,9 @@ def add_active_units(activity: Floats, weights: Table, out: Floats) -> None:
 
 
 @kernel()
-def output_topk_row(
-    activity: Floats, weights: Table, scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], scores: Floats,
-    ids: Ints,
-) -> None:  # fmt: skip
-    """The top allowed labels for one row's activity (hidden,), by weights (hidden, n_labels) and a bias."""
+def output_topk_row(activity: Floats, layer: Layer, allowed: npt.NDArray[np.bool_], scores: Floats, ids: Ints) -> None:
+    """Find the top allowed labels for one row's activity (hidden,); the weights are (hidden, n_labels)."""
+    weights, scales, bias = layer
     values = np.zeros(len(bias), np.float32)
     add_active_units(activity, weights, values)
     for label in range(len(values)):
@@ -229,41 +263,53 @@ def output_topk_row(
 
 @kernel()
 def output_topk(
-    activity: Floats, start: int, stop: int, weights: Table, weight_scales: Floats, bias: Floats,
-    allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """``output_topk_row`` for the rows start..stop of an activity (n, hidden)."""
+    activity: Floats,
+    start: int,
+    stop: int,
+    layer: Layer,
+    allowed: npt.NDArray[np.bool_],
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Call ``output_topk_row`` for the rows start..stop of an activity (n, hidden)."""
     for row in range(start, stop):
-        output_topk_row(activity[row], weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
+        output_topk_row(activity[row], layer, allowed, out_scores[row], out_labels[row])
 
 
 @kernel()
 def network_topk(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, vectors: Table, vector_scales: Floats,
-    hidden_bias: Floats, weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_],
-    out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """The top allowed labels for the rows start..stop of X (CSR) through a ReLU layer, by their log-odds.
+    X: CsrArrays,
+    start: int,
+    stop: int,
+    hidden: Layer,
+    output: Layer,
+    allowed: npt.NDArray[np.bool_],
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Find the top allowed labels for the rows start..stop of X through a ReLU layer, by their log-odds.
 
-    ``vectors`` is (n_features, hidden) with a scale per feature, ``weights`` (hidden, n_labels) with a scale per label.
-    ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
+    ``hidden`` has weights (n_features, hidden) with a scale per feature, ``output`` weights (hidden, n_labels) with a
+    scale per label. ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
     """
+    data, indices, indptr = X
+    vectors, vector_scales, hidden_bias = hidden
     activity = np.empty(len(hidden_bias), np.float32)
     for row in range(start, stop):
         entries = slice(indptr[row], indptr[row + 1])
         embed_row(data[entries], indices[entries], vectors, vector_scales, hidden_bias, activity)
         for unit in range(len(activity)):
             activity[unit] = max(activity[unit], np.float32(0.0))
-        output_topk_row(activity, weights, weight_scales, bias, allowed, out_scores[row], out_labels[row])
+        output_topk_row(activity, output, allowed, out_scores[row], out_labels[row])
 
 
 @kernel(fastmath=True)
 def adagrad_unit_rows(
     gradient: Floats, ids: Ints, start: int, stop: int, learning_rate: float, vectors: Floats, squares: Floats
 ) -> None:
-    """Row-wise Adagrad step on unit vectors: along the tangent of the sphere, then normalized.
+    """Make a row-wise Adagrad step on unit vectors: along the tangent of the sphere, then normalized.
 
-    Row i of ``gradient``, counted from start, is that of the vector ``ids[start + i]``. ``vectors`` may be wider than
+    Row i of ``gradient``, counted from start, belongs to the vector ``ids[start + i]``. ``vectors`` may be wider than
     the gradient; the columns to the right are not changed. ``squares`` is as in ``adagrad_features``.
     """
     width = gradient.shape[1]
@@ -279,7 +325,7 @@ def adagrad_unit_rows(
         if total == np.float32(0.0):
             continue
         squares[ids[i]] += total / np.float32(width)
-        step = np.float32(learning_rate) / (np.sqrt(squares[ids[i]]) + np.float32(1e-10))
+        step = np.float32(learning_rate) / (np.sqrt(squares[ids[i]]) + TINY)
         total = np.float32(0.0)
         for m in range(width):
             vector[m] -= step * tangent[m]
@@ -291,7 +337,7 @@ def adagrad_unit_rows(
 
 @kernel()
 def dense_forward(activity: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
-    """A dense layer on rows (n, hidden), weights (hidden, width): each row separately, in one order of sums."""
+    """Apply a dense layer (hidden, width) to rows (n, hidden): each row separately, in one order of sums."""
     for row in range(len(activity)):
         out_row = out[row]
         for m in range(len(out_row)):
@@ -305,7 +351,7 @@ def dense_forward(activity: Floats, weights: Floats, bias: Floats, out: Floats) 
 
 @kernel()
 def dense_submatrix(data: Floats, indices: Ints, indptr: Ints, ids: Ints, positions: Ints, out: Floats) -> None:
-    """The rows and columns ``ids`` of a square matrix (CSR) as a dense block.
+    """Copy the rows and columns ``ids`` of a square matrix (CSR) into a dense block.
 
     ``positions`` (n,) is scratch, all -1 before and after: the cost does not depend on the size of the matrix.
     """

@@ -3,7 +3,7 @@
 With unit rows x, feature embeddings E, and z = W relu(E'x + c) + b, the score of a label is 1 / (1 + exp(-z)).
 
 1. Initialize E and W at random, c = 0, and b with the log-odds of each label's frequency.
-2. Where ``epochs`` is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
+2. If ``epochs`` is not given, choose it: ``STEPS`` batches, within the bounds of ``EPOCHS``.
 3. For each batch of documents, drop some features (``input_dropout``) and some hidden units (``dropout``).
 4. Minimize the binary cross-entropy, summed over all labels. W, b and c are updated by Adam at ``learning_rate``, the
    embeddings of the batch's features by row-wise Adagrad at ``feature_learning_rate``. Both learning rates fall
@@ -29,8 +29,9 @@ from threadpoolctl import threadpool_limits
 from labelspace.estimator import learned
 from labelspace.estimator.state_constraints import array
 from labelspace.features.normalize import normalize_rows
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import network_topk
+from labelspace.kernels.sparse_layers import Layer, network_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -99,18 +100,15 @@ class Network(Model):
         self.seen_ = np.bincount(Y.indices, minlength=Y.shape[1]) > 0
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        return self._rank(X, k, self.seen_ if allowed is None else self.seen_ & allowed)
-
-    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        candidates = self.seen_ if allowed is None else self.seen_ & allowed
         X = normalize_rows(X) if self.normalize else X
+        documents = csr_arrays(X)
+        hidden = Layer(self.feature_embeddings_, self.feature_scales_, self.hidden_bias_)
+        output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
-            network_topk(
-                X.data, X.indices, X.indptr, start, stop, self.feature_embeddings_, self.feature_scales_,
-                self.hidden_bias_, self.output_weights_, self.output_scales_, self.output_bias_, allowed,
-                out.labels, out.scores,
-            )  # fmt: skip  # step 6
+            network_topk(documents, start, stop, hidden, output, candidates, out.labels, out.scores)  # step 6
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         listed = out.labels >= 0
@@ -118,12 +116,13 @@ class Network(Model):
         return out
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: integrated gradients, which have a closed form for one ReLU layer."""
+        """Explain the scores of labels by integrated gradients, which have a closed form for one ReLU layer."""
         X = normalize_rows(X) if self.normalize else X
         embeddings = self.feature_embeddings_[X.indices] * self.feature_scales_[X.indices, None]  # (nnz, hidden)
         before = self.hidden_bias_.astype(np.float64)
         after = before + X.data @ embeddings.astype(np.float64)
-        unit_slopes, found = relu_slopes(after, before), []
+        unit_slopes = relu_slopes(after, before)
+        found = []
         for label in labels.tolist():
             if not self.seen_[label]:
                 found.append(Evidence(logit(0.0), logit(0.0)))
@@ -147,16 +146,22 @@ class HiddenLayerNet:
 
     @classmethod
     def random(cls, X: Csr, Y: Csr, hidden_dim: int, rng: np.random.Generator) -> Self:
-        """Random embeddings and weights; label biases at the log-odds of their frequency."""
+        """Draw embeddings and weights at random, and start label biases at the log-odds of their frequency."""
         features = SparseLayer.random(X, hidden_dim, rng)
         hidden_bias = AdamParameter(np.zeros(hidden_dim, np.float32))
         return cls(features, hidden_bias, OutputLayer.random(log_odds(Y), hidden_dim, rng))
 
     def train_step(
-        self, batch: Batch, Y: Csr, rows: Ints, dropout: float, learning_rate: float, feature_learning_rate: float,
+        self,
+        batch: Batch,
+        Y: Csr,
+        rows: Ints,
+        dropout: float,
+        learning_rate: float,
+        feature_learning_rate: float,
         rng: np.random.Generator,
-    ) -> None:  # fmt: skip
-        """One step on a batch whose labels are ``Y[rows]``."""
+    ) -> None:
+        """Make one step on a batch whose labels are ``Y[rows]``."""
         self.n_steps += 1
         hidden = self.features.embed(batch, self.hidden_bias.value)  # (batch, hidden)
         mask = (rng.random(hidden.shape, np.float32) >= dropout) / np.float32(1 - dropout)

@@ -102,10 +102,10 @@ class SparseLayer:
 
     def gradients(self, batch: Batch, gradient: Floats) -> tuple[Ints, Floats]:
         """A batch's features, and the gradient by the embedding of each. Shapes (m,) and (m, width)."""
-        features, ends, rows, values = kernels.group_by_feature(*batch, self._workspace)
-        out = np.empty((len(features), gradient.shape[1]), np.float32)
-        kernels.feature_gradients(values, rows, ends, gradient, out)
-        return features, out
+        entries = kernels.group_by_feature(*batch, self._workspace)
+        out = np.empty((len(entries.features), gradient.shape[1]), np.float32)
+        kernels.feature_gradients(entries, gradient, out)
+        return entries.features, out
 
     def backward(self, batch: Batch, gradient: Floats, rate: float) -> None:
         """Update the embeddings of a batch's features; ``gradient`` (batch, width) is that by the layer's output.
@@ -115,16 +115,15 @@ class SparseLayer:
         """
         if self.normalized:
             gradient = gradient * self.unit_scales
-        features, ends, rows, values = kernels.group_by_feature(*batch, self._workspace)
-        changes = np.zeros((-(-len(features) // FEATURE_BLOCK), len(self.squared_norms)))
+        entries = kernels.group_by_feature(*batch, self._workspace)
+        n_features = len(entries.features)
+        changes = np.zeros((-(-n_features // FEATURE_BLOCK), len(self.squared_norms)))
 
         def update(start: int, stop: int) -> None:
-            kernels.adagrad_features(
-                values, rows, ends, features, start, stop, gradient, rate, self.vectors, self.squares,
-                changes[start // FEATURE_BLOCK],
-            )  # fmt: skip
+            change = changes[start // FEATURE_BLOCK]
+            kernels.adagrad_features(entries, start, stop, gradient, rate, self.vectors, self.squares, change)
 
-        run_blocks(update, len(features), FEATURE_BLOCK)
+        run_blocks(update, n_features, FEATURE_BLOCK)
         self.squared_norms += changes.sum(axis=0)  # in one order, whatever the threads did
 
 

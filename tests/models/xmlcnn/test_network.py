@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.models.xmlcnn import network
-from labelspace.models.xmlcnn.documents import Documents
+from labelspace.models.xmlcnn.kernels import Documents
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from tests.models.recorded_gradients import first_adagrad_step, record_adam
 from tests.models.xmlcnn.test_convolution import pooled_twin

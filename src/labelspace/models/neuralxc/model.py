@@ -1,4 +1,4 @@
-"""NeuralXC: autoencoders of documents and of label sets, with a regressor from the one code to the other.
+"""NeuralXC: autoencoders of documents and of label sets, with a regressor from one code to the other.
 
 Srinivasan, Rao and Agarwal, "Extreme Classification using Autoencoders" (section 3). With the encoders phi_i and phi_o,
 the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1) is
@@ -6,15 +6,15 @@ the decoders psi_i and psi_o and the regressor f, the loss of a document (eq. 1)
     alpha |psi_i(phi_i(x)) - x|^2 + beta |psi_o(phi_o(y)) - y|^2 + BCE(psi_o(f(phi_i(x))), y)
 
 1. Initialize weights at random, and the bias of each label with the log-odds of its frequency.
-2. ``training="staged"``: first minimize the two reconstruction terms alone, then update f alone by the third;
-   ``"pretrained"``: the same first phase, then all terms and all weights; ``"joint"``: all from the start.
+2. ``training="staged"``: first minimize only the two reconstruction terms, then update only f by the third;
+   ``"pretrained"``: the same first phase, then all terms and all weights; ``"joint"``: all terms from the start.
 3. For each batch of documents x and label sets y, drop some features (``input_dropout``) and some units of the first
    layer of phi_i (``dropout``).
 4. The codes f(phi_i(x)) and phi_o(y) go through psi_o together; the errors of both update its weights.
 5. The code phi_i(x) goes through psi_i. The squared error counts at the features of the document and at
-   ``n_sampled_features`` others.
+   ``n_sampled_features`` other features.
 6. Dense weights are updated by Adam at ``learning_rate``, the feature embeddings of an encoder by row-wise Adagrad at
-   ``feature_learning_rate`` (``learning_rate`` while only codes are learned), those of psi_i at a tenth of
+   ``feature_learning_rate`` (``learning_rate`` while only codes are learned), the embeddings of psi_i at a tenth of
    ``learning_rate``. All learning rates fall linearly to 0.
 7. Only phi_i, f and psi_o are stored, the two largest tables in 8 bits. Labels are ranked by psi_o(f(phi_i(x))).
 
@@ -48,7 +48,7 @@ from labelspace.estimator.parameter_constraints import boolean, layer_sizes, one
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.kernels.quantize import Int8s, quantize_int8
-from labelspace.kernels.sparse_layers import output_topk
+from labelspace.kernels.sparse_layers import Layer, output_topk
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
@@ -66,9 +66,9 @@ from labelspace.types import Bools, Csr, Floats, Ints, TopK
 STEPS = 500  # batches that suffice to learn
 EPOCHS = (6, 15)  # bounds of the number of epochs that is chosen
 ROW_BLOCK = 64  # documents per task
-MANY_DOCUMENTS = 30_000  # above, less dropout is needed: there is less to overfit
-DROPOUT = (0.5, 0.1)  # up to so many documents, and above
-# Section 3; where it is silent, what the authors' programs do for every data set.
+MANY_DOCUMENTS = 30_000  # with more, less dropout is needed: the network overfits less
+DROPOUT = (0.5, 0.1)  # up to this number of documents, and above it
+# Section 3; if it is silent, what the authors' programs do for every data set.
 PAPER: Mapping[str, Any] = {
     "input_code": "linear",  # programs
     "output_code": "tanh",  # programs
@@ -106,7 +106,7 @@ class NeuralXC(Model):
 
     name = "neuralxc"
     title = "NeuralXC: autoencoders of documents and of label sets (Srinivasan et al.)"
-    choose_when = "you compare with the paper, or need codes of documents beside their labels"
+    choose_when = "you compare with the paper, or need codes of documents as well as their labels"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER, "authors": AUTHORS}
 
     input_layers: int | str = param(512, layer_sizes(), "Units from the features to the code, the last being the code.")
@@ -142,7 +142,7 @@ class NeuralXC(Model):
     reconstruction_error_: float | None = learned(plain(optional(real())))
 
     def check_state(self) -> None:
-        """The output layer reads what the encoder gives."""
+        """Check that the output layer reads codes of the encoder's dimension."""
         must(len(self.output_weights_) == self.encoder_.code_dim, "an output layer on its codes")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
@@ -150,7 +150,8 @@ class NeuralXC(Model):
         rng = np.random.default_rng(self.random_state)
         net = self._init_net(X, Y, rng)  # step 1
         batch_size, epochs = batch_schedule(X.shape[0], self.batch_size, self.epochs, STEPS, EPOCHS)
-        plan, seen = phases(self.training, self.alpha, self.beta), seen_labels(Y)  # step 2
+        plan = phases(self.training, self.alpha, self.beta)  # step 2
+        seen = seen_labels(Y)
         with threadpool_limits(1, user_api="blas"):
             for number, phase in enumerate(plan):
                 for rows, lr_decay in batches(X.shape[0], batch_size, epochs, rng, context.progress, number, len(plan)):
@@ -178,15 +179,22 @@ class NeuralXC(Model):
         )
 
     def _layer_sizes(self) -> tuple[list[int], list[int], list[int]]:
-        """The layer sizes of phi_i, f and phi_o."""
+        """Return the layer sizes of phi_i, f and phi_o."""
         inputs, regressor, outputs = map(parse_layer_sizes, (self.input_layers, self.regressor, self.output_layers))
         return inputs, regressor, outputs
 
     def _train_step(
-        self, net: NeuralXCNet, phase: TrainingPhase, X: Csr, Y: Csr, rows: Ints, seen: Ints, lr_decay: float,
+        self,
+        net: NeuralXCNet,
+        phase: TrainingPhase,
+        X: Csr,
+        Y: Csr,
+        rows: Ints,
+        seen: Ints,
+        lr_decay: float,
         rng: np.random.Generator,
-    ) -> None:  # fmt: skip
-        """One step on eq. 1, or the terms of it that count in the phase."""
+    ) -> None:
+        """Make one step on eq. 1, or on the terms of eq. 1 that count in the phase."""
         net.n_steps += 1
         net.n_classifier_steps += phase.classify
         rates = phase.rates(self.learning_rate, self.feature_learning_rate, lr_decay, net.n_steps)
@@ -232,12 +240,12 @@ class NeuralXC(Model):
         self.reconstruction_error_ = net.psi_i.error()
 
     def report(self) -> dict[str, Any]:
-        """How well documents are reconstructed from their codes."""
+        """Report how well documents are reconstructed from their codes."""
         self.check_fitted()
         return {"reconstruction_error": self.reconstruction_error_}
 
     def encode(self, X: Inputs) -> Floats:
-        """The codes phi_i(x) of documents: (n, code)."""
+        """Return the codes phi_i(x) of documents: (n, code)."""
         self.check_fitted()
         views = check_inputs(X)
         check_widths(views, self.widths_)
@@ -246,17 +254,14 @@ class NeuralXC(Model):
         return phi_i.rows(self._normalized(self.read(views)))
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
-        return self._rank(X, k, self.seen_ if allowed is None else self.seen_ & allowed)
-
-    def _rank(self, X: Csr, k: int, allowed: Bools) -> TopK:
+        candidates = self.seen_ if allowed is None else self.seen_ & allowed
         X = self._normalized(X)
+        output = Layer(self.output_weights_, self.output_scales_, self.output_bias_)
         out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
-            output_topk(
-                self.encoder_(X, start, stop), 0, stop - start, self.output_weights_, self.output_scales_,
-                self.output_bias_, allowed, out.labels[start:stop], out.scores[start:stop],
-            )  # fmt: skip
+            codes = self.encoder_(X, start, stop)
+            output_topk(codes, 0, stop - start, output, candidates, out.labels[start:stop], out.scores[start:stop])
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         listed = out.labels >= 0

@@ -1,4 +1,4 @@
-"""NeuralXC in training: the two autoencoders and the regressor, and the loss of the output decoder."""
+"""The network of NeuralXC in training: two autoencoders, the regressor, and the loss of the output decoder."""
 
 from dataclasses import dataclass
 
@@ -17,11 +17,11 @@ from labelspace.types import Csr, Floats, Ints
 class OutputLoss:
     """The loss of the scores that psi_o gives a batch: the last two terms of eq. 1.
 
-    Scores are those of the documents' codes, where the phase classifies, and below them those of the label sets' codes.
+    The rows of scores come from the codes of documents, if the phase classifies, and then from the codes of label sets.
     """
 
     Y: Csr
-    rows: Ints  # of the batch
+    rows: Ints  # the documents of the batch
     sampled: SampledLabels | None  # the labels to train on; None for all
     phase: TrainingPhase
     mean: bool  # over labels, rather than the sum
@@ -48,7 +48,7 @@ class OutputLoss:
 
 @dataclass
 class NeuralXCNet:
-    """The parts of eq. 1."""
+    """The encoders, decoders and the regressor of eq. 1."""
 
     phi_i: SparseEncoder
     psi_i: SparseDecoder
@@ -60,7 +60,7 @@ class NeuralXCNet:
     n_classifier_steps: int = 0  # steps that update f: Adam counts the steps of what it updates
 
     def descend_psi_o(self, codes: Floats, loss: OutputLoss, rates: LearningRates) -> Floats:
-        """Update psi_o on the codes of documents and of label sets, in this order; returns the gradient by them."""
+        """Update psi_o on the codes of documents and of label sets, in this order; return the gradient by the codes."""
         values = self.psi_o.forward(codes)
         if isinstance(self.output, SampledOutputLayer):
             ids = np.zeros(0, np.int32) if loss.sampled is None else loss.sampled.ids

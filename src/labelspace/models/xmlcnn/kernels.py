@@ -1,28 +1,100 @@
-"""Convolutions over words with max-pooling, from a table of products of words and filters.
+"""Kernels of XML-CNN: convolutions over words with max-pooling, from a table of products of words and filters.
 
 A filter of width w adds w products, one per word of its window. So the products of each distinct word with all filter
 columns are computed once (``products``), and a window only adds rows of that table. Max-pooling passes a gradient to
 one window per chunk and filter, so the backward pass only touches these.
 
-``tokens`` are rows of ``products`` for all documents, one after the other; -1 is a word without a vector, which counts
-as zeros. Document i has the tokens ``ends[i] : ends[i + 1]``. The columns of a block of n filters of one width are
-ordered by offset, then filter.
+Tokens of documents are rows of ``products``; -1 is a word without a vector, which counts as zeros. The columns of a
+block of n filters of one width are ordered by offset, then filter.
 """
+
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
+from labelspace.features.sequences import PAD, UNKNOWN
 from labelspace.kernels.compiled import kernel
-from labelspace.kernels.sparse_layers import Table, add_active_units, output_topk_row
-from labelspace.types import Floats, Ints, Longs
+from labelspace.kernels.sparse_layers import Layer, Table, add_active_units, output_topk_row
+from labelspace.types import Csr, Floats, Ints, Longs
+
+
+class Documents(NamedTuple):
+    """Tokens of documents: document i has those at ends[i] : ends[i + 1]; -1 is a word without a vector.
+
+    >>> documents = Documents.from_token_ids(np.array([[3, 1, 0], [4, 3, 3]], np.int32))
+    >>> documents.tokens.tolist(), documents.ends.tolist()
+    ([3, -1, 4, 3, 3], [0, 2, 5])
+    """
+
+    tokens: Ints
+    ends: Longs  # (n + 1,)
+
+    @classmethod
+    def from_token_ids(cls, ids: Ints) -> Self:
+        """Take the tokens of rows of ids (n, longest) without the padding; unknown words become -1."""
+        is_token = ids != PAD
+        tokens = ids[is_token]
+        tokens[tokens == UNKNOWN] = -1
+        return cls(tokens, np.append(0, np.cumsum(is_token.sum(axis=1))).astype(np.int64))
+
+    @property
+    def n(self) -> int:
+        """The number of documents."""
+        return len(self.ends) - 1
+
+    def rows(self, index: Ints) -> Self:
+        """Return some documents, in this order."""
+        lengths = np.diff(self.ends)[index]
+        ends = np.append(0, np.cumsum(lengths))
+        return type(self)(self.tokens[np.repeat(self.ends[index] - ends[:-1], lengths) + np.arange(ends[-1])], ends)
+
+    def without_words(self, share: float, rng: np.random.Generator) -> Self:
+        """Replace a share of the words, drawn at random, by words without a vector."""
+        if not share:
+            return self
+        dropped = rng.random(len(self.tokens), np.float32) < share
+        return type(self)(np.where(dropped, np.int32(-1), self.tokens), self.ends)
+
+    def table(self) -> Csr:
+        """Return a sparse matrix with a row of tokens per document, in order, for a fingerprint."""
+        return sp.csr_matrix((self.tokens, np.zeros_like(self.tokens), self.ends), shape=(self.n, 1))
+
+
+class Convolutions(NamedTuple):
+    """Filters (dim, columns), the columns by width, offset and filter, and how their windows are pooled."""
+
+    weights: Floats
+    bias: Floats  # of all filters
+    widths: Longs
+    n_filters: int  # of each width
+    n_chunks: int
+
+
+class PredictionNetwork(NamedTuple):
+    """All layers: ``dense`` (pooled, hidden) and ``output`` (hidden, n_labels) have a scale per column."""
+
+    vectors: Table
+    vector_scales: Floats
+    filters: Convolutions
+    dense: Layer
+    output: Layer
 
 
 @kernel()
 def pool_document(
-    products: Floats, first: int, n_filters: int, width: int, tokens: Ints, column: int, sums: Floats, out: Floats,
+    products: Floats,
+    first: int,
+    n_filters: int,
+    width: int,
+    tokens: Ints,
+    column: int,
+    sums: Floats,
+    out: Floats,
     at: Ints,
-) -> None:  # fmt: skip
-    """The largest window of each chunk of a document, for the filters with product columns from ``first`` on.
+) -> None:
+    """Find the largest window of each chunk of a document, for the filters with product columns from ``first`` on.
 
     A window begins at each word, and ends with the document at the latest. ``out`` and ``at`` (n_chunks, all filters)
     get value and position at the columns from ``column`` on; a document without words gets 0 and -1.
@@ -31,7 +103,7 @@ def pool_document(
     for chunk in range(n_chunks):
         best, best_at = out[chunk, column : column + n_filters], at[chunk, column : column + n_filters]
         begin = chunk * n_words // n_chunks
-        end = max((chunk + 1) * n_words // n_chunks, begin + 1)  # at least one window, where there are few words
+        end = max((chunk + 1) * n_words // n_chunks, begin + 1)  # at least one window, even if there are few words
         best[:] = np.float32(0.0)
         best_at[:] = -1
         for t in range(begin, min(end, n_words)):
@@ -55,9 +127,10 @@ def pool_document(
 
 @kernel()
 def pool_documents(
-    products: Floats, n_filters: int, width: int, tokens: Ints, ends: Longs, column: int, out: Floats, at: Ints
+    products: Floats, n_filters: int, width: int, documents: Documents, column: int, out: Floats, at: Ints
 ) -> None:
-    """``pool_document`` for a batch, with the products of one block of filters; ``out`` is (batch, chunks, filters)."""
+    """Call ``pool_document`` for a batch and one block of filters; ``out`` is (batch, chunks, filters)."""
+    tokens, ends = documents
     sums = np.empty(n_filters, np.float32)
     for i in range(len(out)):
         words = tokens[ends[i] : ends[i + 1]]
@@ -66,9 +139,10 @@ def pool_documents(
 
 @kernel()
 def product_gradients(
-    gradient: Floats, at: Ints, n_filters: int, width: int, tokens: Ints, ends: Longs, column: int, out: Floats
+    gradient: Floats, at: Ints, n_filters: int, width: int, documents: Documents, column: int, out: Floats
 ) -> None:
-    """The gradient by the products of a block of filters, given that by the pooled values (batch, chunks, filters)."""
+    """Pass the gradient by the pooled values (batch, chunks, filters) on to the products of a block of filters."""
+    tokens, ends = documents
     out[:] = np.float32(0.0)
     for i in range(len(gradient)):
         words = tokens[ends[i] : ends[i + 1]]
@@ -84,7 +158,10 @@ def product_gradients(
 
 @kernel(fastmath=True)
 def word_products(ids: Ints, n: int, vectors: Table, scales: Floats, weights: Floats, out: Floats) -> None:
-    """The vectors of the first n ``ids`` times weights (dim, columns), four dimensions at a time."""
+    """Multiply the vectors of the first n ``ids`` by weights (dim, columns).
+
+    Four dimensions at a time: each row of products is read and written a quarter as often.
+    """
     n_dims, n_columns = weights.shape
     for i in range(n):
         vector, row, scale = vectors[ids[i]], out[i], scales[ids[i]]
@@ -105,9 +182,10 @@ def word_products(ids: Ints, n: int, vectors: Table, scales: Floats, weights: Fl
 
 @kernel()
 def number_words(words: Ints, slots: Ints, ids: Ints, local: Ints) -> int:
-    """Number the distinct words of a document: ``ids`` gets them, ``local`` the number of each word; -1 stays -1.
+    """Number the distinct words of a document and return how many there are.
 
-    Returns how many there are. ``slots`` (n_tokens,) is scratch, all -1 before and after.
+    ``ids`` gets the distinct words, ``local`` the number of each word; -1 stays -1. ``slots`` (n_tokens,) is
+    scratch, all -1 before and after.
     """
     n = 0
     for t in range(len(words)):
@@ -124,20 +202,25 @@ def number_words(words: Ints, slots: Ints, ids: Ints, local: Ints) -> int:
 
 @kernel()
 def convolution_topk(
-    tokens: Ints, ends: Longs, start: int, stop: int, widths: Longs, n_filters: int, n_chunks: int, vectors: Table,
-    vector_scales: Floats, filters: Floats, filter_bias: Floats, dense: Table, dense_scales: Floats, dense_bias: Floats,
-    weights: Table, weight_scales: Floats, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints,
+    documents: Documents,
+    start: int,
+    stop: int,
+    network: PredictionNetwork,
+    allowed: npt.NDArray[np.bool_],
+    out_labels: Ints,
     out_scores: Floats,
-) -> None:  # fmt: skip
-    """The top allowed labels for the documents start..stop, whose ``tokens`` are rows of ``vectors``.
+) -> None:
+    """Find the top allowed labels for the documents start..stop, whose tokens are rows of the network's vectors.
 
-    ``filters`` is (dim, columns), the columns by width, offset and filter; ``dense`` (pooled, hidden) and ``weights``
-    (hidden, n_labels) have a scale per column. A document's answer does not depend on the others.
+    The answer for a document does not depend on other documents.
     """
+    tokens, ends = documents
+    filters, filter_bias, widths, n_filters, n_chunks = network.filters
+    dense, dense_scales, dense_bias = network.dense
     longest = 0
     for i in range(start, stop):
         longest = max(longest, ends[i + 1] - ends[i])
-    slots = np.full(len(vectors), -1, np.int32)
+    slots = np.full(len(network.vectors), -1, np.int32)
     ids, local = np.empty(longest, np.int32), np.empty(longest, np.int32)
     products = np.empty((longest, filters.shape[1]), np.float32)
     pooled = np.empty((n_chunks, len(filter_bias)), np.float32)
@@ -146,7 +229,7 @@ def convolution_topk(
     for i in range(start, stop):
         n_words = ends[i + 1] - ends[i]
         n = number_words(tokens[ends[i] : ends[i + 1]], slots, ids, local)
-        word_products(ids, n, vectors, vector_scales, filters, products)
+        word_products(ids, n, network.vectors, network.vector_scales, filters, products)
         first = 0
         for w in range(len(widths)):
             column = w * n_filters
@@ -159,4 +242,4 @@ def convolution_topk(
         add_active_units(pooled.reshape(-1), dense, hidden)
         for unit in range(len(hidden)):
             hidden[unit] = max(hidden[unit] * dense_scales[unit] + dense_bias[unit], np.float32(0.0))
-        output_topk_row(hidden, weights, weight_scales, bias, allowed, out_scores[i], out_labels[i])
+        output_topk_row(hidden, network.output, allowed, out_scores[i], out_labels[i])

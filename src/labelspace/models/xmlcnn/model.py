@@ -10,18 +10,18 @@ Liu, Chang, Wu and Yang, "Deep Learning for Extreme Multi-label Text Classificat
    so that a document becomes P = [max of chunk 1, ..., max of chunk p] of all filters; then add a bias and apply ReLU.
 4. The bottleneck: h = relu(W_h P + c) with ``hidden_dim`` units, some dropped in training (``dropout``); z = W_o h + b.
 5. Minimize the binary cross-entropy of 1 / (1 + exp(-z)), over all labels. Word embeddings are updated by row-wise
-   Adagrad, all others by Adam. Learning rates fall linearly to 0. With ``patience``, keep the best epoch.
+   Adagrad, all other weights by Adam. Learning rates fall linearly to 0. With ``patience``, keep the best epoch.
 6. Store word embeddings, W_h and W_o in 8 bits. Rank the labels of a document by z.
 
 With ``batch_norm``, the pooled values of each filter and the units of the bottleneck are normalized before their bias
 (Ioffe and Szegedy, 2015): in training by the batch, and then by a sample of the training documents, which is folded
 into the weights. The paper has none, but the largest of hundreds of windows is far above 0 in every document, so that
-what documents have in common hides what they differ in; with it, fewer epochs learn more. Without it, that is done
-once, before training, for the filters alone.
+what documents have in common hides how they differ; with normalization, fewer epochs learn more. Without
+``batch_norm``, only the filters are normalized, once, before training.
 
 Where we differ, and why: the product of a word and a filter column is the same in every window, so it is computed once
-for each distinct word of a batch, and windows add such products; max-pooling passes gradients to one window per chunk
-alone. So there are far fewer multiplications, and no need of torch. A window begins at each word, and is cut off at the
+for each distinct word of a batch, and windows add such products; max-pooling passes gradients to only one window per
+chunk. So there are far fewer multiplications, and no need of torch. A window begins at each word, and is cut off at the
 end of the text, so that short texts have as many windows as words. The labels' biases b start at the log-odds of their
 frequencies. A label without training documents is never suggested.
 """
@@ -48,12 +48,12 @@ from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.sequences import NUMBER, UNKNOWN, Sequences
 from labelspace.features.views import TEXT
 from labelspace.kernels.quantize import Int8s, quantize_int8
+from labelspace.kernels.sparse_layers import Layer
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.fit_context import FitContext
-from labelspace.models.xmlcnn.documents import Documents
-from labelspace.models.xmlcnn.kernels import convolution_topk
+from labelspace.models.xmlcnn.kernels import Convolutions, Documents, PredictionNetwork, convolution_topk
 from labelspace.models.xmlcnn.network import ConvolutionalNet, StepSettings
 from labelspace.models.xmlcnn.word_vectors import GLOVE, WORD_VECTORS, glove_folder, initial_vectors
 from labelspace.training.checkpoints import data_fingerprint
@@ -66,12 +66,12 @@ STEPS = 3_000  # batches that suffice to learn
 EPOCHS = (15, 25)  # bounds of the number of epochs that is chosen
 WORD_DIM = 64  # of word embeddings that are learned from the start
 MAX_WIDTH = 1_000  # words of a filter
-SAMPLE = 1_024  # documents by which filters and bottleneck are normalized beside training
+SAMPLE = 1_024  # documents by which filters and bottleneck are normalized in prediction
 ROW_BLOCK = 16  # documents per task
 
 
 class XMLCNN(Model):
-    """Word order counts: filters find phrases, wherever in a text they are.
+    """A convolutional network over words: filters find phrases, wherever they are in a text.
 
     >>> texts = [f"{thing} number {i}" for i in range(40) for thing in ("green tea", "hand soap")]
     >>> Y = np.tile(np.array([[1, 0], [0, 1]]), (40, 1))
@@ -140,14 +140,14 @@ class XMLCNN(Model):
     validation_scores_: list[float] = learned(plain(list_of(real())))  # R-precision after each epoch, with ``patience``
 
     def sizes(self) -> dict[str, int]:
-        """What the filters and the bottleneck take."""
+        """Return the sizes of the filters and of the bottleneck, besides those of every model."""
         n_all = len(self._widths) * self.n_filters
         columns = int(self._widths.sum()) * self.n_filters
         network = {"n_columns": columns, "n_all_filters": n_all, "n_pooled": n_all * self.n_chunks}
         return {**super().sizes(), **network, "hidden_dim": self.hidden_dim}
 
     def check_state(self) -> None:
-        """Every token has an embedding."""
+        """Check that every token has an embedding."""
         must(self.sequences_.n_tokens == len(self.word_vectors_), "as many word embeddings as tokens")
 
     def check_params(self) -> None:
@@ -190,13 +190,19 @@ class XMLCNN(Model):
         fingerprint = {"params": self.get_params(), "data": data_fingerprint(*tables)}
         with threadpool_limits(1, user_api="blas"):
             self.validation_scores_ = run_epochs(
-                net, epochs, run_epoch, None if validation is None else validate, self.patience, fingerprint,
+                net,
+                epochs,
+                run_epoch,
+                None if validation is None else validate,
+                self.patience,
+                fingerprint,
                 context.checkpoint,
-            )  # fmt: skip
+            )
             self._store(net, sample)
 
     def _random_network(self, Y: Csr) -> ConvolutionalNet:
-        rng, words = np.random.default_rng(self.random_state), self.sequences_.tokens()
+        rng = np.random.default_rng(self.random_state)
+        words = self.sequences_.tokens()
         vectors = initial_vectors(self.word_vectors, words, self.word_dim or WORD_DIM, rng)
         if self.word_dim not in (None, vectors.shape[1]):
             raise ParameterError(
@@ -207,10 +213,16 @@ class XMLCNN(Model):
         return ConvolutionalNet(vectors, *sizes, log_odds(Y), rng, self.batch_norm)
 
     def _run_epoch(
-        self, net: ConvolutionalNet, documents: Documents, Y: Csr, epoch: int, epochs: int, batch_size: int,
+        self,
+        net: ConvolutionalNet,
+        documents: Documents,
+        Y: Csr,
+        epoch: int,
+        epochs: int,
+        batch_size: int,
         progress: Progress,
-    ) -> None:  # fmt: skip
-        """One pass over the documents (steps 2 to 5); draws depend on the seed and the epoch's number alone."""
+    ) -> None:
+        """Make one pass over the documents (steps 2 to 5); draws depend only on the seed and the epoch's number."""
         rng = np.random.default_rng([self.random_state, 1, epoch])
         n_batches = len(range(0, documents.n, batch_size))
         batches = epoch_batches(documents.n, batch_size, epoch, epochs, rng)
@@ -221,18 +233,16 @@ class XMLCNN(Model):
             progress("batches", done, epochs * n_batches)
 
     def _store(self, net: ConvolutionalNet, sample: Documents) -> None:
-        """Step 6; what batches normalized is normalized by a sample of the documents from now on."""
+        """Make step 6; what batches normalized is normalized by a sample of the documents from now on."""
         if not all(np.isfinite(values).all() for values in net.arrays().values()):
             raise ParameterError(
                 "weights must stay finite in training, but some are not; lower learning_rate or feature_learning_rate"
             )
         self.word_vectors_, self.word_scales_ = quantize_int8(net.words.vectors)
         weights = net.prediction_weights(sample)
-        self.filters_, self.filter_bias_, self.bottleneck_bias_ = (
-            weights.filters,
-            weights.filter_bias,
-            weights.hidden_bias,
-        )
+        self.filters_ = weights.filters
+        self.filter_bias_ = weights.filter_bias
+        self.bottleneck_bias_ = weights.hidden_bias
         rows, self.bottleneck_scales_ = quantize_int8(weights.bottleneck)
         self.bottleneck_ = np.ascontiguousarray(rows.T)
         self.output_weights_, self.output_scales_ = net.output.quantized_weights()
@@ -253,22 +263,24 @@ class XMLCNN(Model):
         return out
 
     def _rank(self, documents: Documents, k: int, allowed: Bools) -> TopK:
-        """The best of the allowed labels of each document with their z."""
-        out, widths = TopK.empty(documents.n, k), self._widths
+        """Return the best of the allowed labels of each document with their z."""
+        network = PredictionNetwork(
+            self.word_vectors_,
+            self.word_scales_,
+            Convolutions(self.filters_, self.filter_bias_, self._widths, self.n_filters, self.n_chunks),
+            Layer(self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_),
+            Layer(self.output_weights_, self.output_scales_, self.output_bias_),
+        )
+        out = TopK.empty(documents.n, k)
 
         def score(start: int, stop: int) -> None:
-            convolution_topk(
-                documents.tokens, documents.ends, start, stop, widths, self.n_filters, self.n_chunks,
-                self.word_vectors_, self.word_scales_, self.filters_, self.filter_bias_,
-                self.bottleneck_, self.bottleneck_scales_, self.bottleneck_bias_,
-                self.output_weights_, self.output_scales_, self.output_bias_, allowed, out.labels, out.scores,
-            )  # fmt: skip
+            convolution_topk(documents, start, stop, network, allowed, out.labels, out.scores)
 
         run_blocks(score, documents.n, ROW_BLOCK)
         return out
 
     def report(self) -> dict[str, Any]:
-        """The number of parameters, and with ``patience`` the score after each epoch."""
+        """Report the number of parameters, and with ``patience`` the score after each epoch."""
         self.check_fitted()
         tables = (self.word_vectors_, self.filters_, self.bottleneck_, self.output_weights_)
         report: dict[str, Any] = {"parameters": int(sum(table.size for table in tables))}

@@ -13,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.xmlcnn.batch_norm import BatchNorm
-from labelspace.models.xmlcnn.documents import Documents
-from labelspace.models.xmlcnn.kernels import pool_documents, product_gradients
+from labelspace.models.xmlcnn.kernels import Documents, pool_documents, product_gradients
 from labelspace.store import Arrays
 from labelspace.training.losses import label_block_bce_gradient
 from labelspace.training.optimizers import AdamParameter
@@ -24,8 +22,56 @@ from labelspace.training.sparse_layers import SparseLayer
 from labelspace.types import Csr, Floats, Ints
 
 FILTER_BLOCK = 64  # filters per task
-MIN_STD = np.float32(1e-3)  # of a filter whose values hardly differ
-PART = 256  # documents whose windows are computed at once, beside training
+MIN_STD = np.float32(1e-3)  # lower bound for a filter whose values hardly differ
+PART = 256  # documents whose windows are computed at once outside of training
+MIN_VARIANCE = np.float32(1e-5)  # is added to the variance, so that one can divide by its root
+
+
+class Normalized(NamedTuple):
+    """The values of a batch with mean 0 and deviation 1, and the deviations they were divided by."""
+
+    values: Floats  # (n, units)
+    std: Floats  # (units,)
+
+
+class BatchNorm:
+    """Batch normalization (Ioffe and Szegedy, 2015) before a ReLU: y = (x - mean) / std + shift.
+
+    In training, mean and std are those of the batch. There is no learned scale: after a ReLU, the weights
+    of the next layer can scale. Switched off, the layer is a learned bias.
+    """
+
+    def __init__(self, units: int, on: bool = True) -> None:
+        self.on = on
+        self.shift = AdamParameter(np.zeros(units, np.float32))
+
+    def forward(self, values: Floats) -> tuple[Floats, Normalized]:
+        """Return the output for values (n, units), and what ``backward`` needs."""
+        mean, std = self._statistics(values)
+        normalized = (values - mean) / std
+        return normalized + self.shift.value, Normalized(normalized, std)
+
+    def backward(self, batch: Normalized, gradient: Floats, rate: float, n_steps: int) -> Floats:
+        """Update on the gradient by the output; return the gradient by the input, through mean and std too."""
+        values, std = batch
+        self.shift.step(gradient.sum(axis=0), rate, n_steps)
+        if not self.on:
+            return gradient
+        along = np.einsum("ij,ij->j", gradient, values) / np.float32(len(values))
+        by_input: Floats = (gradient - gradient.mean(axis=0) - values * along) / std
+        return by_input
+
+    def factor_and_bias(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return a > 0 and b such that prediction has y = a x + b, with mean and std of many values."""
+        mean, std = self._statistics(values)
+        factor: Floats = np.float32(1) / std
+        return factor, self.shift.value - factor * mean
+
+    def _statistics(self, values: Floats) -> tuple[Floats, Floats]:
+        """Return the mean and standard deviation by which values (n, units) are normalized."""
+        if not self.on:
+            return np.zeros_like(self.shift.value), np.ones_like(self.shift.value)
+        return values.mean(axis=0), np.sqrt(values.var(axis=0) + MIN_VARIANCE)
 
 
 @dataclass(frozen=True)
@@ -38,16 +84,16 @@ class FilterBlock:
     weights: AdamParameter
 
     def pool(self, vectors: Floats, batch: Documents, out: Floats, at: Ints) -> None:
-        """The largest window of each chunk, and where it begins: (batch, chunks, filters)."""
+        """Find the largest window of each chunk, and where it begins: (batch, chunks, filters)."""
         products = vectors @ self.weights.value
-        pool_documents(products, self.n, self.width, batch.tokens, batch.ends, self.column, out, at)
+        pool_documents(products, self.n, self.width, batch, self.column, out, at)
 
     def backward(
         self, gradient: Floats, at: Ints, vectors: Floats, batch: Documents, rate: float, n_steps: int
     ) -> Floats:
-        """Update on the gradient by the pooled values; returns that by the words' vectors."""
+        """Update on the gradient by the pooled values; return the gradient by the words' vectors."""
         by_products = np.empty((len(vectors), self.width * self.n), np.float32)
-        product_gradients(gradient, at, self.n, self.width, batch.tokens, batch.ends, self.column, by_products)
+        product_gradients(gradient, at, self.n, self.width, batch, self.column, by_products)
         by_vectors: Floats = by_products @ self.weights.value.T
         self.weights.step(vectors.T @ by_products, rate, n_steps)
         return by_vectors
@@ -55,7 +101,7 @@ class FilterBlock:
 
 @dataclass(frozen=True)
 class StepSettings:
-    """What a step needs beside the documents."""
+    """Settings of a step."""
 
     dropout: float
     learning_rate: float
@@ -72,13 +118,21 @@ class PredictionWeights(NamedTuple):
 
 
 class ConvolutionalNet:
-    """All that a step changes."""
+    """The network in training: all that a step changes."""
 
     def __init__(
-        self, vectors: Floats, widths: Sequence[int], n_filters: int, n_chunks: int, hidden_dim: int, bias: Floats,
-        rng: np.random.Generator, batch_norm: bool = True,
-    ) -> None:  # fmt: skip
-        self.words, self.widths, self.n_filters, self.n_chunks = SparseLayer(vectors), widths, n_filters, n_chunks
+        self,
+        vectors: Floats,
+        widths: Sequence[int],
+        n_filters: int,
+        n_chunks: int,
+        hidden_dim: int,
+        bias: Floats,
+        rng: np.random.Generator,
+        batch_norm: bool = True,
+    ) -> None:
+        self.words = SparseLayer(vectors)
+        self.widths, self.n_filters, self.n_chunks = widths, n_filters, n_chunks
         self.blocks = [
             _random_block(width, i * n_filters + first, min(FILTER_BLOCK, n_filters - first), vectors.shape[1], rng)
             for i, width in enumerate(widths)
@@ -90,14 +144,17 @@ class ConvolutionalNet:
         self.bottleneck = AdamParameter(rows)  # W_h
         self.output = OutputLayer.random(bias, hidden_dim, rng)
         self.n_steps = 0
-        self._slots = np.full(len(vectors) + 1, -1, np.int32)  # the last one is that of token -1
+        self._slots = np.full(len(vectors) + 1, -1, np.int32)  # the last slot is for token -1
 
     def arrays(self) -> Arrays:
-        """All that a step changes."""
+        """Return all arrays that a step changes."""
         dense = {f"filters-{i}": block.weights for i, block in enumerate(self.blocks)} | {
-            "filter_bias": self.filter_norm.shift, "bottleneck": self.bottleneck,
-            "bottleneck_bias": self.hidden_norm.shift, "output": self.output.weights, "output_bias": self.output.bias,
-        }  # fmt: skip
+            "filter_bias": self.filter_norm.shift,
+            "bottleneck": self.bottleneck,
+            "bottleneck_bias": self.hidden_norm.shift,
+            "output": self.output.weights,
+            "output_bias": self.output.bias,
+        }
         arrays = {"words": self.words.vectors, "word_squares": self.words.squares}
         for name, adam in dense.items():
             arrays |= {name: adam.value, f"{name}-mean": adam.mean, f"{name}-square": adam.square}
@@ -106,9 +163,10 @@ class ConvolutionalNet:
     def train_step(
         self, batch: Documents, Y: Csr, rows: Ints, settings: StepSettings, rng: np.random.Generator
     ) -> None:
-        """One step on a batch whose labels are ``Y[rows]``."""
+        """Make one step on a batch whose labels are ``Y[rows]``."""
         self.n_steps += 1
-        rate, n_steps, (ids, batch) = settings.learning_rate, self.n_steps, self._distinct_words(batch)
+        rate, n_steps = settings.learning_rate, self.n_steps
+        ids, batch = self._distinct_words(batch)
         vectors = self.words.vectors[ids]
         largest, at = self._largest_windows(vectors, batch)
         pooled, of_filters = self.filter_norm.forward(largest.reshape(-1, largest.shape[2]))
@@ -150,7 +208,7 @@ class ConvolutionalNet:
         return PredictionWeights(filters, filter_bias, self.bottleneck.value * unit_factors[:, None], hidden_bias)
 
     def filter_columns(self) -> Floats:
-        """The weights of all filters (dim, columns), the columns by width, offset and filter."""
+        """Return the weights of all filters (dim, columns), the columns by width, offset and filter."""
         parts = []
         for i, width in enumerate(self.widths):
             of_width = [block for block in self.blocks if block.column // self.n_filters == i]
@@ -159,7 +217,7 @@ class ConvolutionalNet:
         return np.concatenate(parts, axis=1)
 
     def _distinct_words(self, batch: Documents) -> tuple[Ints, Documents]:
-        """The words of a batch, each once, and the batch with their numbers as tokens."""
+        """Return the words of a batch, each once, and the batch with their numbers as tokens."""
         self._slots[batch.tokens] = 0
         self._slots[-1] = -1
         ids = np.flatnonzero(self._slots >= 0).astype(np.int32)
@@ -169,7 +227,7 @@ class ConvolutionalNet:
         return ids, Documents(local, batch.ends)
 
     def _windows_by_parts(self, documents: Documents) -> Floats:
-        """The largest windows of many documents: (n, chunks, filters)."""
+        """Return the largest windows of many documents: (n, chunks, filters)."""
         parts = np.split(np.arange(documents.n, dtype=np.int32), range(PART, documents.n, PART))
         batches = (self._distinct_words(documents.rows(part)) for part in parts)
         return np.concatenate([self._largest_windows(self.words.vectors[ids], batch)[0] for ids, batch in batches])
@@ -199,7 +257,7 @@ class ConvolutionalNet:
 
     @property
     def _widest_first(self) -> list[FilterBlock]:
-        """The blocks with the most work first, so that threads end together."""
+        """The blocks, those with the most work first, so that threads end together."""
         return sorted(self.blocks, key=lambda block: -block.width)
 
 

@@ -1,4 +1,4 @@
-"""Pretrained word vectors: of a text file, a NumPy archive, or the package with the 50-dimensional GloVe."""
+"""Pretrained word vectors, from a text file, a NumPy archive, or the package with the 50-dimensional GloVe."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -21,7 +21,7 @@ WORD_VECTORS = Constraint(
 
 
 def glove_folder() -> Path:
-    """The data folder of the package with the GloVe vectors."""
+    """Return the data folder of the package with the GloVe vectors."""
     try:
         package = import_module(GLOVE_PACKAGE.replace("-", "_"))
     except ImportError as error:
@@ -33,10 +33,10 @@ def glove_folder() -> Path:
 
 
 def initial_vectors(source: str | None, words: Sequence[str], dim: int, rng: np.random.Generator) -> Floats:
-    """The initial embedding of each word: random, or where ``source`` has the word, its vector from there.
+    """Return the initial embedding of each word: its vector in ``source``, or a random one for other words.
 
     Vectors are scaled to the standard deviation of random ones, so that the same learning rates suit both. Without a
-    source they are of dimension ``dim``, else of that of the source.
+    source they have dimension ``dim``, else the dimension of the source.
     """
     if source is None:
         return rng.standard_normal((len(words), dim), np.float32) * np.float32(WORD_STD)
@@ -47,7 +47,7 @@ def initial_vectors(source: str | None, words: Sequence[str], dim: int, rng: np.
 
 
 def read_vectors(source: str, wanted: Mapping[str, int]) -> tuple[list[int], Floats]:
-    """The vectors (n, dim) that ``source`` has of the wanted words, and the numbers of these words."""
+    """Return the numbers of the wanted words that ``source`` has, and their vectors (n, dim)."""
     if source == GLOVE:
         words, table = _read_glove(glove_folder())
     elif not Path(source).is_file():
@@ -59,7 +59,7 @@ def read_vectors(source: str, wanted: Mapping[str, int]) -> tuple[list[int], Flo
         raise DataError(f"word_vectors must have words of the texts, but {source} has none of them; give another file")
     found = np.asarray(table[list(at.values())], np.float32)
     if not np.isfinite(found).all():
-        raise DataError(f"word_vectors must be finite numbers, but {source} has others; mend the file")
+        raise DataError(f"word_vectors must be finite numbers, but {source} has others; fix the file")
     return [wanted[word] for word in at], found
 
 
@@ -70,27 +70,27 @@ def _read_glove(folder: Path) -> tuple[list[str], Floats]:
 
 
 def _read_archive(source: str) -> tuple[list[str], Floats]:
-    """The arrays ``words`` (n,) of texts and ``vectors`` (n, dim); nothing of the file is executed."""
+    """Read the arrays ``words`` (n,) of texts and ``vectors`` (n, dim); nothing in the file is executed."""
     try:
         with np.load(source, allow_pickle=False) as archive:
             words, table = archive["words"], archive["vectors"]
     except Exception as error:  # whatever NumPy makes of a file
         raise DataError(
-            f"{source} must have the arrays words and vectors, as numpy.savez writes them, but cannot be read so "
-            f"({error}); save it so"
+            f"{source} must have the arrays words and vectors, as numpy.savez writes them, but cannot be read "
+            f"({error}); save the words as text and the vectors as numbers with numpy.savez"
         ) from error
     if words.ndim != 1 or words.dtype.kind != "U" or table.ndim != 2 or len(words) != len(table) or not table.shape[1]:
         raise DataError(
             f"{source} must have a row of vectors for each of its words, but words is {words.dtype} {words.shape} and "
-            f"vectors {table.dtype} {table.shape}; save it so"
+            f"vectors {table.dtype} {table.shape}; save one row per word"
         )
     if table.dtype.kind not in "fiu":
-        raise DataError(f"{source} must have vectors of numbers, but they are {table.dtype}; save it so")
+        raise DataError(f"{source} must have vectors of numbers, but they are {table.dtype}; save them as float32")
     return words.tolist(), table
 
 
 def _read_text(source: str, wanted: Mapping[str, int]) -> tuple[list[str], Floats]:
-    """Lines of a word and its numbers, as GloVe has them; a first line of two numbers, as of word2vec, is skipped."""
+    """Read lines of a word and its numbers, as in GloVe; a first line of two numbers, as in word2vec, is skipped."""
     words: list[str] = []
     rows: list[Floats] = []
     with Path(source).open("rb") as file:
@@ -109,7 +109,7 @@ def _read_text(source: str, wanted: Mapping[str, int]) -> tuple[list[str], Float
                 row = np.zeros(0, np.float32)
             if not row.size or (rows and row.size != rows[0].size):
                 raise DataError(
-                    f"{source} must have a word and as many numbers on each line, but line {number} has not; mend it"
+                    f"{source} must have a word and as many numbers on each line, but line {number} has not; fix it"
                 )
             words.append(word)
             rows.append(row)
