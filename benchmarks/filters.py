@@ -19,7 +19,7 @@ import numpy as np
 import labelspace
 from labelspace import Tagger
 from labelspace.data.source import read_dataset, split_file
-from labelspace.tagger.answers import TagOptions
+from labelspace.labels.tag_options import TagOptions
 
 SIZES = (5, 50, 300, 1000)
 K = 5

@@ -24,7 +24,7 @@ class Option(NamedTuple):
     metavar: str | None = None  # what stands for the value in --help; None for a switch
     on_command_line: str = ""  # what --help says next to the meaning: how the value is typed
     repeats: bool = False  # --help shows a flag that may be given several times
-    bounds: Mapping[str, float] = {}  # of a number: ge, gt, le, lt, as pydantic names them
+    bounds: Mapping[str, Any] = {}  # of a number: ge, gt, le, lt, as pydantic names them
     kind: Any = str  # the type, read from the annotation
 
 

@@ -21,18 +21,6 @@ Set = Annotated[
         help="Set a parameter of the method, or of the features: features.KEY=VALUE. Repeatable; the last KEY counts.",
     ),
 ]
-InputColumns = Annotated[
-    str | None,
-    typer.Option("--inputs", metavar="A,B", help="Where DATA is a table: its input columns, e.g. title,price."),
-]
-OutputColumns = Annotated[
-    str | None,
-    typer.Option(
-        "--outputs",
-        metavar="C,D",
-        help="Columns to predict, e.g. brand,L0_category,L1_category; levels of a category also as 'department>aisle'.",
-    ),
-]
 Fast = Annotated[bool, typer.Option("--fast", help="Short for --preset fast: a blend at a fraction of the cost.")]
 Best = Annotated[bool, typer.Option("--best", help="Short for --preset best: more members and folds.")]
 TimeBudget = Annotated[
@@ -57,28 +45,6 @@ Optimize = Annotated[
     str | None,
     typer.Option(
         "--optimize", metavar="METRIC", help="Rank labels for this metric, such as PSP@5 for rare labels. Only blend."
-    ),
-]
-Consistent = Annotated[
-    bool, typer.Option("--consistent", help="Include every label's ancestors in the hierarchy, ranked above it.")
-]
-Include = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--include",
-        metavar="LABEL",
-        help="Allow these labels alone: a name, an id, or a file with one of these per line. Repeatable.",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None, typer.Option("--exclude", metavar="LABEL", help="Never name this label, given as for --include.")
-]
-Under = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--under",
-        metavar="LABEL",
-        help="Allow a branch of the hierarchy, such as 'food > bread', beside what --include allows. Repeatable.",
     ),
 ]
 TopKOption = Annotated[int, typer.Option("--k", min=1, help="Number of labels per document.")]

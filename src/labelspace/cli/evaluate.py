@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import Consistent, DataPath, Exclude, Include, Json, Ks, ModelPath, Under
+from labelspace.cli.arguments import DataPath, Json, Ks, ModelPath
 from labelspace.cli.console import console, print_json, print_line
 from labelspace.cli.notes import note_figures, note_label_files, note_selection
-from labelspace.cli.option_groups import Reading
+from labelspace.cli.option_groups import Evaluating, Reading, with_label_files
 
 if TYPE_CHECKING:
     from labelspace.data.read_options import ReadOptions
@@ -25,21 +25,8 @@ def evaluate(
     model: ModelPath,
     data: DataPath,
     k: Ks = "1,3,5",
-    propensity_from: Annotated[
-        Literal["train", "test"],
-        typer.Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
-    ] = "train",
-    propensity_preset: Annotated[
-        str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
-    ] = "default",
-    unlabelled: Annotated[
-        Literal["skip", "count"],
-        typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
-    ] = "skip",
-    consistent: Consistent = False,
-    include: Include = None,
-    exclude: Exclude = None,
-    under: Under = None,
+    *,
+    evaluating: Evaluating,
     curve: Annotated[
         bool, typer.Option("--curve", help="Show the metrics after each epoch too; train with --set curve=true.")
     ] = False,
@@ -51,7 +38,6 @@ def evaluate(
         typer.Option("--html", metavar="FILE", help="Write a page with the figures, reliability and precision curves."),
     ] = None,
     as_json: Json = False,
-    *,
     reading: Reading,
 ) -> None:
     """Evaluate a model on the test documents of DATA, or on all documents of a file.
@@ -62,7 +48,6 @@ def evaluate(
     from labelspace import experiment
     from labelspace.cli.options import parse_ks
     from labelspace.data.files import writing_text
-    from labelspace.labels.selection import with_files
     from labelspace.report.evaluation_page import evaluation_page
     from labelspace.tagger import Tagger
 
@@ -70,15 +55,7 @@ def evaluate(
     tagger = Tagger.load(model)
     by_epoch = training_curve(tagger.model) if curve else None
     file, documents = evaluated_documents(data, tagger, reading)
-    options: EvaluationOptions = {
-        "propensity_from": propensity_from,
-        "propensity_preset": propensity_preset,
-        "consistent": consistent,
-        "unlabelled": unlabelled,
-        "include": with_files(include, tagger.labels_),
-        "exclude": with_files(exclude, tagger.labels_),
-        "under": under,
-    }
+    options: EvaluationOptions = with_label_files(evaluating, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
     figures = experiment.evaluate(tagger, documents, ks, ci, **options)
     figures |= {"model_mb": experiment.megabytes(model), **({} if by_epoch is None else {"curve": by_epoch})}

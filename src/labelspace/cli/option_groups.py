@@ -1,7 +1,7 @@
 """Groups of options that several commands have; a command takes each group as one value."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Any, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 
 import typer
 from typer.core import TyperCommand, TyperOption
@@ -10,7 +10,11 @@ from typer.main import get_command
 from labelspace.cli.exit_codes import as_flag
 from labelspace.cli.notes import note
 from labelspace.data.read_options import FileOptions, ReadOptions
+from labelspace.labels.tag_options import TagOptions
 from labelspace.options import declared_options
+
+if TYPE_CHECKING:
+    from labelspace.types import LabelSpace
 
 READING_PANEL = "How files are read (what is not given is detected, and said)"
 OF_DOCUMENTS = ("text", "id", "embeddings", "delimiter", "encoding", "format")
@@ -98,6 +102,39 @@ _DOCUMENTS = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS, READING_PANEL
 _ALL = OptionGroup(declared_flags(FileOptions, OF_DOCUMENTS + OF_LABELS, READING_PANEL), _read_options)
 Reading = Annotated[ReadOptions, typer.Option(parser=_ALL)]
 DocumentReading = Annotated[ReadOptions, typer.Option(parser=_DOCUMENTS)]  # of documents without labels
+
+
+def _given_options(given: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    return given
+
+
+class _Protocol(NamedTuple):
+    propensity_from: Annotated[
+        Literal["train", "test"],
+        typer.Option(help="Labels to estimate propensities from: train, or test as in the GLaS paper."),
+    ] = "train"
+    propensity_preset: Annotated[
+        str, typer.Option(help="Constants A and B of the propensities: default, wikipedia or amazon.")
+    ] = "default"
+    unlabelled: Annotated[
+        Literal["skip", "count"],
+        typer.Option(help="Documents without labels: left out of the averages, or counted with a score of 0."),
+    ] = "skip"
+
+
+SELECTING = ("consistent", "include", "exclude", "under")
+_TAGGING = OptionGroup(declared_flags(TagOptions, ("min_probability", "precision", *SELECTING)), _given_options)
+_EVALUATION = OptionGroup([*OptionGroup.of(_Protocol).options, *declared_flags(TagOptions, SELECTING)], _given_options)
+Tagging = Annotated[TagOptions, typer.Option(parser=_TAGGING)]
+Evaluating = Annotated[dict[str, Any], typer.Option(parser=_EVALUATION)]  # keywords of ``experiment.evaluate``
+
+
+def with_label_files(options: Mapping[str, Any], labels: "LabelSpace") -> Any:  # noqa: ANN401 - a TypedDict
+    """Return options of tagging in which labels to include or exclude may be files of labels."""
+    from labelspace.labels.selection import with_files
+
+    files = {name: with_files(options[name], labels) for name in ("include", "exclude")}
+    return {**options, **files}
 
 
 def as_words(reading: ReadOptions) -> list[str]:

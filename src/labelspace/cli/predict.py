@@ -9,19 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labelspace.cli.arguments import Consistent, Exclude, Include, Json, ModelPath, TopKOption, Under
+from labelspace.cli.arguments import Json, ModelPath, TopKOption
 from labelspace.cli.cluster import ClusterOption, TaskMemory
 from labelspace.cli.console import console, print_json
 from labelspace.cli.notes import note, note_selection
-from labelspace.cli.option_groups import DocumentReading
+from labelspace.cli.option_groups import DocumentReading, Tagging, with_label_files
 from labelspace.cli.predict_cluster import ClusterRequest, Force, OutFormat, predict_on_cluster
 from labelspace.cli.predict_file import check_out, note_precision, predict_stream
 from labelspace.report.predictions import PredictRequest, as_plain
 
 if TYPE_CHECKING:  # heavy imports happen inside the commands, so that --help stays fast
     from labelspace.data.answer_files import LabelDisplay
+    from labelspace.labels.tag_options import TagOptions
     from labelspace.tagger import Tagger
-    from labelspace.tagger.answers import DocumentAnswer, TagOptions
+    from labelspace.tagger.answers import DocumentAnswer
 
 
 def predict(
@@ -47,21 +48,8 @@ def predict(
         ),
     ] = None,
     k: TopKOption = 5,
-    min_probability: Annotated[
-        float | None, typer.Option("--min-probability", metavar="P", help="Leave out labels with a lower probability.")
-    ] = None,
-    precision: Annotated[
-        float | None,
-        typer.Option(
-            "--precision",
-            metavar="P",
-            help="Keep labels of which at least this share is right, by thresholds learned on held-out documents.",
-        ),
-    ] = None,
-    consistent: Consistent = False,
-    include: Include = None,
-    exclude: Exclude = None,
-    under: Under = None,
+    *,
+    tagging: Tagging,
     language: Annotated[
         str | None,
         typer.Option(
@@ -73,7 +61,6 @@ def predict(
     out_format: OutFormat = None,
     force: Force = False,
     as_json: Json = False,
-    *,
     reading: DocumentReading,
 ) -> None:
     """Tag texts, or the documents of a file of any size.
@@ -83,7 +70,6 @@ def predict(
     """
     from labelspace.data.answer_files import LabelDisplay
     from labelspace.errors import DataError
-    from labelspace.labels.selection import with_files
     from labelspace.tagger import Tagger
 
     if bool(texts) == bool(file):
@@ -95,14 +81,7 @@ def predict(
     tagger = Tagger.load(model)
     display = LabelDisplay(tagger.labels_, language, tagger.gives_probabilities)
     k = min(k, len(tagger.labels_))  # the rest would be padding
-    options: TagOptions = {
-        "min_probability": min_probability,
-        "precision": precision,
-        "consistent": consistent,
-        "include": with_files(include, tagger.labels_),
-        "exclude": with_files(exclude, tagger.labels_),
-        "under": under,
-    }
+    options: TagOptions = with_label_files(tagging, tagger.labels_)
     note_selection(tagger.selection(options), quiet=as_json)
     request = PredictRequest(tagger, k, options, display)
     if cluster is not None:

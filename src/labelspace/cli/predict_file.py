@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
 
     from labelspace.data.answer_files import Prediction
     from labelspace.data.read_options import ReadOptions
+    from labelspace.labels.tag_options import TagOptions
     from labelspace.tagger import Tagger
-    from labelspace.tagger.answers import TagOptions
 
 LINE_INTERVAL = 10.0  # seconds between two lines of progress
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from labelspace.errors import ParameterError
 from labelspace.experiment.timing import latency, timed, warm_up
 from labelspace.labels.masks import labels_among
 from labelspace.labels.selection import Selection
+from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.capabilities import Calibrated, ProbabilitiesByColumn
+from labelspace.options import check_names
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import SelectOptions, TagOptions, check_options
 from labelspace.types import Csr, Dataset, Hierarchy, Longs, TopK
 
 MAX_K = 100  # to measure at, where there are fewer labels than that
@@ -76,7 +77,7 @@ def evaluate_documents(
     tagger: Tagger, documents: Dataset, ks: Sequence[int] = (1, 3, 5), **options: Unpack[EvaluationOptions]
 ) -> Evaluation:
     """The figures of ``evaluate``, and what each document adds to those that are sums over documents."""
-    check_options(options, EvaluationOptions)
+    check_names(options, EvaluationOptions)
     propensity_preset = options.get("propensity_preset", "default")
     unlabelled: metrics.Unlabelled = options.get("unlabelled", "skip")
     if propensity_preset not in metrics.PRESETS:
@@ -141,13 +142,8 @@ def predict_unfiltered(predict: Callable[[Any, int], TopK], inputs: Any, filtere
 
 
 def _tagging(options: EvaluationOptions) -> TagOptions:
-    """Those of them that are options of tagging."""
-    return {
-        "include": options.get("include"),
-        "exclude": options.get("exclude"),
-        "under": options.get("under"),
-        "consistent": options.get("consistent", False),
-    }
+    """Keep the options of tagging among these."""
+    return cast(TagOptions, {name: value for name, value in options.items() if name in TagOptions.__annotations__})
 
 
 def check_ks(ks: Sequence[int], n_labels: int) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from labelspace.data.files import lines
 from labelspace.errors import DataError, ParameterError
 from labelspace.labels.hierarchy import hierarchy_among
+from labelspace.labels.tag_options import Given
 from labelspace.types import PATH_SEPARATOR, Bools, Hierarchy, Ints, LabelSpace
 from labelspace.types.limits import MAX_SELECTION_CHARACTERS
 
@@ -47,10 +48,6 @@ class Selection:
     def summary(self) -> str:
         """How many labels are allowed, and by what."""
         return f"{self.allowed.sum():,} of {len(self.allowed):,} labels are allowed: {self.described}"
-
-
-Given = str | Path | Sequence[str | Path] | None
-"""One label or several, or files of them."""
 
 
 def select_labels(

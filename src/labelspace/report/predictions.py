@@ -10,8 +10,9 @@ if TYPE_CHECKING:  # heavy imports happen inside the functions, so that --help s
 
     from labelspace.data.answer_files import LabelDisplay, Prediction
     from labelspace.data.records import Record
+    from labelspace.labels.tag_options import TagOptions
     from labelspace.tagger import Tagger
-    from labelspace.tagger.answers import DocumentAnswer, TagOptions
+    from labelspace.tagger.answers import DocumentAnswer
 
 
 class PredictRequest(NamedTuple):

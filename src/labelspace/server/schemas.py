@@ -2,12 +2,13 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from labelspace.labels.tag_options import TagOptions
+from labelspace.options import Option, declared_options
 
 LabelName = Annotated[str, Field(min_length=1, max_length=10_000)]
 LabelNames = Annotated[list[LabelName], Field(max_length=1000)]
-Probability = Annotated[float, Field(ge=0, le=1)]
-Share = Annotated[float, Field(gt=0, lt=1)]
 ReviewOrder = Literal["uncertainty", "disagreement", "rare", "random"]
 
 
@@ -21,21 +22,25 @@ class Answer(BaseModel):
     """An answer; a client should ignore fields that it does not know."""
 
 
-class TagOptionsBody(Body):
-    """Which labels an answer may have."""
+def _field(option: Option) -> tuple[Any, Any]:
+    """Return the type and the default of the field of a request for an option of the library."""
+    description = f"{option.meaning.rstrip('.')}."
+    if option.repeats:  # labels; the files that other callers may give stay unread, since requests come from strangers
+        return LabelNames, Field([], description=description)
+    default: Any = False if option.kind is bool else None
+    bounds: Any = option.bounds
+    return option.kind, Field(default, description=description, **bounds)
 
-    k: Annotated[int, Field(ge=1, description="Labels per document, at most.")] = 5
-    min_probability: Annotated[
-        Probability | None, Field(description="Leave out labels that are right with a lower probability.")
-    ] = None
-    precision: Annotated[
-        Share | None,
-        Field(description="Keep labels of which at least this share is right, by thresholds of held-out documents."),
-    ] = None
-    consistent: Annotated[bool, Field(description="Include the ancestors of every label, ranked above it.")] = False
-    include: Annotated[LabelNames, Field(description="Allow these labels alone.")] = []
-    exclude: Annotated[LabelNames, Field(description="Never name these labels.")] = []
-    under: Annotated[LabelNames, Field(description="Allow these branches of the hierarchy, beside ``include``.")] = []
+
+TAG_OPTIONS = declared_options(TagOptions)
+_K: Any = (int, Field(5, ge=1, description="Labels per document, at most."))
+_FIELDS: Any = {"k": _K, **{name: _field(option) for name, option in TAG_OPTIONS.items()}}
+_TagOptions: Any = create_model("_TagOptions", __base__=Body, **_FIELDS)
+
+
+class TagOptionsBody(_TagOptions):  # type: ignore[misc]  # a class made at run time
+    """Which labels an answer may have: their number, and the options that ``TagOptions`` declares."""
+
     language: Annotated[
         str | None,
         Field(max_length=100, description="Show names in this language, where the vocabulary has such a name."),

@@ -9,18 +9,19 @@ from datetime import UTC, datetime
 from functools import cached_property
 from math import isinf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from labelspace import store
 from labelspace.errors import ClusterError, ParameterError
 from labelspace.labels.keep_rule import Omitted
+from labelspace.labels.tag_options import TagOptions
 from labelspace.models.capabilities import Calibrated, Explains, HasLabelPoints, HasMembers, LearnsPrecision
 from labelspace.server.label_details import LabelDetails
 from labelspace.server.label_search import LabelSearch
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import DocumentAnswer, TagOptions
+from labelspace.tagger.answers import DocumentAnswer
 from labelspace.training.precision_thresholds import TARGETS
 from labelspace.types import Floats
 
@@ -33,36 +34,24 @@ DIGITS = 6  # of probabilities
 class Options(NamedTuple):
     """``TagOptions`` that can be compared: requests with equal ones are answered together."""
 
-    min_probability: float | None = None
-    precision: float | None = None
-    consistent: bool = False
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    under: tuple[str, ...] = ()
+    given: tuple[tuple[str, Any], ...] = ()  # names and values; labels are tuples
 
     def tag_options(self) -> TagOptions:
-        """The same for a Tagger."""
-        return {
-            "min_probability": self.min_probability,
-            "precision": self.precision,
-            "consistent": self.consistent,
-            "include": self.include,
-            "exclude": self.exclude,
-            "under": self.under,
-        }
+        """Return the options as keywords of a Tagger."""
+        return cast(TagOptions, dict(self.given))
 
     def of_known_labels(self, labels: LabelDetails) -> "Options":
-        """The same by unique names; an unknown label is an error."""
-        lists = (self.include, self.exclude, self.under)
-        if not any(lists):
-            return self
-        include, exclude, under = (tuple(map(labels.unique_name, each)) for each in lists)
-        return self._replace(include=include, exclude=exclude, under=under)
+        """Return the options with the unique names of labels; an unknown label is an error."""
+        named = [
+            (name, tuple(map(labels.unique_name, value)) if isinstance(value, tuple) else value)
+            for name, value in self.given
+        ]
+        return Options(tuple(named))
 
     @property
     def by_probability(self) -> bool:
-        """Whether labels are kept by their probability, which is then their score."""
-        return self.min_probability is not None or self.precision is not None
+        """Return True if labels are kept by their probability, which is then their score."""
+        return any(name in ("min_probability", "precision") for name, _ in self.given)
 
 
 class Tagged(NamedTuple):

@@ -1,8 +1,8 @@
 """Which labels an answer has: the best of those that are allowed, those that are sure enough, and their ancestors."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,7 +10,8 @@ from labelspace.errors import ParameterError
 from labelspace.features.views import TEXT, Views, n_rows
 from labelspace.labels.hierarchy import ancestor_probabilities, include_ancestors
 from labelspace.labels.keep_rule import KeepRule, Omitted, omitted
-from labelspace.labels.selection import Given, Selection, listed, select_labels
+from labelspace.labels.selection import Selection, listed, select_labels
+from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
 from labelspace.models.capabilities import Calibrated, KnowsWords, LearnsPrecision, require
 from labelspace.models.checks import Inputs
@@ -62,35 +63,6 @@ class DocumentAnswer(NamedTuple):
         if not content.strip():
             return EMPTY
         return None if self.is_read else UNKNOWN
-
-
-class SelectOptions(TypedDict, total=False):
-    """Which labels are allowed: see ``labels/selection.py``."""
-
-    include: Given
-    """Allow these labels alone: names or ids; a ``Path`` is a file with one of these per line."""
-    exclude: Given
-    """Never name these labels."""
-    under: Given
-    """Allow the branches of these labels in the hierarchy, beside those of ``include``."""
-
-
-class TagOptions(SelectOptions, total=False):
-    """Which labels an answer may have, beside the number k of them; the same for ``tag`` and all others that tag."""
-
-    min_probability: float | None
-    """Leave out labels that are right with a lower probability."""
-    precision: float | None
-    """Keep labels of which at least this share is right, by thresholds learned on held-out documents."""
-    consistent: bool
-    """Include every label's ancestors in the hierarchy, ranked above it."""
-
-
-def check_options(options: Mapping[str, object], kind: type = TagOptions) -> None:
-    """Refuse options that a TypedDict of options has not."""
-    for name in options.keys() - kind.__annotations__.keys():
-        known = ", ".join(kind.__annotations__)
-        raise ParameterError(f"an option must be one of {known}, but is {name!r}; use one of these")
 
 
 class Answers(NamedTuple):

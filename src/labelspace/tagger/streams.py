@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from labelspace.data.records import Record, batch_inputs, record_batches
+from labelspace.labels.tag_options import TagOptions
 from labelspace.models.checks import Inputs, check_k
-from labelspace.tagger.answers import DocumentAnswer, TagOptions
+from labelspace.tagger.answers import DocumentAnswer
 
 if TYPE_CHECKING:
     from labelspace.tagger.tagger import Tagger

@@ -25,6 +25,7 @@ from labelspace.features.base import Features
 from labelspace.features.registry import features_class
 from labelspace.features.views import TEXT, FeatureCache, View, Views, ViewTransformer, is_matrix, override
 from labelspace.labels.selection import Selection, ids_of
+from labelspace.labels.tag_options import SelectOptions, TagOptions
 from labelspace.models.base import Model
 from labelspace.models.capabilities import (
     AddsLabels,
@@ -38,16 +39,8 @@ from labelspace.models.capabilities import (
 from labelspace.models.checks import Inputs, check_inputs, check_k, check_widths
 from labelspace.models.fit_context import Budget, Executor
 from labelspace.models.registry import DEFAULT, create, load_model
-from labelspace.tagger.answers import (
-    Answer,
-    Answers,
-    LabelChoice,
-    Selections,
-    SelectOptions,
-    TagOptions,
-    Tags,
-    check_options,
-)
+from labelspace.options import check_names
+from labelspace.tagger.answers import Answer, Answers, LabelChoice, Selections, Tags
 from labelspace.tagger.streams import document_answers, stream
 from labelspace.training.precision_thresholds import PrecisionThreshold, PrecisionThresholds
 from labelspace.types import Bools, Columns, Csr, Dataset, Fields, LabelSpace, Progress, TopK, no_progress
@@ -124,7 +117,7 @@ class Tagger:
         Of a table, ``text`` and ``labels`` name the columns: ``fit(df, text="title", labels="tags")``. ``options`` are
         those of ``DataOptions``. ``keep_texts`` keeps the texts, for explanations that show the documents that voted.
         """
-        check_options(options, DataOptions)
+        check_names(options, DataOptions)
         documents = DocumentReader(options).dataset(data, labels)
         return self.fit_dataset(documents, progress=progress, keep_texts=keep_texts)
 
@@ -246,7 +239,7 @@ class Tagger:
         """The answers as label ids, and what they were chosen from."""
         self.check_fitted()
         check_k(k)
-        check_options(options)
+        check_names(options, TagOptions)
         selection = self.selection(options)
         return self.choice.answers(self._inputs(inputs), k, calibrated, options, selection)
 
@@ -289,7 +282,7 @@ class Tagger:
         Columns need not be named where they are those of training.
         """
         self.check_fitted()
-        check_options(options, DataOptions)
+        check_names(options, DataOptions)
         return DocumentReader(options, self.labels_, self.columns_, self.fields_).dataset(data, labels)
 
     def evaluate(

@@ -11,6 +11,7 @@ from labelspace.data.answer_files import LabelDisplay
 from labelspace.data.records import Record
 from labelspace.explain import Explanation
 from labelspace.labels.codes import code_summary
+from labelspace.labels.tag_options import SelectOptions
 from labelspace.models.capabilities import (
     AddsLabels,
     Calibrated,
@@ -25,7 +26,7 @@ from labelspace.report.map import map_page, map_summary
 from labelspace.report.terminal import json_text
 from labelspace.report.tree import forest, tree_summary
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import Answer, SelectOptions
+from labelspace.tagger.answers import Answer
 from labelspace.types import TopK
 from tests.fuzz.bases.models import documents
 from tests.fuzz.targets.outcome import Attempts, BadAnswerError

@@ -16,11 +16,11 @@ from labelspace.cluster.prediction.blocks import Block
 from labelspace.cluster.prediction.output_folder import OutputFolder
 from labelspace.data.answer_files import LabelDisplay, writing_answers
 from labelspace.errors import ClusterError, DataError
+from labelspace.labels.tag_options import TagOptions
 from labelspace.report.predictions import PredictRequest, predictions
 from labelspace.report.terminal import json_text
 from labelspace.store.model_folder import MANIFEST
 from labelspace.tagger import Tagger
-from labelspace.tagger.answers import TagOptions
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from typing import Self, Unpack
 from labelspace.cluster.serving.asking import Replicas
 from labelspace.data.objects.inputs import Documents
 from labelspace.explain import Explanation
+from labelspace.labels.tag_options import TagOptions
 from labelspace.tagger import Tagger, Text
-from labelspace.tagger.answers import Answers, TagOptions
+from labelspace.tagger.answers import Answers
 from labelspace.types import Csr, TopK
 
 

@@ -62,9 +62,14 @@ async def explain(model: str, body: schemas.ExplainBody, request: Request) -> Re
 
 
 def options_of(body: schemas.TagOptionsBody) -> Options:
-    """The options of a request."""
-    lists = map(tuple, (body.include, body.exclude, body.under))
-    return Options(body.min_probability, body.precision, body.consistent, *lists)
+    """Return the options that a request gives; defaults are left out, so that equal requests are equal."""
+    given = []
+    for name in schemas.TAG_OPTIONS:
+        value = getattr(body, name)
+        if value is None or value is False or value == []:
+            continue
+        given.append((name, tuple(value) if isinstance(value, list) else value))
+    return Options(tuple(given))
 
 
 def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = None) -> dict[str, Any]:
