@@ -23,7 +23,8 @@ class LabelspaceError(Exception):
 
     A message names options as Python callers do: ``delimiter must be ...; write for example delimiter=';'``.
     ``options`` lists the option names in the message, which the command line turns into flags: ``--delimiter must be
-    ...; write for example --delimiter ';'`` (see ``cli/exit_codes.py``).
+    ...; write for example --delimiter ';'`` (see ``cli/exit_codes.py``). A name that ends with ``=``, such as
+    ``text=``, is only replaced where a value follows: the word itself may be part of a sentence or of a path.
     """
 
     def __init__(self, message: str, *, options: Sequence[str] = ()) -> None:

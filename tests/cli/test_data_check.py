@@ -110,7 +110,7 @@ def test_labels_alone_are_checked(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--fix", "dirty"), "--fix OUT must be a new file or folder"),
+        (("--fix", "dirty"), "the cleaned copy must be a new file or folder"),
         (("--only", "leaks"), "--only and --skip take names of checks, but there is no 'leaks'"),
         (("--only", "probably_wrong_labels"), "probably_wrong_labels needs --deep"),
         (("--inputs", "title"), "--outputs is missing"),

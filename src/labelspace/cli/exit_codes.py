@@ -49,10 +49,14 @@ def with_flags(message: str, options: Iterable[str]) -> str:
 
     >>> with_flags("inputs must be names; write for example inputs=['a', 'b'], format='csv'", ["inputs", "format"])
     "--inputs must be names; write for example --inputs a,b --format 'csv'"
+    >>> with_flags("the text must be in a column; write text='title'", ["text="])
+    "the text must be in a column; write --text 'title'"
     """
-    for name in options:
+    for option in options:
+        name = option.removesuffix("=")
         message = re.sub(rf"\b{name}=(\[[^]]*\]|'[^']*'|[^\s,;]+)(, (?=\w+=))?", _given, message)
-        message = re.sub(rf"(?<![-'\w]){name}\b(?!=)", as_flag(name), message)
+        if name == option:
+            message = re.sub(rf"(?<![-'\w]){name}\b(?!=)", as_flag(name), message)
     return message
 
 

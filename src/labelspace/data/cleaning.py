@@ -144,7 +144,8 @@ def _remove(cleaned: Cleaned, check: str, marks: Bools) -> None:
         kept = np.flatnonzero(~marks[start : start + len(part)] | (name == TEST))
         if not len(kept):
             raise DataError(
-                f"{name} must keep a document, but {check} would remove all {len(part):,}; leave it out: --skip {check}"
+                f"{name} must keep a document, but {check} would remove all {len(part):,}; leave it out: skip={check}",
+                options=["skip="],
             )
         cleaned.count(check, f"documents removed from {name}", len(part) - len(kept))
         parts[name] = part if len(kept) == len(part) else part.rows(kept)
@@ -155,7 +156,7 @@ def check_new(target: str | Path) -> None:
     """Refuse a target that exists: nothing is replaced."""
     path = Path(target)
     if path.is_file() or (path.is_dir() and any(path.iterdir())):
-        raise DataError(f"--fix OUT must be a new file or folder, but {path} exists; give another name")
+        raise DataError(f"the cleaned copy must be a new file or folder, but {path} exists; give another name")
 
 
 def write_cleaned(cleaned: Cleaned, source: Path, target: str | Path) -> Mapping[Path, Dataset]:

@@ -60,7 +60,10 @@ def convert(
     if not is_folder(source):
         return _convert_file(source, target, vectorizer, to, options)
     if to is None:
-        raise ParameterError(f"a folder needs --to FORMAT, but none is given for {source}; add e.g. --to jsonl.gz")
+        raise ParameterError(
+            f"a folder must be converted to a named format, but none is given for {source}; write to='jsonl.gz'",
+            options=["to="],
+        )
     return _convert_folder(source, target, vectorizer, to.removeprefix("."), options)
 
 

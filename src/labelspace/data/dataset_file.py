@@ -93,19 +93,23 @@ def detect_format(path: str | Path, options: ReadOptions) -> tuple[AnyFormat, Re
     if not possible:
         name = Path(path).name
         raise DataError(
-            f"the name of a data file must end with {KNOWN}, but is {name!r}; rename or convert it, or name its "
-            "--format"
+            f"the name of a data file must end with {KNOWN}, but is {name!r}; rename or convert it, or name its format",
+            options=["format"],
         )
     if len(possible) == 1 or not is_data_file(Path(path)):
         return possible[-1], options
     head = read_head(path, options.encoding)
     for fmt in possible:
         if fmt.recognizes is not None and fmt.recognizes(head):
-            options.say(f"{path}: {fmt.title}, by its content; --format names another")
+            options.say(f"{path}: {fmt.title}, by its content; the option format names another")
             return fmt, options
     if possible[-1].recognizes is not None:
         names = " or ".join(fmt.title for fmt in possible)
-        raise DataError(f"{path} must be {names}, but its first lines are not; name its --format, or convert it")
+        raise DataError(
+            f"{path} must be {names}, but its first lines are not; name its format, such as "
+            f"format='{possible[0].name}', or convert it",
+            options=["format="],
+        )
     return possible[-1], options
 
 
@@ -168,9 +172,12 @@ def _read(path: str | Path, fmt: AnyFormat, labels: LabelSpace | None, options: 
 def _refuse_columns(path: str | Path, fmt: AnyFormat, options: ReadOptions) -> None:
     """Raise ParameterError if options for columns are given for a file that has none."""
     for name in ("text", "labels", "id", "delimiter", "label_separator"):
-        if getattr(options, name):
-            flag = f"--{name.replace('_', '-')}"
-            raise ParameterError(f"{flag} is for files with columns, but {path} is {fmt.title}; leave it out")
+        value = getattr(options, name)
+        if value:
+            given = f"{name}='{value if isinstance(value, str) else ','.join(value)}'"
+            raise ParameterError(
+                f"{given} is for files with columns, but {path} is {fmt.title}; leave it out", options=[f"{name}="]
+            )
 
 
 def _file_fields(path: str | Path, fmt: RowFormat, labels: LabelSpace | None, options: ReadOptions) -> Fields:

@@ -133,8 +133,9 @@ def _utf8_lines(path: str | Path, file: BinaryIO) -> Iterator[tuple[int, str]]:
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{path}:{number}: expected UTF-8 text, but byte {error.start + 1} of the line is "
-                f"0x{error.object[error.start]:02x}; save the file as UTF-8, or name its encoding: "
-                "--encoding windows-1252"
+                f"0x{error.object[error.start]:02x}; save the file as UTF-8, or name its encoding, such as "
+                "encoding='windows-1252'",
+                options=["encoding="],
             ) from error
 
 
@@ -149,7 +150,8 @@ def _decoded_lines(path: str | Path, file: BinaryIO, encoding: str) -> Iterator[
         reason = " ".join(str(error).split())[:120]
         raise DataError(
             f"{path}:{number + 1}: expected {encoding} text, but it cannot be decoded ({reason}); name another "
-            "--encoding, or save the file as UTF-8"
+            "encoding, or save the file as UTF-8",
+            options=["encoding"],
         ) from error
     finally:
         text.detach()

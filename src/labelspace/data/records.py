@@ -52,9 +52,9 @@ class Location:
     path: str | Path
     line: int
 
-    def expected(self, rule: str, problem: str, remedy: str) -> DataError:
-        """The error for a line that violates the rule."""
-        return DataError(f"{self.path}:{self.line}: expected {rule}, but {problem}; {remedy}")
+    def expected(self, rule: str, problem: str, remedy: str, options: Sequence[str] = ()) -> DataError:
+        """Return the error for a line that violates the rule; ``options`` are named in the remedy."""
+        return DataError(f"{self.path}:{self.line}: expected {rule}, but {problem}; {remedy}", options=options)
 
 
 @dataclass(frozen=True)

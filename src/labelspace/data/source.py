@@ -171,7 +171,7 @@ class Source:
         if self.labels_only:
             raise DataError(
                 f"there must be training documents, but {self.path} has labels only; add train.* ({KNOWN}), or tag "
-                "by label names: labelspace train --method lexical"
+                "by label names with the method lexical"
             )
         read = read_dataset if self.cache is None else self.cache.read
         documents = read(self.train_path, options=self.options)

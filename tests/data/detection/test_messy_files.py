@@ -96,7 +96,7 @@ def test_what_is_detected_is_said(tmp_path):
 
 def test_commas_that_may_be_either_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text('text,tags\nx,"a, b"\ny,"c, d"\n')
-    with pytest.raises(DataError, match="may separate two labels or belong to one; say --label-separator ',' or"):
+    with pytest.raises(DataError, match="may separate two labels or belong to one; write label_separator=',' or"):
         read_dataset(tmp_path / "a.csv")
     one = read_dataset(tmp_path / "a.csv", options=ReadOptions(label_separator="none"))
     assert one.labels.names == ["a, b", "c, d"]
@@ -200,7 +200,7 @@ def test_options_are_checked(options, message):
 
 def test_text_that_is_neither_unicode_nor_western_is_refused(tmp_path):
     (tmp_path / "a.csv").write_bytes("text,labels\nв библиотеке есть книги,книги\n".encode("cp1251"))
-    with pytest.raises(DataError, match="neither UTF-8, UTF-16 nor Western European; name it: --encoding"):
+    with pytest.raises(DataError, match="neither UTF-8, UTF-16 nor Western European; name it: encoding='windows-1251'"):
         read_dataset(tmp_path / "a.csv")
     named = read_dataset(tmp_path / "a.csv", options=ReadOptions(encoding="windows-1251"))
     assert named.labels.names == ["книги"]

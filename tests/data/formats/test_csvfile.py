@@ -53,7 +53,7 @@ def test_a_text_longer_than_the_csv_module_allows(tmp_path):
             "price,size,labels\n1,2,y\n",
             r"the column with the texts must be known, but .*a\.csv has: price, size, labels",
         ),
-        ("text,tags,topics\nx,y,z\n", r"with the labels must be clear, but .* has tags and topics; name it: --labels"),
+        ("text,tags,topics\nx,y,z\n", r"with the labels must be clear, .* has tags and topics; name it: labels='tags'"),
         ("text,text\nx,y\n", r"a\.csv:1: expected unique columns, but 'text' occurs twice; rename one of them"),
         (
             "text,labels\nx\n",

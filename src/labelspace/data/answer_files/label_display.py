@@ -79,6 +79,7 @@ def check_language(labels: LabelSpace, language: str) -> None:
     listed = ", ".join(sorted(languages)[:20])
     has = f"the names are in {listed}" if languages else "the labels have names in one language only"
     raise ParameterError(
-        f"--language must be one that the labels have names in, but is {language!r}; {has}: "
-        f"{'choose one of these' if languages else 'leave it out'}"
+        f"language must be one that the labels have names in, but is {language!r}; {has}: "
+        f"{'choose one of these' if languages else 'leave it out'}",
+        options=["language"],
     )

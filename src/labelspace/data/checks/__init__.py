@@ -58,7 +58,9 @@ def selected(only: Iterable[str] = (), skip: Iterable[str] = (), names: Iterable
         if name not in names:
             close = get_close_matches(name, names, n=1)
             remedy = f"did you mean {close[0]}?" if close else f"they are {', '.join(names)}"
-            raise ParameterError(f"--only and --skip take names of checks, but there is no {name!r}; {remedy}")
+            raise ParameterError(
+                f"only and skip take names of checks, but there is no {name!r}; {remedy}", options=["only", "skip"]
+            )
     return [name for name in names if (not only or name in only) and name not in skip]
 
 

@@ -63,7 +63,8 @@ def detect_fields(
     if not text and features not in columns.names:
         raise DataError(
             f"the column with the texts must be known, but {columns.path} has: {', '.join(columns.names)[:200]}; "
-            "name it: --text COLUMN, or several: --text title,description; the first line must be a header"
+            "name it: text='COLUMN', or several: text='title,description'; the first line must be a header",
+            options=["text="],
         )
     separator = options.label_separator
     if with_labels and labels:
@@ -94,7 +95,8 @@ def _label_columns(columns: ColumnSample, options: ReadOptions) -> tuple[str, ..
         if len(found) > 1:
             raise DataError(
                 f"the column with the labels must be clear, but {columns.path} has {' and '.join(found)}; name it: "
-                f"--labels {found[0]}"
+                f"labels={found[0]!r}",
+                options=["labels="],
             )
         return tuple(found)
     numbered = [name for name in columns.names if (match := _NUMBERED.fullmatch(name.lower()))

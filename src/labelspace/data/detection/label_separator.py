@@ -91,6 +91,7 @@ def _comma(cells: Sequence[str], path: str | Path) -> str | None:
         return None
     raise DataError(
         f"what separates the labels of {path} must be clear, but {len(listed):,} of {len(cells):,} cells have a comma, "
-        f"such as {listed[0][:60]!r}, which may separate two labels or belong to one; say --label-separator ',' or "
-        "--label-separator none"
+        f"such as {listed[0][:60]!r}, which may separate two labels or belong to one; write "
+        "label_separator=',' or label_separator='none'",
+        options=["label_separator"],
     )

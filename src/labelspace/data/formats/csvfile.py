@@ -83,8 +83,8 @@ def _rows(
         if len(cells) != len(header):
             rule, problem = f"{len(header)} cells as in the header", f"there are {len(cells)}"
             mark = NAMES.get(dialect.delimiter, repr(dialect.delimiter))
-            remedy = f"quote cells that contain a {mark} or quotes, or name another --delimiter"
-            raise location.expected(rule, problem, remedy)
+            remedy = f"quote cells that contain a {mark} or quotes, or name another delimiter"
+            raise location.expected(rule, problem, remedy, options=["delimiter"])
         yield location, {name: cells[position] for name, position in positions}
 
 

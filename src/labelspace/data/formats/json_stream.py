@@ -112,7 +112,10 @@ class JsonStream:
         except UnicodeError as error:
             before = self._text.count("\n", self._at) + block[: getattr(error, "start", 0)].count(b"\n")
             raise Location(self._path, self.location.line + before).expected(
-                f"{self._encoding} text", "some bytes cannot be decoded", "save it as UTF-8, or name its --encoding"
+                f"{self._encoding} text",
+                "some bytes cannot be decoded",
+                "save it as UTF-8, or name its encoding",
+                options=["encoding"],
             ) from error
         if block or more:
             self._line = self.location.line

@@ -69,5 +69,7 @@ def format_named(name: str) -> AnyFormat:
     if name not in FORMATS:
         close = get_close_matches(name, FORMATS, n=1)
         hint = f"did you mean {close[0]!r}? " if close else ""
-        raise ParameterError(f"--format must be one of {', '.join(FORMATS)}, but is {name!r}; {hint}name one of these")
+        raise ParameterError(
+            f"format must be one of {', '.join(FORMATS)}, but is {name!r}; {hint}name one of these", options=["format"]
+        )
     return FORMATS[name]

@@ -72,7 +72,8 @@ def _lines_as_rows(path: str | Path, encoding: str) -> Iterator[Row]:
     for number, line in lines(path, encoding):
         location = Location(path, number)
         if "\t" in line.strip():
-            raise location.expected("one name per line", "there is a tab", "read it as a table: --format tsv")
+            remedy = "read it as a table: format='tsv'"
+            raise location.expected("one name per line", "there is a tab", remedy, options=["format="])
         yield location, {"label": line}
 
 

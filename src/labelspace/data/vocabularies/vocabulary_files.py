@@ -52,7 +52,9 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
     if given is not None:
         if given not in FORMATS:
             listed = ", ".join(FORMATS)
-            raise ParameterError(f"--format must be one of {listed}, but is {given!r}; choose one of these")
+            raise ParameterError(
+                f"format must be one of {listed}, but is {given!r}; choose one of these", options=["format"]
+            )
         return given
     archive = zip_archive(path)
     ending = Path(without_compression(str(path) if archive is None else archive[1])).suffix.lower()
@@ -60,7 +62,8 @@ def vocabulary_format(path: str | Path, given: str | None = None) -> str:
         listed = ", ".join(ENDINGS)
         raise ParameterError(
             f"a vocabulary must end with {listed} (also with .gz, .zst or .zip), but is {Path(path).name!r}; name its "
-            f"format, such as --format turtle"
+            "format, such as format='turtle'",
+            options=["format="],
         )
     return ENDINGS[ending]
 
@@ -73,6 +76,6 @@ def read_vocabulary(
     for option, formats in (("encoding", _WITH_ENCODING), ("delimiter", _WITH_DELIMITER)):
         value = getattr(options, option)
         if value is not None and kind not in formats:
-            rule = f"--{option} has an effect on {', '.join(formats)} only"
-            raise ParameterError(f"{rule}, but is {value!r} for {kind}; leave it out")
+            rule = f"{option} has an effect on {', '.join(formats)} only"
+            raise ParameterError(f"{rule}, but is {value!r} for {kind}; leave it out", options=[option])
     return FORMATS[kind](path, language, options)
