@@ -173,7 +173,7 @@ def test_feedback_on_all_held_out_documents_is_an_error(tmp_path, splits):
     """Said before a model is trained for nothing."""
     source = write(tmp_path / "data", train=rows_about(WORDS), **splits)
     texts = {"tuna", *source.train().texts}
-    with pytest.raises(DataError, match="that nobody gave feedback on, but .*train.jsonl has none|test.jsonl has none"):
+    with pytest.raises(DataError, match="without feedback, but .*train.jsonl has none|test.jsonl has none"):
         split(source.train(), source, texts)
 
 

@@ -177,7 +177,7 @@ def test_a_damaged_model_is_not_served(served, tmp_path):
             server.post(f"{MODEL}/reload")
         with refused.value as answer:
             assert answer.code == 409
-            assert "; the model of before is served on" in json.load(answer)["detail"]
+            assert "; the old model is still served" in json.load(answer)["detail"]
         if name != "empty":  # no folder of a model: perhaps it is about to be written
             wait_until(lambda failed=failed: loads(server, "failed") >= failed + WORKERS, server.log)
         assert versions(server) == {old}

@@ -80,7 +80,7 @@ def test_with_keys_nothing_of_models_or_people_is_told_without_one(guarded):
         answer = ask(guarded, request)
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert answer.headers["content-type"] == "application/problem+json"
-        assert "a request needs an API key, but has none that is known" in answer.json()["detail"]
+        assert "a request needs an API key, but has no known one" in answer.json()["detail"]
     assert guarded.get("/v1", headers=bearer(READ)).json()["authentication"] == "key"
 
 

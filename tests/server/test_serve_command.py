@@ -120,7 +120,7 @@ def test_an_address_of_another_machine(run, started, trained):
         (["{model}", "--api-key-file", "missing.txt"], "API keys must be readable, but missing.txt is not"),
         (["{model}", "--database", "mysql://x"], "a database must be FILE, sqlite:///FILE or postgresql://"),
         (["{model}", "--database", "sqlite:///{tmp}/missing/f.db"], "missing"),
-        (["{model}", "--no-auth", "--api-key-file", "x"], "either --api-key-file or --no-auth"),
+        (["{model}", "--no-auth", "--api-key-file", "x"], "--api-key-file and --no-auth exclude each other"),
         (["{model}", "--cors-origin", "*"], "--cors-origin is * without --api-key-file"),
     ],
 )  # fmt: skip

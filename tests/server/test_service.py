@@ -211,7 +211,7 @@ def test_the_old_model_is_served_on_where_the_new_one_is_damaged(client, model_f
     (model_folder / "model.json").write_text("{}")
     reloaded = client.post(f"{URL}/reload")
     assert (reloaded.status_code, reloaded.headers["content-type"]) == (409, "application/problem+json")
-    assert reloaded.json()["detail"].endswith("; the model of before is served on")
+    assert reloaded.json()["detail"].endswith("; the old model is still served")
     shutil.rmtree(model_folder)
     assert client.post(f"{URL}/reload").status_code == 409
     assert client.post(f"{URL}/suggest", json={"text": "green tea"}).json() == before

@@ -42,7 +42,7 @@ def test_no_password_is_shown(given, shown):
 
 
 def test_keys_and_no_keys_contradict():
-    with pytest.raises(ParameterError, match="either --api-key-file or --no-auth decides who may ask"):
+    with pytest.raises(ParameterError, match="--api-key-file and --no-auth exclude each other"):
         Settings(models={"a": "a"}, api_key_file="keys", no_auth=True)
 
 

@@ -1,1 +1,1 @@
-"""The service: suggestions, reasons, labels, feedback and learning over HTTP, and a page (extra ``serve``)."""
+"""Serve suggestions, reasons, labels, feedback and learning over HTTP, with a web page (extra ``serve``)."""

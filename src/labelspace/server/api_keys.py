@@ -1,4 +1,4 @@
-"""API keys: who may read, and who may also write. Compared in constant time; only their hashes are kept."""
+"""Check API keys, which allow to read or also to write; they are compared in constant time, by their hashes."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ class ApiKeys:
     hashes: tuple[tuple[bytes, str], ...]
 
     def role(self, key: str | None) -> str | None:
-        """What a key allows; None where it is none of ours. Every key is compared, whatever the first ones say."""
+        """Return the role of a key, or None for an unknown key. All keys are compared, so the time tells nothing."""
         given = _hash(key or "")
         found = None
         for known, role in self.hashes:
@@ -29,7 +29,7 @@ class ApiKeys:
 
     @classmethod
     def parse(cls, lines: list[str], source: str) -> "ApiKeys":
-        """Lines ``read KEY`` or ``write KEY``; a write key reads too. Empty lines and those after # do not count.
+        """Read lines ``read KEY`` or ``write KEY``; a write key also reads. Empty lines and text after # are ignored.
 
         >>> keys = ApiKeys.parse(["# team", "write 3f786850e387550f", "read da39a3ee5e6b4b0d"], "keys.txt")
         >>> keys.role("3f786850e387550f"), keys.role("da39a3ee5e6b4b0d"), keys.role("guess")
@@ -56,7 +56,7 @@ class ApiKeys:
 
 
 def read_api_keys(path: str | Path) -> ApiKeys:
-    """The keys of a file."""
+    """Read the API keys of a file."""
     try:
         with Path(path).open("rb") as file:
             content = file.read(MAX_FILE_BYTES + 1)

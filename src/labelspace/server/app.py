@@ -1,4 +1,4 @@
-"""The application of one worker: routes, gate, models that are loaded beside and replaced when their folder is."""
+"""Build the application of one worker: routes, gate, and models that are loaded again when their folder is replaced."""
 
 import asyncio
 import logging
@@ -41,22 +41,22 @@ from labelspace.server.state import ServerState
 from labelspace.version import __version__
 
 logger = logging.getLogger("labelspace.server")
-LOOK_SECONDS = 1.0  # between two looks at the folders of models
+LOOK_SECONDS = 1.0  # between two looks at the folders of models; how late a replaced model is noticed
 ROUTES = (service, suggest, labels, feedback, review, jobs, annif, predict, label_studio, page)
-DESCRIPTION = """Suggest the few right labels for a text, with reasons; search labels; store decisions; learn from them.
+DESCRIPTION = """Suggest the right labels for a text, with reasons; search labels; store decisions; learn from them.
 
-Errors are `application/problem+json`, with the rule, the value and the remedy in `detail`. With API keys, send
+Errors are `application/problem+json`; `detail` says what is wrong and how to fix it. With API keys, send
 `Authorization: Bearer KEY` or `X-API-Key: KEY`."""
 PROBLEMS = {
     400: "A value is invalid.",
     401: "The API key is missing or unknown.",
-    403: "The key may only read, the server is read-only, or the host or the web site is another.",
-    404: "There is no such model, label, document, job or entry.",
+    403: "The key may only read, the server is read-only, or the host or the web site is not allowed.",
+    404: "No model, label, document, job or entry has this name or id.",
     413: "The body, the text or the batch is too large.",
-    415: "The content type of the body is another.",
-    422: "The request has not the shape that is described here.",
-    429: "Too many requests at once; see Retry-After.",
-    503: "A model is being loaded, or the answer took too long.",
+    415: "The content type of the body is not supported.",
+    422: "The request does not match the schema.",
+    429: "The server is busy with too many requests; retry after the seconds in Retry-After.",
+    503: "A model is still loading, or the answer took too long.",
 }
 
 MODEL_PARAMETERS = {"model", "project"}
@@ -104,10 +104,10 @@ def complete_description(description: dict[str, Any], settings: Settings) -> Non
 
 
 def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[], None] = lambda: None) -> FastAPI:
-    """The application with these settings; with ``load_first`` it takes no request before its models are ready.
+    """Return the application with these settings; with ``load_first`` it takes no request before its models are ready.
 
-    Others answer while a worker is replaced. At the start nobody does, and a probe should learn that the server lives.
-    ``on_load`` is called after each load of a model.
+    A worker that replaces a dead one loads first, since other workers answer meanwhile. At the start of a server there
+    are no others, and a probe should learn that the server lives. ``on_load`` is called after each load of a model.
     """
     monitoring = Monitoring()
     keys = None if settings.api_key_file is None else read_api_keys(settings.api_key_file)
@@ -130,7 +130,7 @@ def create_app(settings: Settings, load_first: bool = False, on_load: Callable[[
 
 
 def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
-    """The same, with answers that pages of some web sites may read."""
+    """Return an application whose answers may be read by pages of these web sites (CORS)."""
     if not origins:
         return app
     headers = ["Authorization", "X-API-Key", "Content-Type"]
@@ -141,7 +141,7 @@ def with_cors(app: ASGIApp, origins: list[str]) -> ASGIApp:
 async def _lifespan(
     app: FastAPI, settings: Settings, monitoring: Monitoring, load_first: bool, on_load: Callable[[], None]
 ) -> AsyncIterator[None]:
-    """Models are loaded beside the server."""
+    """Load the models in the background while the server runs, and end all tasks with it."""
     state = ServerState(with_answer_seconds(settings), open_database(settings.database_url), monitoring)
     app.state.server = state
     tasks = [asyncio.create_task(_keep_loaded(state, model, on_load)) for model in state.models.values()]
@@ -159,7 +159,7 @@ async def _lifespan(
 
 
 def with_answer_seconds(settings: Settings) -> Settings:
-    """The same, where models on a cluster have as long for an answer as the request has.
+    """Return settings in which models on a cluster have as long for an answer as the request has.
 
     >>> with_answer_seconds(Settings({"a": "a"}, cluster={"n_actors": 2})).cluster
     {'n_actors': 2, 'answer_seconds': 30.0}
@@ -170,7 +170,7 @@ def with_answer_seconds(settings: Settings) -> Settings:
 
 
 async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable[[], None]) -> None:
-    """Load a model, and load it again whenever its folder is replaced, or a cluster failed; measure each version."""
+    """Load a model, again whenever its folder is replaced or its cluster failed, and evaluate each version."""
     await _load(state, model, on_load)
     measured = None
     while True:
@@ -182,7 +182,7 @@ async def _keep_loaded(state: ServerState, model: ServedModel, on_load: Callable
 
 
 async def _end_with_supervisor() -> None:
-    """End where the process that started this one was killed, perhaps long ago: nobody else would end it."""
+    """End this process when the supervisor is gone: after it was killed, nothing else would end the workers."""
     supervisor = int(os.environ.get(SUPERVISOR, os.getppid()))
     while os.getppid() == supervisor:
         await asyncio.sleep(LOOK_SECONDS)
@@ -193,10 +193,10 @@ async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], No
     first, before = model.current is None, model.error
     try:
         loaded = await state.in_thread(model.load)
-    except Exception as error:  # whatever is in the folder, others are looked for
+    except Exception as error:  # a bad folder must not end the look at others
         state.monitoring.reloads.labels(model.name, "failed").inc()
-        if str(error) != before:  # a cluster may fail in the same way every second
-            old = "" if first else "; the old one is served on"
+        if str(error) != before:  # a cluster may fail in the same way every second: log it once
+            old = "" if first else "; the old version is still served"
             logger.error("%s could not be loaded%s: %s", model.name, old, error)
         return
     state.monitoring.reloads.labels(model.name, "loaded").inc()
@@ -212,9 +212,9 @@ async def _load(state: ServerState, model: ServedModel, on_load: Callable[[], No
 
 
 async def _measure(state: ServerState, name: str, version: str) -> str | None:
-    """Have the figures of a version measured, where there are test documents and nobody did.
+    """Start an evaluation of a version, if there are test documents and no figures yet.
 
-    The version, or None where it is to be tried again: another one is being measured, or the database does not answer.
+    Return the version, or None if this is to be tried again: another evaluation runs, or the database does not answer.
     """
     try:
         if state.settings.data is None or open_source(state.settings.data).test_path is None:

@@ -1,6 +1,6 @@
-"""What every request passes before it is answered: host, key, size, number and time; and what every answer gets.
+"""Check every request before it is answered: host, key, size, number and time; and add headers to every answer.
 
-Plain ASGI, since a request of a millisecond must not pay another for it.
+This is plain ASGI: middleware of Starlette would take about as long as a fast request itself.
 """
 
 import asyncio
@@ -19,14 +19,15 @@ from labelspace.server.problems import FAILED, ProblemError, ProblemResponse
 from labelspace.server.settings import LOOPBACK, Settings
 
 logger = logging.getLogger("labelspace.server")
-OPEN = {"/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/favicon.ico"}  # no data of models or people
+# Paths that need no key: they show no data of models or people.
+OPEN = {"/", "/livez", "/readyz", "/health", "/docs", "/openapi.json", "/favicon.ico"}
 OPEN_PREFIX = "/page/"
 NEVER_BUSY = {"/livez", "/readyz", "/metrics"}
 ROLE = "labelspace.role"  # in the scope: what the key of the request allows
 RETRY_SECONDS = 1
 WITH_BODY = {"POST", "PUT", "PATCH"}
 READING = {"GET", "HEAD", "OPTIONS"}
-OWN_SITE = {b"same-origin", b"none"}  # what a browser says of a request by our page, or by its user
+OWN_SITE = {b"same-origin", b"none"}  # sec-fetch-site of a request by our page, or by the user of the browser
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -39,7 +40,7 @@ NO_CONTENT = (b"content-security-policy", b"default-src 'none'; frame-ancestors 
 
 
 class Gate:
-    """Checks requests, limits them, counts them and completes the headers of answers."""
+    """Check, limit and count requests, and complete the headers of answers."""
 
     def __init__(self, app: ASGIApp, settings: Settings, keys: ApiKeys | None, monitoring: Monitoring) -> None:
         self._app, self._settings, self._keys, self._monitoring = app, settings, keys, monitoring
@@ -83,7 +84,7 @@ class Gate:
             await ProblemResponse(problem, scope["path"])(scope, receive, send)
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
-        """Refuse what may not, or cannot, be answered; before a byte of the body is read."""
+        """Raise ProblemError for a request that is not allowed or too large, before a byte of its body is read."""
         path = scope["path"]
         self._check_number(path)
         self._check_host(headers)
@@ -91,15 +92,13 @@ class Gate:
             self._check_site(headers)
         scope[ROLE] = self._role(headers)
         if scope[ROLE] is None and path not in OPEN and not path.startswith(OPEN_PREFIX):
-            raise ProblemError(
-                401, "a request needs an API key, but has none that is known; send Authorization: Bearer KEY",
-                {"WWW-Authenticate": "Bearer"},
-            )  # fmt: skip
+            detail = "a request needs an API key, but has no known one; send Authorization: Bearer KEY"
+            raise ProblemError(401, detail, {"WWW-Authenticate": "Bearer"})
         if scope["method"] in WITH_BODY:
             self._check_body(headers)
 
     def _check_number(self, path: str) -> None:
-        """First of all, since it is asked most when there is least time."""
+        """Raise ProblemError if too many requests are in progress; checked first, since it costs least under load."""
         limit = self._limits.max_concurrent_requests
         if self._in_progress > limit and path not in NEVER_BUSY:
             detail = f"a worker answers at most {limit} requests at once, but has as many; try again in a second"
@@ -111,21 +110,18 @@ class Gate:
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         if name not in self._hosts:
-            raise ProblemError(
-                403, f"a request must name a host of this machine, but names {host[:80]!r}; ask "
-                f"{self._settings.host}:{self._settings.port}, or start the server with --allowed-host NAME",
-            )  # fmt: skip
+            address = f"{self._settings.host}:{self._settings.port}"
+            detail = f"a request must name a host of this machine, but names {host[:80]!r}; use {address}"
+            raise ProblemError(403, f"{detail}, or start the server with --allowed-host NAME")
 
     def _check_site(self, headers: dict[bytes, bytes]) -> None:
-        """Refuse changes that a page of another site sends from the browser of someone who may make them."""
+        """Raise ProblemError for a change that a page of another site sends from the browser of an allowed user."""
         origin = headers.get(b"origin", b"").decode("latin-1")
         if not origin or headers.get(b"sec-fetch-site") in OWN_SITE or origin in self._settings.cors_origins:
             return
         if urlsplit(origin).netloc.lower() != headers.get(b"host", b"").decode("latin-1").lower():
-            raise ProblemError(
-                403, f"a web site that sends data must be this server's own, but is {origin[:80]!r}; start the server "
-                "with --cors-origin ORIGIN to allow it",
-            )  # fmt: skip
+            detail = f"a web site that sends data must be this server's own, but is {origin[:80]!r}"
+            raise ProblemError(403, f"{detail}; start the server with --cors-origin ORIGIN to allow it")
 
     def _role(self, headers: dict[bytes, bytes]) -> str | None:
         if self._keys is None:
@@ -149,7 +145,7 @@ class Gate:
 
 
 class _Answer:
-    """Sends an answer with the headers that all have, and knows its status."""
+    """Send an answer with the common headers, and remember its status."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -165,14 +161,14 @@ class _Answer:
 
 
 def _limited(receive: Receive, limit: int) -> Callable[[], Any]:
-    """The same body, refused where it grows over the limit: a chunked one does not say its size."""
+    """Return a function that receives a body and raises once it is over the limit: a chunked one has no size."""
     size = 0
 
     async def limited() -> Message:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
-        if size > limit:  # FastAPI passes this exception on while it reads a body, and no other
+        if size > limit:  # the only exception that FastAPI passes on while it reads a body
             raise HTTPException(413, _too_large(limit).detail)
         return message
 
@@ -184,6 +180,6 @@ def _too_large(limit: int) -> ProblemError:
 
 
 def _route(scope: Scope) -> str:
-    """The pattern of the path, never the path itself: that has names of labels."""
+    """Return the pattern of the path, never the path itself, which has names of labels."""
     route = scope.get("route")
     return getattr(route, "path", "other")

@@ -1,4 +1,4 @@
-"""Labels as answers show them: names to read, the path from the root, URI, notation; and levels of the hierarchy."""
+"""Describe labels for answers: name, path from the root, URI, notation, and levels of the hierarchy."""
 
 from functools import cached_property, lru_cache
 from typing import Any
@@ -10,14 +10,14 @@ from labelspace.errors import ParameterError
 from labelspace.labels.selection import label_of
 from labelspace.types import PATH_SEPARATOR, Csr, LabelSpace
 
-CACHED = 20_000  # labels, of which what is shown is kept
-SAMPLED = 1000  # labels whose languages are looked at
-MAX_PATH = 50  # steps that are shown
+CACHED = 20_000  # labels whose fields are kept; more save time for large vocabularies, and take memory
+SAMPLED = 1000  # labels whose languages are read: reading all takes long in a large vocabulary
+MAX_PATH = 50  # steps that are shown; it also ends a hierarchy with a cycle
 URI_SCHEMES = ("http://", "https://", "urn:")
 
 
 class LabelDetails:
-    """What is shown of the labels of a model.
+    """The labels of a model, as answers show them.
 
     >>> details = LabelDetails(LabelSpace(["food > bread", "food > fish", "food"]).with_paths())
     >>> details[0]["name"], details[0]["path"]
@@ -30,28 +30,28 @@ class LabelDetails:
         self._details = lru_cache(CACHED)(self._make)
 
     def __getitem__(self, label: int) -> dict[str, Any]:
-        """What is shown of a label; not to be changed."""
+        """Return the fields of a label, which must not be changed."""
         return self._details(label)
 
     def named(self, label: int, language: str | None) -> dict[str, Any]:
-        """The same with the name in a language, where the label has one."""
+        """Return the fields of a label, with its name in a language if it has one there."""
         shown = self[label]
         name = self.labels.concept(label).name_in(language, shown["name"]) if language else shown["name"]
         return shown if name == shown["name"] else {**shown, "name": name}
 
     @cached_property
     def languages(self) -> list[str]:
-        """The languages of names of the first labels; all labels of a vocabulary have much the same."""
+        """The languages of names, taken from the first labels: most labels of a vocabulary have the same."""
         sample = range(min(len(self.labels), SAMPLED))
         return sorted({language for label in sample for language in self.labels.concept(label).names})
 
     def find(self, label: str) -> int | None:
-        """The label of a name, of an id as text, or of a URI."""
+        """Return the label with a name, an id as text, or a URI, or None."""
         found = label_of(label, self.labels)
         return self.labels.find(label) if found is None and _is_uri(label.removeprefix("<")) else found
 
     def unique_name(self, label: str) -> str:
-        """The unique name of a label that is given by it, or by its id; what is neither is an error, at no cost."""
+        """Return the unique name of a label that is given by name or id; raise ParameterError for an unknown label."""
         found = self.find(label)
         if found is None:
             raise ParameterError(
@@ -61,32 +61,32 @@ class LabelDetails:
         return str(self.labels.names[found])
 
     def synonyms(self, label: int) -> list[str]:
-        """The synonyms of a label, without hidden ones."""
+        """Return the synonyms of a label, without hidden ones."""
         known, hidden = self.labels.synonyms, self.labels.concept(label).hidden
         return [] if known is None else [synonym for synonym in known[label] if synonym not in hidden]
 
     def broader(self, label: int) -> list[int]:
-        """The parents of a label."""
+        """Return the parents of a label."""
         if self.labels.hierarchy is None:
             return []
         parents = self.labels.hierarchy.parents
         return [int(at) for at in parents.indices[parents.indptr[label] : parents.indptr[label + 1]]]
 
     def narrower(self, label: int) -> list[int]:
-        """The children of a label, the most frequent first."""
+        """Return the children of a label, the most frequent first."""
         if self._children is None:
             return []
         found = self._children.indices[self._children.indptr[label] : self._children.indptr[label + 1]]
         return self._by_count(found)
 
     def roots(self) -> list[int]:
-        """The labels without a parent, the most frequent first; all of them where there is no hierarchy."""
+        """Return the labels without a parent, the most frequent first; without a hierarchy, all labels."""
         if self.labels.hierarchy is None:
             return self._by_count(np.arange(len(self.labels)))
         return self._by_count(np.flatnonzero(np.diff(self.labels.hierarchy.parents.indptr) == 0))
 
     def n_below(self, label: int) -> int:
-        """The labels below a label, on all levels."""
+        """Return the number of labels below a label, on all levels."""
         if self._children is None:
             return 0
         found, frontier = np.zeros(len(self.labels), bool), np.array([label])
@@ -97,7 +97,7 @@ class LabelDetails:
         return int(found.sum())
 
     def shown_name(self, label: int) -> str:
-        """The last step of a path; of a URI its first synonym that is a name."""
+        """Return the name to show: the last step of a path; for a URI, its first synonym that is a name."""
         name = self.labels.names[label]
         if _is_uri(name):
             return next((other for other in self.synonyms(label) if not _is_uri(other)), name)
@@ -119,7 +119,7 @@ class LabelDetails:
         }
 
     def steps(self, label: int, unique: bool = False) -> list[str]:
-        """The path from the root to a label, by names to show or unique ones; by the first of several parents."""
+        """Return the path from the root to a label (by the first parent), by names to show or by unique names."""
         found = [label]
         while len(found) <= MAX_PATH and (above := self.broader(found[-1])):
             found.append(above[0])

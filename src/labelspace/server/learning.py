@@ -1,12 +1,12 @@
 """Learning from feedback: train again on the data and the feedback, compare on held-out documents, swap if no worse.
 
 1. Feedback corrects the labels of training documents with the same text: accepted and added labels are put in, rejected
-   ones taken out. A text that is new is a new document with its accepted and added labels; one of which labels were
-   only rejected teaches nothing yet and is left out.
-2. Held-out documents are those of ``test.*``; without it, a tenth of the documents, drawn by a seed. Documents that
-   people gave feedback on are none: they are trained on. The others stay the same from one training to the next.
-3. The candidate is trained as the current model was, with the same method and parameters. Where the current model has
-   seen the held-out documents, it is compared with one trained like it without them and without the feedback.
+   labels taken out. A new text is a new document with its accepted and added labels; it is left out if its labels were
+   only rejected, since it teaches nothing yet.
+2. Held-out documents are those of ``test.*``; without such a file, a tenth of the documents, drawn by a seed.
+   Documents with feedback are trained on, and never held out. The others stay the same from one training to the next.
+3. The candidate is trained like the current model, with the same method and parameters. If the current model has
+   seen held-out documents, the candidate is compared with a model trained like it without them and the feedback.
 4. The candidate takes the place of the current model unless its nDCG@5 is significantly lower (paired bootstrap), or
    lower by more than ``MAX_LOSS``: few documents make nothing significant.
 """
@@ -31,14 +31,15 @@ from labelspace.types import Csr, Dataset, Progress, TopK
 
 METRIC = "nDCG@5"
 MAX_LOSS = 1.0  # percentage points
-SEEN = 0.05  # of the held-out documents: more in the training of a model, and its figures are too good
-HELD_OUT, MAX_HELD_OUT = 0.1, 5000  # of the documents, where there is no test file
+SEEN = 0.05  # share of held-out documents; a model trained on more of them has figures that are too good
+HELD_OUT = 0.1  # share of the documents, if there is no test file
+MAX_HELD_OUT = 5000  # documents
 CURRENT, CANDIDATE = "current", "candidate"
 KS = (1, 3, 5)
 
 
 def learn(folder: Path, source: Source, database: Database, model: str, progress: Progress) -> dict[str, Any]:
-    """Train the model of a folder again; what came of it as plain values."""
+    """Train the model of a folder again; return the comparison and its outcome as plain values."""
     current = Tagger.load(folder)
     source = source.read_as(current.columns_, current.fields_)
     feedback = database.feedback(model)
@@ -64,7 +65,7 @@ def learn(folder: Path, source: Source, database: Database, model: str, progress
 
 
 def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tuple[Dataset, Dataset, str]:
-    """Documents to train on, held-out ones without the texts that were reviewed, and where they come from (step 2)."""
+    """Return documents to train on, held-out documents without reviewed texts, and their source (step 2)."""
     if documents.texts is None:
         raise DataError(f"learning needs texts, but {source.path} has ready-made features; give data with texts")
     test = source.test(documents.labels)
@@ -77,7 +78,7 @@ def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tupl
         held_from = f"a sample of {source.train_path.name}"
     if not len(held_out):
         raise DataError(
-            f"learning needs held-out documents that nobody gave feedback on, but {held_from} has none; add some to "
+            f"learning needs held-out documents without feedback, but {held_from} has none; add some to "
             f"test.* in {source.path}"
         )
     return rest, held_out, held_from
@@ -85,7 +86,7 @@ def split(documents: Dataset, source: Source, reviewed: Collection[str]) -> tupl
 
 @dataclass(frozen=True)
 class FeedbackUse:
-    """What the feedback changed."""
+    """How many documents the feedback changed."""
 
     n_feedback: int
     n_corrected: int  # training documents with other labels
@@ -93,7 +94,7 @@ class FeedbackUse:
     n_unused: int  # new texts of which labels were only rejected
 
     def described(self) -> dict[str, int]:
-        """As plain values."""
+        """Return the counts as plain values."""
         return {
             "n_feedback": self.n_feedback,
             "n_corrected_documents": self.n_corrected,
@@ -103,7 +104,7 @@ class FeedbackUse:
 
 
 def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dataset, FeedbackUse]:
-    """The documents with corrected labels, then new ones (step 1); later feedback on a text counts above earlier."""
+    """Return documents with corrected labels, then new ones (step 1); later feedback on a text overrides earlier."""
     rows: dict[str, list[int]] = {}
     for row, text in enumerate(documents.texts or []):
         rows.setdefault(text, []).append(row)
@@ -132,12 +133,12 @@ def with_feedback(documents: Dataset, feedback: Sequence[Feedback]) -> tuple[Dat
 
 
 def without_texts(documents: Dataset, texts: Collection[str]) -> Dataset:
-    """The documents that have none of these texts."""
+    """Return the documents that have none of these texts."""
     return documents.rows([row for row, text in enumerate(documents.texts or []) if text not in texts])
 
 
 def trained_like(model: Tagger, documents: Dataset, validation: Dataset | None, progress: Progress) -> Tagger:
-    """A model of the same method and parameters, trained on other documents."""
+    """Train a model with the same method and parameters on other documents."""
     fresh = Tagger(create(model.model.name, **model.model.get_params()))
     kept = model.training_documents_
     keep_texts = kept is not None and len(kept) > 0 and kept[0][1] is not None
@@ -145,13 +146,13 @@ def trained_like(model: Tagger, documents: Dataset, validation: Dataset | None, 
 
 
 def seen_share(tagger: Tagger, documents: Dataset) -> float:
-    """The share of documents that a model was trained on; all where that is not known."""
+    """Return the share of the documents that a model was trained on; 1 if that is unknown."""
     share = None if tagger.documents_ is None else tagger.documents_.share(documents.texts)
     return 1.0 if share is None else share
 
 
 def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[str, Any]:
-    """The figures of both models, and whether the candidate is no worse (step 4)."""
+    """Return the figures of both models, and whether the candidate is no worse (step 4)."""
     values, figures = {}, {}
     for name, tagger in ((CURRENT, reference), (CANDIDATE, candidate)):
         Y, top = predicted(tagger, held_out)
@@ -171,7 +172,7 @@ def compared(reference: Tagger, candidate: Tagger, held_out: Dataset) -> dict[st
 
 
 def predicted(tagger: Tagger, documents: Dataset) -> tuple[Csr, TopK]:
-    """The true labels and the predicted ones, in one space of labels: models may number theirs in other ways."""
+    """Return the true labels and the predicted ones in one label space: models may number labels differently."""
     space = documents.labels.extended(tagger.labels_.names)
     own = np.array([space.index[name] for name in tagger.labels_.names], np.int32)
     top = tagger.predict_topk(documents.texts or [], max(KS))

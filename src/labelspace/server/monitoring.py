@@ -1,7 +1,8 @@
-"""Counters for Prometheus, added up over the workers. Names of routes and models only: no text, no label."""
+"""Count requests for Prometheus, summed over the workers; by routes and models only, never by texts or labels."""
 
 import os
 import tempfile
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -13,34 +14,25 @@ DOCUMENTS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Monitoring:
-    """The numbers of this worker, and a text with those of all."""
+    """The counters of this worker."""
 
     def __init__(self) -> None:
-        registry = CollectorRegistry()
-        self._registry = registry
-        self.requests = Counter(
-            "labelspace_requests", "Requests, by route, method and status.", ["route", "method", "status"],
-            registry=registry,
-        )  # fmt: skip
-        self.seconds = Histogram(
-            "labelspace_request_duration_seconds", "Seconds from the head of a request to the end of its answer.",
-            ["route"], buckets=SECONDS, registry=registry,
-        )  # fmt: skip
-        self.in_progress = Gauge(
-            "labelspace_requests_in_progress", "Requests that are being answered.", registry=registry,
-            multiprocess_mode="livesum",
-        )  # fmt: skip
-        self.batch = Histogram(
-            "labelspace_batch_documents", "Documents that were tagged together.", buckets=DOCUMENTS, registry=registry
-        )
-        self.documents = Counter("labelspace_documents", "Documents tagged, by model.", ["model"], registry=registry)
-        self.feedback = Counter("labelspace_feedback", "Entries of feedback stored.", ["model"], registry=registry)
-        self.reloads = Counter(
-            "labelspace_model_loads", "Models loaded, and loads that failed.", ["model", "result"], registry=registry
-        )
+        self._registry = registry = CollectorRegistry()
+        counter = partial(Counter, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        by_request = ["route", "method", "status"]
+        self.requests = counter("labelspace_requests", "Requests, by route, method and status.", by_request)
+        duration = "Seconds from the head of a request to the end of its answer."
+        self.seconds = histogram("labelspace_request_duration_seconds", duration, ["route"], buckets=SECONDS)
+        now = "Requests that are being answered."
+        self.in_progress = Gauge("labelspace_requests_in_progress", now, registry=registry, multiprocess_mode="livesum")
+        self.batch = histogram("labelspace_batch_documents", "Documents that were tagged together.", buckets=DOCUMENTS)
+        self.documents = counter("labelspace_documents", "Documents tagged, by model.", ["model"])
+        self.feedback = counter("labelspace_feedback", "Entries of feedback stored.", ["model"])
+        self.reloads = counter("labelspace_model_loads", "Models loaded, and loads that failed.", ["model", "result"])
 
     def text(self) -> bytes:
-        """All numbers, in Prometheus' text format; of all workers where there are several."""
+        """Return the counters in Prometheus' text format, summed over all workers of the server."""
         if FOLDER not in os.environ:
             return generate_latest(self._registry)
         shared = CollectorRegistry()
@@ -48,13 +40,13 @@ class Monitoring:
         return generate_latest(shared)
 
     def close(self) -> None:
-        """This worker ends: what it has in progress is over."""
+        """Remove this worker from the requests in progress, as it ends."""
         if FOLDER in os.environ:
             mark_process_dead(os.getpid())  # type: ignore[no-untyped-call]
 
 
 def share_between_processes() -> tempfile.TemporaryDirectory[str]:
-    """Let processes that are started from now on add up their numbers; in a folder that is removed at the end."""
+    """Let processes that are started from now on sum their counters, in a folder that is removed at the end."""
     folder = tempfile.TemporaryDirectory(prefix="labelspace-metrics-")
     os.environ[FOLDER] = folder.name
     return folder

@@ -1,4 +1,4 @@
-"""Errors as ``application/problem+json`` (RFC 9457): every detail gives the rule, the value and the remedy."""
+"""Answer errors as ``application/problem+json`` (RFC 9457), whose detail has the rule, the value and the remedy."""
 
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -35,12 +35,12 @@ class ProblemResponse(JSONResponse):
         super().__init__(problem_values(problem.status, problem.detail, path), problem.status, problem.headers)
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - any JSON
-        """Control characters and lone surrogates of what was sent are escaped."""
+        """Return the problem as JSON, with control characters and lone surrogates of the request escaped."""
         return json_text(content, ensure_ascii=True).encode()
 
 
 def problem_values(status: int, detail: str, path: str) -> dict[str, Any]:
-    """The members of a problem.
+    """Return the members of a problem.
 
     >>> problem_values(404, "no such model", "/v1/models/x")["title"]
     'Not Found'
@@ -50,12 +50,12 @@ def problem_values(status: int, detail: str, path: str) -> dict[str, Any]:
 
 
 def documented(text: str) -> dict[str, Any]:
-    """An answer that is a problem, for OpenAPI."""
+    """Describe an answer that is a problem, for OpenAPI."""
     return {"description": text, "content": {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{SCHEMA}"}}}}
 
 
 def of_error(error: LabelspaceError) -> ProblemError:
-    """Bad input is a 400; a missing package is 501; whatever else the library refuses is the server's fault."""
+    """Return the problem for an error: 400 for bad input, 501 for a missing package, 503 for any other refusal."""
     if isinstance(error, InputError):
         return ProblemError(400, str(error))
     return ProblemError(501 if isinstance(error, MissingExtraError) else 503, str(error))
@@ -83,7 +83,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def on_invalid(request: Request, error: RequestValidationError) -> ProblemResponse:
-        if isinstance(error.body, bytes):  # FastAPI reads JSON only where the request says that it is
+        if isinstance(error.body, bytes):  # FastAPI reads JSON only if the content type says so
             given = request.headers.get("content-type", "not said")[:SHOWN_VALUE]
             detail = f"a body must be application/json, but its type is {given}; send Content-Type: application/json"
             return ProblemResponse(ProblemError(415, detail), request.url.path)
@@ -91,14 +91,14 @@ def add_handlers(app: FastAPI) -> None:
 
 
 _DETAILS = {
-    400: "a body must be as its content type says, in UTF-8 and not too deep, but cannot be read; see /docs",
+    400: "a body must match its content type, in UTF-8 and not nested too deeply, but cannot be read; see /docs",
     404: "a path must be one of those at /docs, but {path} is none; see /docs",
-    405: "a path takes the methods listed at /docs, but {path} was asked by {method}; see /docs",
+    405: "a path takes the methods listed at /docs, but {path} was requested with {method}; see /docs",
 }
 
 
 def described(errors: Sequence[Mapping[str, Any]]) -> str:
-    """What is wrong with a request, in one line: the first thing, and how many more there are."""
+    """Describe the errors of a request in one line: the first error, and the number of further ones."""
     first = errors[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body") or "the body"
     if first["type"] == "json_invalid":

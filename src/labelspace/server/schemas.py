@@ -1,4 +1,4 @@
-"""The shapes of requests and answers; OpenAPI is made from these."""
+"""Define the schemas of requests and answers, from which the OpenAPI description is made."""
 
 from typing import Annotated, Any, Literal
 
@@ -68,7 +68,7 @@ class SuggestBatchBody(TagOptionsBody):
 
 
 class ExplainBody(Body):
-    """A text, and the labels to give reasons for; without labels, the k best."""
+    """A text, and the labels to explain; without labels, the k best are explained."""
 
     text: str
     labels: Annotated[list[LabelName], Field(min_length=1, max_length=100)] | None = None
@@ -98,7 +98,7 @@ class Suggestion(Label):
 
 
 class LeftOutLabel(Answer):
-    """One of the k best labels that is not in the answer, and why."""
+    """One of the k best labels that was left out of the answer, with the reason."""
 
     label: str
     score: float
@@ -135,7 +135,7 @@ class SuggestBatchAnswer(Answer):
 
 
 class ExplainAnswer(Answer):
-    """Reasons for labels, as ``labelspace explain --json`` gives them, with the words that are worth a mark."""
+    """Reasons for labels, in the form of ``labelspace explain --json``, with the words to highlight."""
 
     model: str
     version: str
@@ -143,19 +143,19 @@ class ExplainAnswer(Answer):
 
 
 class FoundLabel(Label):
-    """A label that was searched for."""
+    """A label that matches a search."""
 
     match: Literal["prefix", "word", "typo"]
 
 
 class LabelsAnswer(Answer):
-    """Labels that were found, best first."""
+    """Labels that match a search, best first."""
 
     labels: list[FoundLabel]
 
 
 class LabelAnswer(Label):
-    """All about a label."""
+    """A label with synonyms, broader and narrower labels."""
 
     synonyms: list[str]
     broader: list[Label]
@@ -164,7 +164,7 @@ class LabelAnswer(Label):
 
 
 class TreeItem(Answer):
-    """A label of a level of the hierarchy; ``value alias hint isLeaf`` are as Label Studio's taxonomy reads them."""
+    """A label of a level of the hierarchy; Label Studio's taxonomy reads ``value alias hint isLeaf``."""
 
     value: str
     alias: str
@@ -187,7 +187,8 @@ class FeedbackBody(Body):
     """What a person decided on a document."""
 
     id: Annotated[
-        str | None, Field(min_length=1, max_length=200, description="Your own id: sent twice, it is stored once.")
+        str | None,
+        Field(min_length=1, max_length=200, description="Your own id; feedback with the same id is stored only once."),
     ] = None
     text: Annotated[str, Field(min_length=1)]
     accepted: LabelNames = []
@@ -195,15 +196,18 @@ class FeedbackBody(Body):
     added: Annotated[LabelNames, Field(description="Right labels that were not suggested.")] = []
     by: Annotated[str, Field(max_length=200)] | None = None
     document: Annotated[
-        str | None, Field(max_length=200, description="The id of a document of the inbox, which is done then.")
+        str | None, Field(max_length=200, description="The id of a document in the inbox; its status becomes done.")
     ] = None
     allow_new_labels: Annotated[
-        bool, Field(description="Take labels in ``added`` that the model does not know: it will learn them.")
+        bool,
+        Field(
+            description="Accept labels in ``added`` that the model does not know; it learns them in the next training."
+        ),
     ] = False
 
 
 class FeedbackAnswer(Answer):
-    """What was stored."""
+    """The number and the ids of stored entries."""
 
     stored: int
     ids: list[str]
@@ -231,7 +235,7 @@ class FeedbackList(Answer):
 
 
 class Withdrawn(Answer):
-    """Feedback that does not count any more."""
+    """The id of feedback that was deleted."""
 
     withdrawn: str
 
@@ -243,7 +247,7 @@ class ReviewBody(Body):
 
 
 class ReviewStored(Answer):
-    """How many documents are new in the inbox, and how many were there."""
+    """The number of documents that are new in the inbox, and of those that were already there."""
 
     stored: int
     known: int
@@ -259,7 +263,7 @@ class ReviewDocument(Answer):
 
 
 class ReviewProgress(Answer):
-    """How many documents of the inbox are in which state."""
+    """The number of documents of the inbox by status."""
 
     pending: int
     done: int
@@ -274,20 +278,20 @@ class ReviewAnswer(Answer):
 
 
 class StatusBody(Body):
-    """A new state of a document of the inbox."""
+    """A new status of a document in the inbox."""
 
     status: Literal["skipped", "pending"]
 
 
 class StatusAnswer(Answer):
-    """The state of a document of the inbox."""
+    """The status of a document in the inbox."""
 
     id: str
     status: str
 
 
 class JobAnswer(Answer):
-    """Work in the background."""
+    """A job: work in the background."""
 
     id: str
     model: str
@@ -317,7 +321,10 @@ class ReloadAnswer(Answer):
 
 
 class PrecisionRow(Answer):
-    """What is kept for a precision, ``most`` labels a document; ``shown`` where held-out documents show it."""
+    """The threshold for a precision, its coverage, and the largest number of labels per document.
+
+    ``shown`` says whether held-out documents confirm the precision.
+    """
 
     precision: float
     threshold: float | None
@@ -334,7 +341,7 @@ class MemberAnswer(Answer):
 
 
 class ModelAnswer(Answer):
-    """All about a served model."""
+    """A served model."""
 
     id: str
     method: str
@@ -374,7 +381,7 @@ class FiguresAnswer(Answer):
 
 
 class LimitsAnswer(Answer):
-    """What a request may ask for."""
+    """The limits of a request."""
 
     max_body_bytes: int
     max_documents: int
@@ -397,14 +404,14 @@ class ServiceAnswer(Answer):
 
 
 class HealthAnswer(Answer):
-    """Whether the server lives, or is ready."""
+    """The state of the server."""
 
     status: str
     detail: str | None = None
 
 
 class ProblemAnswer(Answer):
-    """An error: rule, value and remedy in ``detail``."""
+    """An error; ``detail`` has the rule, the value and the remedy."""
 
     type: str
     title: str

@@ -1,4 +1,4 @@
-"""A model that is served: loaded, replaced when its folder is, and asked in batches."""
+"""Serve a model: load it, load it again when its folder is replaced, and tag batches of texts."""
 
 import logging
 import os
@@ -27,7 +27,7 @@ from labelspace.types import Floats
 
 logger = logging.getLogger("labelspace.server")
 WARM_UP = "How long does a text have to be before every kernel has run once? Long enough for a few words and pairs."
-UNHEARD_OF = "qzxjqzxj"  # a label that is searched for in every way
+UNHEARD_OF = "qzxjqzxj"  # a name that no label has, so that every way of searching runs once
 DIGITS = 6  # of probabilities
 
 
@@ -78,7 +78,7 @@ class LoadedModel:
 
     @classmethod
     def load(cls, folder: Path, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> "LoadedModel":
-        """Read a model, tag and explain a text: kernels are compiled and pages read before anyone waits for them."""
+        """Read a model, and warm it up: kernels are compiled and pages read before the first request."""
         manifest: dict[str, Any] = {}
 
         def read() -> Tagger:
@@ -92,14 +92,18 @@ class LoadedModel:
             )
         changed = datetime.fromtimestamp((folder / "model.json").stat().st_mtime, UTC)
         loaded = cls(
-            folder, tagger, version_of(manifest), changed.isoformat(timespec="seconds"),
-            store.folder_bytes(folder), str(manifest.get("versions", {}).get("labelspace", "?")),
-        )  # fmt: skip
+            folder,
+            tagger,
+            version_of(manifest),
+            created=changed.isoformat(timespec="seconds"),
+            size_bytes=store.folder_bytes(folder),
+            labelspace_version=str(manifest.get("versions", {}).get("labelspace", "?")),
+        )
         loaded.warm_up()
         return loaded
 
     def warm_up(self) -> None:
-        """Do once what requests do."""
+        """Tag, explain and search once, as requests do."""
         self.tag([WARM_UP], 5, Options())
         self.tag([WARM_UP] * 3, 5, Options())
         if isinstance(self.tagger.model, Explains):
@@ -109,21 +113,21 @@ class LoadedModel:
 
     @cached_property
     def labels(self) -> LabelDetails:
-        """What is shown of the labels."""
+        """The fields of the labels."""
         return LabelDetails(self.tagger.labels_)
 
     @cached_property
     def search(self) -> LabelSearch:
-        """The labels, to be found while their name is typed."""
+        """The search for labels while their name is typed."""
         return LabelSearch(self.tagger.labels_)
 
     @property
     def is_calibrated(self) -> bool:
-        """Whether scores are probabilities."""
+        """Return whether scores are probabilities."""
         return isinstance(self.tagger.model, Calibrated)
 
     def tag(self, texts: list[str], k: int, options: Options) -> list[Tagged]:
-        """The k best labels of each text."""
+        """Return the k best labels of each text."""
         found = self.tagger.answers(texts, min(k, len(self.tagger.labels_)), **options.tag_options())
         top, model = found.answer, self.tagger.model
         probabilities = top
@@ -142,7 +146,7 @@ class LoadedModel:
         return Tagged(answer.labels, scores, probabilities, answer.left_out, note)
 
     def precision_table(self) -> list[dict[str, Any]]:
-        """What is kept for each precision; empty where that was not learned."""
+        """Return the threshold and coverage of each precision; empty if the model did not learn thresholds."""
         model = self.tagger.model
         thresholds = model.precision_thresholds(False) if isinstance(model, LearnsPrecision) else None
         if thresholds is None:
@@ -161,7 +165,7 @@ class LoadedModel:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """What does not change while this version is served."""
+        """The fields of the model's description that do not change while this version is served."""
         model, labels = self.tagger.model, self.tagger.labels_
         members = getattr(model, "member_views_", []) if isinstance(model, HasMembers) else []
         named = zip(getattr(model, "members_", []), members, strict=True) if members else []
@@ -184,16 +188,16 @@ class LoadedModel:
 
 
 class ServedModel:
-    """A model by its name; whatever version is loaded last answers."""
+    """A model by its name; the version that was loaded last answers."""
 
     def __init__(self, name: str, folder: str, read_tagger: Callable[[Path], Tagger] = Tagger.load) -> None:
         self.name, self.folder, self._read_tagger = name, Path(folder), read_tagger
         self.current: LoadedModel | None = None
-        self.error: str | None = None  # of the last load, where it failed
-        self._seen: Hashable = None  # the folder when it was loaded last; None where that is to be tried again
+        self.error: str | None = None  # of the last load, if it failed
+        self._seen: Hashable = None  # the folder at the last load; None if that is to be tried again
 
     def load(self) -> LoadedModel:
-        """Load what is in the folder; where that fails, what is served stays. A cluster is asked again."""
+        """Load the model in the folder; if that fails, the old one stays, and a failed cluster is tried again later."""
         seen = identity(self.folder)
         try:
             loaded = LoadedModel.load(self.folder, self._read_tagger)
@@ -205,13 +209,13 @@ class ServedModel:
         return loaded
 
     def is_replaced(self) -> bool:
-        """Whether the folder is another one than was loaded last, well or not; or is to be tried again."""
+        """Return whether the folder was replaced since the last attempt to load it, or is to be tried again."""
         seen = identity(self.folder)
         return seen is not None and seen != self._seen
 
 
 def version_of(manifest: Mapping[str, Any]) -> str:
-    """A name for the content of a model, from the checksum of all its files.
+    """Return a name for the content of a model, from the checksum of all its files.
 
     >>> version_of({"checksum": 255})
     '000000ff'
@@ -220,7 +224,7 @@ def version_of(manifest: Mapping[str, Any]) -> str:
 
 
 def identity(folder: Path) -> Hashable:
-    """What differs between two models in the same place; None where there is none."""
+    """Return values that differ between two models in the same place, or None if there is no model."""
     try:
         of_folder, of_model = os.stat(folder), os.stat(folder / "model.json")
     except OSError:

@@ -1,4 +1,4 @@
-"""What a server is started with; each option has its default here, and workers get it as JSON in the environment."""
+"""Settings of a server, with the default of each option; workers get them as JSON in the environment."""
 
 import json
 import os
@@ -17,7 +17,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """What a request may ask for; ``GET /v1`` says it."""
+    """The limits of a request, which ``GET /v1`` reports."""
 
     max_body_bytes: int = 2_000_000
     max_documents: int = 32  # of a batch
@@ -36,14 +36,14 @@ class RequestLimits:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that a server needs to know."""
+    """The settings of a server."""
 
     models: dict[str, str]  # name -> folder
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
-    database: str | None = None  # a URL; None for a file beside the first model
-    data: str | None = None  # what models are trained again on
+    database: str | None = None  # a URL; None for a file next to the first model
+    data: str | None = None  # the data that models are trained on again
     inbox: str | None = None  # a file of documents to review
     api_key_file: str | None = None
     no_auth: bool = False
@@ -62,45 +62,46 @@ class Settings:
                 "--api-key-file; give the file, or --no-auth if everyone may use it"
             )
         if self.api_key_file is not None and self.no_auth:
-            raise ParameterError(
-                "either --api-key-file or --no-auth decides who may ask, but both are given; leave one"
-            )
+            raise ParameterError("--api-key-file and --no-auth exclude each other, but both are given; leave one out")
         if "*" in self.cors_origins and self.api_key_file is None:
             raise ParameterError(
-                "any web site may ask a server only if it needs a key, but --cors-origin is * without --api-key-file; "
+                "any web site may call a server only if it needs a key, but --cors-origin is * without --api-key-file; "
                 "name the origins, or give the file"
             )
 
     @property
     def database_url(self) -> str:
-        """Where feedback goes."""
+        """The address of the database."""
         folder = Path(os.path.realpath(next(iter(self.models.values()))))
         return self.database or f"sqlite:///{folder.with_name(f'{folder.name}.feedback.db')}"
 
     @property
     def shown_database(self) -> str:
-        """The same without a password."""
+        """The address of the database without a password."""
         url = re.sub(r"//([^:/@]*):.*@", r"//\1:***@", self.database_url)  # a password may have an @
         return re.sub(r"(password=)[^&]*", r"\1***", url)
 
     @property
     def checks_host(self) -> bool:
-        """Whether requests must name a host of this machine: else a web site could reach it by a name of its own."""
+        """Return whether requests must name a host of this machine.
+
+        Without this check a web site could reach the server by a name of its own (DNS rebinding).
+        """
         return self.api_key_file is None and (self.host in LOOPBACK or bool(self.allowed_hosts))
 
     def to_json(self) -> str:
-        """For the environment of workers."""
+        """Return the settings as JSON, for the environment of workers."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Settings":
-        """What ``to_json`` gave."""
+        """Return the settings that ``to_json`` wrote."""
         values: dict[str, Any] = json.loads(text)
         return cls(**{**values, "limits": RequestLimits(**values["limits"])})
 
 
 def parse_models(given: list[str]) -> dict[str, str]:
-    """Folders, each with a name: that of the folder, or as ``NAME=FOLDER``.
+    """Return folders by name; the name is that of the folder, or is given as ``NAME=FOLDER``.
 
     >>> parse_models(["runs/demo", "tags=runs/cooking-blend"])
     {'demo': 'runs/demo', 'tags': 'runs/cooking-blend'}

@@ -1,4 +1,4 @@
-"""What the routes of one worker share."""
+"""Hold what the routes of one worker share: models, database, counters, and the dependencies of routes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-THREADS = 4  # for the database, the search of labels and other work beside the inference
+THREADS = 4  # for the database, the search of labels and other work next to the inference
 
 
 class ServerState:
-    """Models, the thread that asks them, the database and the counters."""
+    """The models of a worker, the queue of their requests, the database and the counters."""
 
     def __init__(self, settings: Settings, database: Database, monitoring: Monitoring) -> None:
         self.settings, self.database, self.monitoring = settings, database, monitoring
@@ -35,10 +35,10 @@ class ServerState:
         self._cluster = None if settings.cluster is None else self._use_cluster(settings.cluster)
         self.readiness = Readiness(settings.workers)
         self.jobs: set[asyncio.Task[None]] = set()  # that this worker started
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="beside")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="pool")
 
     def _use_cluster(self, fields: Mapping[str, Any]) -> "ClusterBackend":
-        """Have models asked on other machines."""
+        """Let models on other machines answer."""
         from labelspace.cluster.serving import ClusterBackend, ServingCluster
 
         backend = ClusterBackend(ServingCluster(**fields))
@@ -49,23 +49,23 @@ class ServerState:
 
     @property
     def is_ready(self) -> bool:
-        """Whether every model has answered once, in every worker."""
+        """Return whether every model is loaded in every worker."""
         return self.has_models and self.readiness.of_all
 
     @property
     def has_models(self) -> bool:
-        """Whether every model has answered once in this worker."""
+        """Return whether every model is loaded in this worker."""
         return all(model.current is not None for model in self.models.values())
 
     def served(self, name: str) -> ServedModel:
-        """The model of a name."""
+        """Return the model with a name."""
         if name not in self.models:
             known = ", ".join(self.models)
             raise ProblemError(404, f"a model must be one of {known}, but is {name[:80]!r}; see /v1/models")
         return self.models[name]
 
     def loaded(self, name: str) -> LoadedModel:
-        """What is served under a name now."""
+        """Return the version of a model that is served now."""
         model = self.served(name)
         if model.current is None:
             why = f" ({model.error})" if model.error else ""
@@ -76,11 +76,11 @@ class ServerState:
 
     @property
     def default_model(self) -> str:
-        """The first one, for clients that name none."""
+        """The name of the first model, for clients that name none."""
         return next(iter(self.models))
 
     def check_text(self, text: str) -> None:
-        """Refuse a text that is too long."""
+        """Raise ProblemError for a text that is too long."""
         limit = self.settings.limits.max_text_characters
         if len(text) > limit:
             raise ProblemError(
@@ -88,18 +88,18 @@ class ServerState:
             )
 
     def check_documents(self, n: int) -> None:
-        """Refuse too large a batch."""
+        """Raise ProblemError for a batch that is too large."""
         limit = self.settings.limits.max_documents
         if n > limit:
             raise ProblemError(413, f"a batch must have at most {limit} documents, but has {n}; send several batches")
 
     def check_k(self, k: int) -> None:
-        """Refuse too large a k."""
+        """Raise ProblemError for a k that is too large."""
         if k > self.settings.limits.max_k:
             raise ProblemError(400, f"k must be at most {self.settings.limits.max_k}, but is {k}; ask for fewer labels")
 
     async def tag(self, name: str, texts: list[str], k: int, options: Options) -> tuple[LoadedModel, list[Tagged]]:
-        """The k best labels of texts; several requests are answered together."""
+        """Return the k best labels of texts; several requests are answered together."""
         self.check_k(k)
         for text in texts:
             self.check_text(text)
@@ -111,12 +111,12 @@ class ServerState:
         return model, found
 
     async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """A function on another thread than the server's and the models'."""
+        """Call a function on a thread of its own pool, so that the event loop goes on."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
-        """End the threads, and leave the database."""
+        """End the threads, and disconnect from cluster and database."""
         self.inference.close()
         self._threads.shutdown()
         if self._cluster is not None:
@@ -125,17 +125,17 @@ class ServerState:
 
 
 def server_state(request: Request) -> ServerState:
-    """The state of the worker that answers a request."""
+    """Return the state of the worker that answers a request."""
     return cast(ServerState, request.app.state.server)
 
 
 async def state_of(request: Request) -> ServerState:
-    """The same as a dependency; a function that is not async would be called on a thread of its own."""
+    """Return the state as a dependency; FastAPI would call a function that is not async on another thread."""
     return server_state(request)
 
 
 async def may_write(request: Request) -> None:
-    """Refuse to change anything for those who may only read."""
+    """Raise ProblemError if the request may only read."""
     if server_state(request).settings.read_only:
         raise ProblemError(403, "this server takes no changes, since it was started with --read-only; start it without")
     if request.scope.get(ROLE) != WRITE:

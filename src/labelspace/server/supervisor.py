@@ -1,4 +1,4 @@
-"""Starts the workers of a server, replaces one that dies, and ends them all."""
+"""Start the workers of a server, replace a worker that dies, and end them all."""
 
 import logging
 import os
@@ -20,14 +20,14 @@ from labelspace.server.processes import INHERITED, PLACE, READY_FOLDER, REPLACEM
 from labelspace.server.settings import SUPERVISOR, VARIABLE, Settings
 
 logger = logging.getLogger("labelspace.server")
-LOOK_SECONDS = 0.2  # between two looks at the workers
+LOOK_SECONDS = 0.2  # between two looks at the workers; how late a dead worker is replaced
 STOP_SECONDS = 15.0  # within which workers must end
-QUICK_SECONDS = 5.0  # a worker that dies within so many of its start ...
-MAX_QUICK_DEATHS = 5  # ... so often in a row will not do better the next time
+QUICK_SECONDS = 5.0  # a worker that dies within this time after its start died quickly
+MAX_QUICK_DEATHS = 5  # in a row; after that a further start would not succeed either
 
 
 def check(settings: Settings) -> None:
-    """Refuse what no worker could work with: keys, database."""
+    """Raise an error for keys or a database that no worker could use."""
     if settings.api_key_file is not None:
         read_api_keys(settings.api_key_file)
     database = open_database(settings.database_url)
@@ -38,10 +38,10 @@ def check(settings: Settings) -> None:
 
 
 def serve(settings: Settings, reserved: socket) -> None:
-    """Run the workers until the server is told to stop."""
+    """Run the workers until the server is stopped."""
     settings = replace(settings, port=reserved.getsockname()[1], job_threads=n_threads())
     for variable in (THREADS_VARIABLE, *BLAS_VARIABLES):
-        os.environ.setdefault(variable, "1")  # a request is too short to be shared out: threads double its time
+        os.environ.setdefault(variable, "1")  # a request is too short for threads: they double its time
     with share_between_processes() as folder:
         os.environ[READY_FOLDER] = folder
         Supervisor(settings, reserved).run()
@@ -99,7 +99,7 @@ class Supervisor:
             self._start(place, replacement=True)
 
     def _end_all(self) -> None:
-        """Let requests under way be answered, but not for ever."""
+        """End the workers; requests in progress have some seconds to be answered."""
         deadline = time.monotonic() + STOP_SECONDS
         for worker in self._workers.values():
             worker.terminate()

@@ -1,7 +1,7 @@
-"""Search labels by what was typed: words within one edit, flags of the labels that match, and the best of them.
+"""Search labels by typed text: find words within one edit, flag the labels that match, and pick the best of them.
 
 The words of all labels are different, in alphabetical order and in UTF-8, one after the other, each with a NUL behind
-it; ``starts`` is where each begins. Labels are known by their ranks, 0 for the one to show first, and ``flags`` has a
+it; ``starts`` is where each begins. Labels are given by their ranks, 0 for the one to show first, and ``flags`` has a
 few bits for each.
 """
 
@@ -13,18 +13,18 @@ from labelspace.kernels.tokenize import Bytes
 from labelspace.types import Bools, Ints, Longs
 
 Flags = npt.NDArray[np.uint16]
-MAX_SHARED = 255
+MAX_SHARED = 255  # bytes; a word that shares more is compared again, so that a byte is enough for the count
 
 
 @part()
 def _n_bytes(first: int) -> int:
-    """The size of a character in UTF-8, by its first byte."""
+    """Return the number of bytes of a character in UTF-8, by its first byte."""
     return 1 + (first >= 0xC0) + (first >= 0xE0) + (first >= 0xF0)
 
 
 @part()
 def _match(query: Bytes, q: int, words: Bytes, w: int) -> int:
-    """How many bytes of the query from q on are those of a word from w on; the NUL behind a word is none of them."""
+    """Return how many bytes of the query from q on equal those of a word from w on, without the NUL behind it."""
     n = 0
     while q + n < query.size and query[q + n] == words[w + n]:
         n += 1
@@ -33,9 +33,9 @@ def _match(query: Bytes, q: int, words: Bytes, w: int) -> int:
 
 @kernel()
 def _compare(query: Bytes, words: Bytes, start: int) -> tuple[bool, int]:
-    """Whether a word begins with the query but for one edit, and how many of its bytes were looked at.
+    """Return whether a word begins with the query except for one edit, and how many of its bytes were read.
 
-    If there is one, it is at the first character that differs: an earlier one would only move it there.
+    An edit can only be at the first character that differs: an earlier edit would only move the difference there.
     """
     same = _match(query, 0, words, start)
     seen = same + 1
@@ -46,33 +46,33 @@ def _compare(query: Bytes, words: Bytes, start: int) -> tuple[bool, int]:
     q, w = same + _n_bytes(query[same]), start + same  # behind the character of the query, before that of the word
     n = _match(query, q, words, w)
     seen = max(seen, same + n + 1)
-    if q + n == query.size:  # one too many in the query
+    if q + n == query.size:  # the query has one character too many
         return True, seen
     if words[w] == 0:
         return False, seen
     after = w + _n_bytes(words[w])
     n = _match(query, q, words, after)
     seen = max(seen, after - start + n + 1)
-    if q + n == query.size:  # another one
+    if q + n == query.size:  # a character was replaced
         return True, seen
     n = _match(query, same, words, after)
     seen = max(seen, after - start + n + 1)
-    if same + n == query.size:  # one is missing in the query
+    if same + n == query.size:  # the query lacks a character
         return True, seen
-    width, next_width = q - same, _n_bytes(query[q])  # the query goes on: else the first edit would have done
+    width, next_width = q - same, _n_bytes(query[q])  # the query goes on, or the first edit would have been enough
     for i in range(next_width + width):  # two neighbors swapped
         if words[w + i] != (query[q + i] if i < next_width else query[same + i - next_width]):
-            return False, seen  # these bytes were looked at before
+            return False, seen  # these bytes were read before
     n = _match(query, q + next_width, words, w + next_width + width)
     return q + next_width + n == query.size, max(seen, same + next_width + width + n + 1)
 
 
 @kernel()
 def words_within_one_edit(query: Bytes, words: Bytes, starts: Longs, shared: npt.NDArray[np.uint8]) -> Ints:
-    """The words of which the query, not empty, is a prefix but for at most one edit, in order.
+    """Return the words that begin with the query, not empty, except for at most one edit, in order.
 
-    An edit inserts, deletes or replaces a character, or swaps two neighbors. ``shared`` is of ``shared_bytes``: words
-    that share the bytes that decided about the one before them have the same answer.
+    An edit inserts, deletes or replaces a character, or swaps two neighbors. ``shared`` comes from ``shared_bytes``: a
+    word that shares the bytes that decided about the word before has the same answer, without a comparison.
     """
     found = np.empty(starts.size, np.int32)
     n, is_found, seen = 0, False, MAX_SHARED + 1
@@ -87,7 +87,7 @@ def words_within_one_edit(query: Bytes, words: Bytes, starts: Longs, shared: npt
 
 @kernel()
 def shared_bytes(words: Bytes, starts: Longs) -> npt.NDArray[np.uint8]:
-    """How many bytes each word shares with the one before it, at most MAX_SHARED. Shape (n_words,)."""
+    """Return how many bytes each word shares with the word before, at most MAX_SHARED. Shape (n_words,)."""
     shared = np.zeros(starts.size, np.uint8)
     for word in range(1, starts.size):
         a, b, n = starts[word - 1], starts[word], 0
@@ -106,7 +106,7 @@ def flag_labels(ranks: Ints, start: int, stop: int, flag: int, flags: Flags) -> 
 
 @kernel()
 def flag_where(words: Ints, offsets: Longs, ranks: Ints, mask: int, value: int, flag: int, flags: Flags) -> None:
-    """Set a bit of the labels that have one of some words, where the bits of a mask have a value.
+    """Set a bit of the labels that have one of these words, if their bits under a mask have a value.
 
     Word w has the labels ranks[offsets[w] : offsets[w + 1]].
     """
@@ -118,7 +118,7 @@ def flag_where(words: Ints, offsets: Longs, ranks: Ints, mask: int, value: int, 
 
 @kernel()
 def single_gaps(flags: Flags, every: int) -> int:
-    """The bits of ``every`` that some label lacks while it has all others."""
+    """Return the bits of ``every`` that some label lacks while it has all other bits."""
     gaps = 0
     for rank in range(flags.size):
         gap = every & (every ^ flags[rank])
@@ -129,9 +129,9 @@ def single_gaps(flags: Flags, every: int) -> int:
 
 @kernel()
 def best_labels(flags: Flags, levels: Flags, by_rank: Ints, allowed: Bools, limit: int) -> Ints:
-    """The first labels of each level, -1 where there are no more. Shape (n_levels, limit).
+    """Return the first labels of each level, padded with -1. Shape (n_levels, limit).
 
-    A label is of the first level all of whose bits it has. ``by_rank`` has the number of the label of each rank;
+    A label belongs to the first level whose bits it has all. ``by_rank`` has the number of the label of each rank;
     ``allowed`` is by number, and empty where all are allowed.
     """
     found, n = np.full((levels.size, limit), -1, np.int32), np.zeros(levels.size, np.int64)

@@ -1,4 +1,4 @@
-"""Labels found as a user types: by the beginning of a name, by the beginnings of its words, and with one typo."""
+"""Find labels as a user types: by the beginning of a name, by the beginnings of its words, and with one typo."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ MIN_TYPO_LENGTH = 4  # characters of a word of a query that may have a typo
 _EQUAL, _EQUAL_STEP, _PREFIX, _TYPO = (1 << MAX_WORDS + i for i in range(4))
 _END = b"\0"
 
-# Accents, points of Hebrew and Arabic, selectors of emoji, and characters that nobody sees.
+# Accents, points of Hebrew and Arabic, selectors of emoji, and invisible characters.
 _IGNORED = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff"
     "\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\u00ad\u200b-\u200f\u2060\ufeff\U000e0100-\U000e01ef]+"
 )
-# Letters that Unicode does not take apart, but many keyboards do not have.
-_PLAIN = str.maketrans({
-    "æ": "ae", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "œ": "oe", "þ": "th", "ŧ": "t",
-})  # fmt: skip
+# Letters that Unicode does not decompose, but many keyboards do not have.
+_PLAIN = str.maketrans(
+    {"æ": "ae", "ð": "d", "đ": "d", "ħ": "h", "ı": "i", "ł": "l", "ø": "o", "œ": "oe", "þ": "th", "ŧ": "t"}
+)
 # Thai, Lao, Myanmar, Khmer, kana, Han: no spaces between words.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -58,12 +58,12 @@ class LabelMatch(NamedTuple):
 
 
 class LabelSearch:
-    """Finds labels as a user types: case, accents and the order of words do not matter.
+    """Find labels as a user types: case, accents and the order of words do not matter.
 
-    First come labels with a name or synonym that begins with the query, those that equal it before all others; a path
-    also counts by its last step. Then those that have a word that begins with each word of the query. If there are
-    fewer than asked for, those that have it but for one typo in a word of at least four characters. In each group, the
-    most frequent labels come first, then those with shorter names.
+    First come labels with a name or synonym that begins with the query, equal names before all others; a path is also
+    matched by its last step. Next come labels with a word that begins with each word of the query. If these are fewer
+    than requested, labels follow that match except for one typo in a word of at least four characters. In each group,
+    the most frequent labels come first, then those with shorter names.
 
     >>> search = LabelSearch(LabelSpace(["Rye bread", "Crème brûlée", "bread"], [["Roggenbrot"], [], ["loaf"]]))
     >>> search.find("bread")
@@ -90,7 +90,7 @@ class LabelSearch:
         self._shared = shared_bytes(self._word_bytes, self._words.starts)
 
     def find(self, query: str, limit: int = 20, allowed: Bools | None = None) -> list[LabelMatch]:
-        """The best labels for what was typed, at most ``limit``; the most frequent labels where that is nothing.
+        """Return the best labels for a typed text, at most ``limit``; for an empty text, the most frequent labels.
 
         ``allowed`` (n_labels,) leaves out the labels where it is False. Only the first 200 characters and 12 words of
         a query count, and a word that is typed twice counts once.
@@ -114,7 +114,7 @@ class LabelSearch:
         return found[:limit]
 
     def _flag_matches(self, text: str, words: list[str], flags: Flags) -> dict[int, str]:
-        """Flag the labels that match without typos; returns the flags that a match must have, best first."""
+        """Flag the labels that match without typos; return the flags that a match must have, best first."""
         if not text:
             return {0: "prefix"}
         prefix = _encode(text)
@@ -128,7 +128,7 @@ class LabelSearch:
         return {**levels, (1 << len(words)) - 1: "word"} if words else levels
 
     def _flag_typos(self, words: list[str], flags: Flags) -> bool:
-        """Flag the labels that match but for a typo in one word; returns whether there may be any."""
+        """Flag the labels that match except for a typo in one word; return whether there may be any."""
         every = (1 << len(words)) - 1
         gaps = single_gaps(flags, every)
         tried = [i for i, word in enumerate(words) if gaps >> i & 1 and len(word) >= MIN_TYPO_LENGTH]
@@ -148,12 +148,12 @@ class LabelSearch:
 class _SortedTexts(NamedTuple):
     """Texts in alphabetical order, and the ranks of their labels: one for each name, several for a word."""
 
-    text: bytes  # has a NUL behind each of them: a text comes before those that it begins
+    text: bytes  # with a NUL behind each text: a text comes before longer ones that begin with it
     starts: Longs  # (n_texts,) where each begins
     ranks: Ints
 
     def span(self, prefix: bytes) -> tuple[int, int]:
-        """The texts with this prefix, which stand in a row: the first, and the one behind the last."""
+        """Return the range of the texts with this prefix: the first, and the one behind the last."""
 
         def beginning(at: int) -> bytes:
             start = int(self.starts[at])
@@ -183,7 +183,7 @@ class _Texts:
         self._words.extend(map(self._number.__getitem__, words))
 
     def names_and_steps(self, ranks: Ints) -> tuple[_SortedTexts, _SortedTexts]:
-        """All texts, and the last steps of those that are paths: a part of the same bytes."""
+        """Return all texts, and the last steps of texts that are paths: a part of the same bytes."""
         text, starts = _join(self._utf8)
         owners, separator = ranks[np.array(self._labels, np.int32)], PATH_SEPARATOR.encode()
         paths = np.array([i for i, utf8 in enumerate(self._utf8) if separator in utf8], np.int64)
@@ -196,7 +196,7 @@ class _Texts:
         )
 
     def words(self, ranks: Ints) -> tuple[_SortedTexts, Longs]:
-        """All words, and where the labels of each begin, and those of the last end. Shape (n_words + 1,)."""
+        """Return all words, and where the labels of each word begin and those of the last end. Shape (n_words + 1,)."""
         utf8 = [_encode(word) for word in self._number]
         order, n = _alphabetical(utf8), max(len(ranks), 1)
         numbers = np.empty(len(order), np.int64)
@@ -213,7 +213,7 @@ def _alphabetical(texts: list[bytes]) -> Longs:
 
 
 def _join(texts: list[bytes]) -> tuple[bytes, Longs]:
-    """The texts with a NUL behind each, and where each begins."""
+    """Join texts with a NUL behind each; return them, and where each begins."""
     ends = np.cumsum([len(text) + 1 for text in texts], dtype=np.int64)
     return b"".join(text + _END for text in texts), np.append(np.zeros(1, np.int64), ends)[:-1]
 
@@ -223,7 +223,7 @@ def _encode(text: str) -> bytes:
 
 
 def normalize_text(text: str) -> str:
-    """A text without accents and differences of case, with single spaces.
+    """Return a text without accents and differences of case, with single spaces.
 
     >>> normalize_text(" Crème  BRÛLÉE "), normalize_text("Łódź, Straße"), normalize_text("№ ５")
     ('creme brulee', 'lodz, strasse', 'no 5')
@@ -236,7 +236,7 @@ def normalize_text(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a normalized text; where a script has no spaces between words, each character is one.
+    """Return the words of a normalized text; in scripts without spaces between words, each character is one.
 
     >>> split_words("c++ and x-ray_2"), split_words("東京 tower"), split_words("हिन्दी")
     (['c', 'and', 'x', 'ray', '2'], ['東', '京', 'tower'], ['हिन्दी'])
@@ -246,6 +246,9 @@ def split_words(text: str) -> list[str]:
 
 @cache
 def _word_pattern() -> re.Pattern[str]:
-    """Marks belong to the letter before them, as vowels do in Hindi and Thai; for Python they are no letters."""
+    """Compile a pattern in which marks, such as vowels of Hindi and Thai, belong to the letter before them.
+
+    For Python's own word pattern, marks are no letters.
+    """
     marks = "".join(char for char in map(chr, range(0x300, 0x20000)) if unicodedata.category(char)[0] == "M")
     return re.compile(rf"(?=\w)[{_UNSPACED}][{marks}]*|[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{marks}])*")

@@ -1,1 +1,1 @@
-"""The doors of the service: one file for each kind of question, and one for each client that people already have."""
+"""Routes of the service: one file for each kind of request, and one for each client of another service."""

@@ -1,6 +1,6 @@
-"""The API of Annif 1.x, for clients that people already have: a project is a model.
+"""Serve the API of Annif 1.x for its clients: a project is a model.
 
-Checked with the package ``annif-client``. ``learn`` stores feedback; whether a training follows is up to /learn.
+It is tested with the package ``annif-client``. ``learn`` stores feedback; only /learn starts a training.
 """
 
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from labelspace.server.served_model import LoadedModel, Options, Tagged
 from labelspace.server.state import State, Writing, server_state
 
 router = APIRouter(prefix="/v1", tags=["Annif"])
-UNKNOWN_LANGUAGE = "und"  # as ISO 639 has it
+UNKNOWN_LANGUAGE = "und"  # the code of ISO 639
 Limit = Annotated[int, Field(ge=1)]
 Threshold = Annotated[float, Field(ge=0, le=1)]
 
@@ -74,13 +74,13 @@ class AnnifBatchResult(AnnifResults):
 
 @router.get("/projects", summary="The served models as projects")
 async def projects(state: State) -> dict[str, Any]:
-    """All of them."""
+    """List the served models as projects."""
     return {"projects": [project_answer(state.loaded(name), name) for name in state.models]}
 
 
 @router.get("/projects/{project}", summary="A served model as a project")
 async def project(project: str, state: State) -> dict[str, Any]:
-    """One of them."""
+    """Describe a served model as a project."""
     return project_answer(state.loaded(project), project)
 
 
@@ -93,7 +93,7 @@ async def suggest(
     threshold: Annotated[float, Form(ge=0, le=1)] = 0.0,
     language: Annotated[str | None, Form(max_length=100)] = None,
 ) -> Response:
-    """Labels with a score above the threshold, named in ``language`` where the vocabulary has such a name."""
+    """Suggest labels with a score of at least the threshold, with names in ``language`` if the vocabulary has them."""
     state = server_state(request)
     loaded, found = await state.tag(project, [text], limit, Options())
     return Json({"results": results(loaded, found[0], threshold, language)})
@@ -112,7 +112,7 @@ async def suggest_batch(
     threshold: Annotated[float, Query(ge=0, le=1)] = 0.0,
     language: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
-    """In the order of the documents."""
+    """Suggest labels for several documents, in their order."""
     state = server_state(request)
     state.check_documents(len(body.documents))
     loaded, found = await state.tag(project, [each.text for each in body.documents], limit, Options())
@@ -127,7 +127,7 @@ async def suggest_batch(
 
 @router.post("/projects/{project}/learn", status_code=204, summary="Store documents with labels", dependencies=Writing)
 async def learn(project: str, examples: list[AnnifExample], state: State) -> Response:
-    """Kept as feedback; subjects that the model does not know are refused."""
+    """Store documents as feedback; a subject that the model does not know is an error."""
     state.check_documents(len(examples))
     loaded = state.loaded(project)
     entries = []
@@ -140,19 +140,21 @@ async def learn(project: str, examples: list[AnnifExample], state: State) -> Res
     return Response(status_code=204)
 
 
+NOT_OFFERED: dict[int | str, dict[str, Any]] = {501: documented("Always.")}
+
+
 @router.post(
-    "/detect-language", status_code=501, summary="Not offered", response_class=ProblemResponse,
-    responses={501: documented("Always.")},
-)  # fmt: skip
+    "/detect-language", status_code=501, summary="Not offered", response_class=ProblemResponse, responses=NOT_OFFERED
+)
 async def detect_language() -> None:
-    """Models have one language each, and the service does not detect any."""
+    """Answer that the service does not detect languages."""
     raise ProblemError(
         501, "language detection is a part of Annif that this service does not offer; use another package"
     )
 
 
 def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
-    """A model as a project."""
+    """Describe a model as a project."""
     languages = model.labels.languages or [UNKNOWN_LANGUAGE]
     return {
         "project_id": name,
@@ -167,7 +169,7 @@ def project_answer(model: LoadedModel, name: str) -> dict[str, Any]:
 
 
 def results(model: LoadedModel, tagged: Tagged, threshold: float, language: str | None) -> list[dict[str, Any]]:
-    """Suggestions as Annif gives them; without a URI, the unique name stands for it."""
+    """Return suggestions in Annif's form; a label without a URI has its unique name in place of it."""
     shown = (
         (model.labels.named(label, language), score) for label, score in zip(tagged.labels, tagged.scores, strict=True)
     )
@@ -179,7 +181,7 @@ def results(model: LoadedModel, tagged: Tagged, threshold: float, language: str 
 
 
 def subject_names(model: LoadedModel, subjects: list[AnnifSubject]) -> list[str]:
-    """The unique names of labels that are given by URI or by name."""
+    """Return the unique names of labels that are given by URI or by name."""
     known, names = model.tagger.labels_, []
     for subject in subjects:
         given = [each.removeprefix("<").removesuffix(">") for each in (subject.uri, subject.label) if each]

@@ -1,4 +1,4 @@
-"""What people decided: stored at once, learned later, withdrawn on request."""
+"""Store what people decided: at once, to be learned later, and withdrawn on request."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/models/{model}/feedback", tags=["feedback"], depe
 async def add_feedback(
     model: str, entries: Annotated[list[schemas.FeedbackBody], Body(min_length=1)], state: State
 ) -> schemas.FeedbackAnswer:
-    """Stored durably before the answer; it never trains inside the request (see /learn)."""
+    """Store decisions durably before the answer. Training is separate: see /learn."""
     state.check_documents(len(entries))
     loaded = state.loaded(model)
     for entry in entries:
@@ -36,7 +36,7 @@ async def list_feedback(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> schemas.FeedbackList:
-    """It has the texts, so it needs a write key."""
+    """List feedback with its texts; since it has texts, this needs a write key."""
     state.served(model)
     found = await state.in_thread(state.database.feedback, model, limit, offset)
     total = await state.in_thread(state.database.count_feedback, model)
@@ -45,7 +45,7 @@ async def list_feedback(
 
 @router.delete("/" + rest_of_path("feedback_id"), response_model=schemas.Withdrawn, summary="Take feedback back")
 async def withdraw(model: str, feedback_id: str, state: State) -> schemas.Withdrawn:
-    """As if it had not been given; its document of the inbox is pending again."""
+    """Delete feedback; its document of the inbox is pending again."""
     state.served(model)
     if not await state.in_thread(state.database.withdraw_feedback, model, feedback_id):
         raise ProblemError(
@@ -62,25 +62,23 @@ async def store_feedback(state: ServerState, model: str, entries: list[Feedback]
 
 
 def stored_entry(entry: schemas.FeedbackBody, version: str) -> Feedback:
-    """What is stored of a decision."""
-    accepted, rejected, added = (list(dict.fromkeys(names)) for names in (entry.accepted, entry.rejected, entry.added))
-    return Feedback(
-        id=entry.id or new_id(), text=entry.text, accepted=accepted, rejected=rejected, added=added, by=entry.by,
-        document=entry.document, version=version,
-    )  # fmt: skip
+    """Return a decision as it is stored."""
+    values = entry.model_dump(exclude={"allow_new_labels"})
+    lists = {name: list(dict.fromkeys(values[name])) for name in ("accepted", "rejected", "added")}
+    return Feedback(**{**values, **lists, "id": entry.id or new_id(), "version": version})
 
 
 def check_labels(model: LoadedModel, entries: list[schemas.FeedbackBody]) -> None:
-    """Refuse labels that the model does not know, but for new ones that are said to be new; and contradictions."""
+    """Raise ProblemError for contradictions, and for unknown labels, except labels in ``added`` that may be new."""
     known = model.tagger.labels_.index
     for entry in entries:
         may_be_new = [] if entry.allow_new_labels else entry.added
         unknown = next((name for name in [*entry.accepted, *entry.rejected, *may_be_new] if name not in known), None)
         if unknown is not None:
-            raise ProblemError(
-                400, f"a label must be one of the model's {len(known):,}, but {unknown[:80]!r} is none; search "
-                "/labels?q=, or send it in added with allow_new_labels",
-            )  # fmt: skip
+            detail = (
+                f"a label must be one of the model's {len(known):,}, but {unknown[:80]!r} is none; search /labels?q="
+            )
+            raise ProblemError(400, f"{detail}, or send it in added with allow_new_labels")
         both = set(entry.rejected) & {*entry.accepted, *entry.added}
         if both:
             raise ProblemError(

@@ -1,4 +1,4 @@
-"""The ML backend of Label Studio: predictions for tasks, and annotations as feedback. The first model answers."""
+"""Serve as an ML backend of Label Studio: predict for tasks, and store annotations as feedback, by the first model."""
 
 import re
 from typing import Annotated, Any
@@ -23,7 +23,7 @@ STORED_ACTIONS = (CREATED, UPDATED)
 
 
 class Predictions(BaseModel):
-    """A request of Label Studio; what is not used here is ignored, as its backends do."""
+    """A request of Label Studio; unused fields are ignored, as its own backends do."""
 
     tasks: Annotated[list[dict[str, Any]], Field(min_length=1)]
     label_config: str | None = None
@@ -43,19 +43,19 @@ class Webhook(BaseModel):
 
 @router.get("/health", summary="Whether the ML backend is up")
 async def health(state: State) -> dict[str, Any]:
-    """As Label Studio asks it."""
+    """Report the state of the backend to Label Studio."""
     return {"status": "UP" if state.is_ready else "LOADING", "model_class": "labelspace"}
 
 
 @router.post("/setup", summary="Connect a project of Label Studio")
 async def setup(state: State) -> dict[str, Any]:
-    """Any project: its labeling configuration comes with each request."""
+    """Accept any project: its labeling configuration comes with each request."""
     return {"model_version": state.loaded(state.default_model).version}
 
 
 @router.post("/webhook", status_code=201, summary="Take annotations of Label Studio as feedback", dependencies=Writing)
 async def webhook(event: Webhook, state: State) -> dict[str, Any]:
-    """Choices and taxonomy labels of new and changed annotations; labels that the model does not know are counted."""
+    """Store choices and taxonomy labels of new and changed annotations; count labels that the model does not know."""
     if event.action not in STORED_ACTIONS:
         return {"stored": 0, "unknown_labels": 0}
     name = state.default_model
@@ -74,7 +74,7 @@ async def webhook(event: Webhook, state: State) -> dict[str, Any]:
 
 
 async def predictions(state: ServerState, body: Predictions) -> dict[str, Any]:
-    """A prediction for each task, as its labeling configuration asks."""
+    """Predict for each task, in the form of its labeling configuration."""
     state.check_documents(len(body.tasks))
     control = read_config(body.label_config)
     texts = [task_text(task, control["variable"]) for task in body.tasks]
@@ -83,7 +83,7 @@ async def predictions(state: ServerState, body: Predictions) -> dict[str, Any]:
 
 
 def prediction(model: LoadedModel, tagged: Tagged, control: dict[str, str]) -> dict[str, Any]:
-    """The labels that are more likely right than wrong, or else the best one; with the mean of their scores."""
+    """Return the labels with a score of at least 0.5, or else the best one, with the mean of their scores."""
     rows = list(zip(tagged.labels, tagged.scores, strict=True))
     kept = [(label, score) for label, score in rows if score >= 0.5] or rows[:1]
     names = [model.labels[label]["label"] for label, _ in kept]
@@ -95,7 +95,7 @@ def prediction(model: LoadedModel, tagged: Tagged, control: dict[str, str]) -> d
 
 
 def read_config(config: str | None) -> dict[str, str]:
-    """The first choices or taxonomy of a labeling configuration, and the variable of the text that it is of.
+    """Return the first choices or taxonomy of a labeling configuration, and the variable of its text.
 
     >>> read_config('<View><Text name="t" value="$title"/><Choices name="c" toName="t"/></View>')["variable"]
     'title'
@@ -117,7 +117,7 @@ def read_config(config: str | None) -> dict[str, str]:
 
 
 def _parsed(config: str) -> Element:
-    """A labeling configuration as XML; without entities, which could grow without bounds."""
+    """Parse a labeling configuration; one with entities is an error, since they could grow without bounds."""
     try:
         if len(config) > MAX_CONFIG or re.search(r"<!(DOCTYPE|ENTITY)", config, re.IGNORECASE):
             raise ValueError("it is too long, or has a document type")
@@ -129,18 +129,20 @@ def _parsed(config: str) -> Element:
 
 
 def task_text(task: dict[str, Any], variable: str | None) -> str:
-    """The text of a task: of the variable, or else the first one."""
+    """Return the text of a task: that of the variable, or else the first one."""
     data = task.get("data")
     values = data if isinstance(data, dict) else {}
     given = values.get(variable) if variable else None
     text = given if isinstance(given, str) else next((each for each in values.values() if isinstance(each, str)), None)
     if text is None:
-        raise ProblemError(400, "a task must have a text in its data, but one has none; send {'data': {'text': '...'}}")
+        raise ProblemError(
+            400, "a task must have a text in its data, but a task has none; send {'data': {'text': '...'}}"
+        )
     return text
 
 
 def chosen_labels(result: object) -> list[list[str]]:
-    """The labels of an annotation, each as the names that may be meant: a taxonomy has the steps of a path.
+    """Return the labels of an annotation, each as possible names: a taxonomy has the steps of a path.
 
     >>> chosen_labels([{"value": {"choices": ["tea"]}}, {"value": {"taxonomy": [["food", "bread"]]}}])
     [['tea'], ['food > bread', 'bread']]
@@ -156,13 +158,13 @@ def chosen_labels(result: object) -> list[list[str]]:
 
 
 def label_names(model: LoadedModel, chosen: list[list[str]]) -> list[str | None]:
-    """The name that the model knows of each label; None where it knows none."""
+    """Return the first name of each label that the model knows, or None."""
     known = model.tagger.labels_.index
     return [next((name for name in names if name in known), None) for names in chosen]
 
 
 def entry_id(event: Webhook) -> str:
-    """The id of the feedback that an annotation is: one that is changed takes the place of what it was."""
+    """Return the id of an annotation's feedback: feedback of a changed annotation replaces the earlier one."""
     annotation = event.annotation.get("id")
     return f"label-studio-{annotation}" if isinstance(annotation, int) else new_id()
 

@@ -1,4 +1,4 @@
-"""Labels: found while their name is typed, looked up, and level by level."""
+"""Search labels while their name is typed, look them up, and list them level by level."""
 
 from typing import Annotated, Any
 
@@ -44,16 +44,18 @@ async def find_labels(
     request: Request,
     q: Annotated[str, Query(max_length=1000, description="What was typed; empty for the most frequent labels.")] = "",
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    under: Annotated[str | None, Query(max_length=2000, description="Search in this branch alone.")] = None,
+    under: Annotated[
+        str | None, Query(max_length=2000, description="Search only in this branch of the hierarchy.")
+    ] = None,
 ) -> Response:
-    """Labels whose name starts with the query, then those with words that do, then those with one typo."""
+    """Find labels whose name starts with the query, then labels with words that do, then labels with one typo."""
     state = server_state(request)
     loaded = state.loaded(model)
     return Json({"labels": await state.in_thread(found_labels, loaded, q, limit, under)})
 
 
 def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) -> list[dict[str, Any]]:
-    """Search, among the labels of a branch where one is given."""
+    """Search labels, in a branch of the hierarchy if one is given."""
     branch = None if under is None else select_labels(model.tagger.labels_, under=model.labels.unique_name(under))
     allowed = None if branch is None else branch.allowed
     return [{**model.labels[at], "match": match} for at, match in model.search.find(query, limit, allowed)]
@@ -61,14 +63,14 @@ def found_labels(model: LoadedModel, query: str, limit: int, under: str | None) 
 
 @router.get("/labels/" + rest_of_path("label"), response_model=schemas.LabelAnswer, summary="Look up a label")
 async def look_up(model: str, label: str, request: Request) -> Response:
-    """A label by its name, URI or id: synonyms, broader and narrower labels."""
+    """Look up a label by its name, URI or id, with synonyms, broader and narrower labels."""
     state = server_state(request)
     loaded = state.loaded(model)
     return Json(await state.in_thread(label_answer, loaded, label))
 
 
 def label_answer(model: LoadedModel, label: str) -> dict[str, Any]:
-    """All about a label."""
+    """Return a label with synonyms, broader and narrower labels."""
     details = model.labels
     at = details.find(label)
     if at is None:
@@ -91,33 +93,34 @@ async def tree(
     model: str,
     request: Request,
     path: Annotated[
-        list[str] | None, Query(max_length=100, description="The label to look below; of several, the last.")
+        list[str] | None,
+        Query(max_length=100, description="The label whose children are listed; if there are several, the last one."),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> Response:
-    """The labels right below a label, or the roots; all labels where there is no hierarchy."""
+    """List the children of a label, or the roots; without a hierarchy, all labels."""
     state = server_state(request)
     loaded = state.loaded(model)
     return Json(await state.in_thread(level, loaded, path[-1] if path else "", limit, offset))
 
 
 def level(model: LoadedModel, parent: str, limit: int, offset: int) -> dict[str, Any]:
-    """The children of a label, or the roots."""
+    """Return the children of a label, or the roots."""
     details = model.labels
     at = details.find(parent) if parent else None
     if parent and at is None:
-        raise ProblemError(404, f"path must be a label, but {parent[:80]!r} is none; ask without path for the roots")
+        raise ProblemError(404, f"path must be a label, but {parent[:80]!r} is none; leave path out for the roots")
     listed = details.roots() if at is None else details.narrower(at)
     return {"items": [tree_item(model, label) for label in listed[offset : offset + limit]], "total": len(listed)}
 
 
 def tree_item(model: LoadedModel, label: int) -> dict[str, Any]:
-    """A label of a level."""
+    """Return a label as an item of a level."""
     shown, n_below = model.labels[label], model.labels.n_below(label)
     return {
         "value": shown["label"],
-        "alias": shown["label"],  # what annotations of Label Studio name it by
+        "alias": shown["label"],  # the name in annotations of Label Studio
         "hint": shown["synonym"] or "",
         "isLeaf": n_below == 0,
         "id": label,

@@ -1,4 +1,4 @@
-"""The page to work in, and the page of the API: files of our own, nothing from elsewhere."""
+"""Serve the web page and the API page: files of this package only, nothing from elsewhere."""
 
 import base64
 import hashlib
@@ -31,30 +31,30 @@ INLINE = re.compile(r"<(script|style)([^>]*)>(.*?)</\1>", re.DOTALL)
 
 @router.get("/")
 async def index(request: Request) -> Response:
-    """The page."""
+    """Return the web page."""
     return asset("index.html", request)
 
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    """The API, made from /openapi.json."""
+    """Return the API page, which reads /openapi.json."""
     return asset("docs.html", request)
 
 
 @router.get("/favicon.ico")
 async def icon(request: Request) -> Response:
-    """The icon, as SVG."""
+    """Return the icon, as SVG."""
     return asset("icon.svg", request)
 
 
 @router.get("/page/{name}")
 async def part(name: str, request: Request) -> Response:
-    """A script, a style or a picture."""
+    """Return a script, a style or a picture."""
     return asset(name, request)
 
 
 def asset(name: str, request: Request) -> Response:
-    """A file of the page; a browser that has this very file is told so."""
+    """Return a file of the page, or 304 to a browser that has this version."""
     contents = assets()
     if name not in contents:
         raise ProblemError(404, f"a file of the page must be one of its own, but {name[:80]!r} is none; see /")
@@ -83,7 +83,7 @@ class Asset(NamedTuple):
 
 @cache
 def assets() -> dict[str, Asset]:
-    """Every file of the page: read once, so that no path of a request is ever opened."""
+    """Read every file of the page once, so that no path of a request is ever opened."""
     folder = files("labelspace.server").joinpath("page")
     found = (entry for entry in folder.iterdir() if entry.name.rsplit(".", 1)[-1] in MEDIA_TYPES)
     contents = {entry.name: entry.read_bytes() for entry in found}
@@ -94,7 +94,7 @@ def assets() -> dict[str, Asset]:
 
 
 def hashed_policy(page: str) -> str:
-    """The policy of a page of ours with its scripts and styles inside: these alone, by their hashes.
+    """Return the Content-Security-Policy of a page that allows only its inline scripts and styles, by their hashes.
 
     >>> hashed_policy("<style>p{}</style><script>go()</script>").count("sha256-")
     2

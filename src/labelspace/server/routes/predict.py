@@ -1,4 +1,4 @@
-"""``POST /predict``, as clients of two other services send it: Hugging Face's text classification, and Label Studio."""
+"""Answer ``POST /predict`` of two kinds of clients: Hugging Face's text classification, and Label Studio."""
 
 from typing import Annotated, Any
 
@@ -13,11 +13,11 @@ from labelspace.server.served_model import LoadedModel, Options, Tagged
 from labelspace.server.state import ServerState, server_state
 
 router = APIRouter(tags=["Hugging Face and Label Studio"])
-HUGGING_FACE, LABEL_STUDIO = "Hugging Face", "Label Studio"  # in messages
+HUGGING_FACE, LABEL_STUDIO = "Hugging Face", "Label Studio"  # names in error messages
 
 
 class ClassificationParameters(BaseModel):
-    """What Hugging Face's clients may add."""
+    """Parameters of Hugging Face's clients."""
 
     model_config = ConfigDict(extra="forbid")
     top_k: Annotated[int, Field(ge=1)] = 5
@@ -32,8 +32,8 @@ class Classification(BaseModel):
     parameters: ClassificationParameters = ClassificationParameters()
 
 
-def asked_by(body: object) -> str:
-    """Whose client sent a body: that of Label Studio has tasks."""
+def client_of(body: object) -> str:
+    """Return which client sent a body: only Label Studio sends tasks."""
     return LABEL_STUDIO if isinstance(body, dict) and "tasks" in body else HUGGING_FACE
 
 
@@ -53,7 +53,7 @@ class TaskPredictions(BaseModel):
 
 PredictAnswer = list[ClassifiedLabel] | list[list[ClassifiedLabel]] | TaskPredictions
 PredictBody = Annotated[
-    Annotated[Classification, Tag(HUGGING_FACE)] | Annotated[Predictions, Tag(LABEL_STUDIO)], Discriminator(asked_by)
+    Annotated[Classification, Tag(HUGGING_FACE)] | Annotated[Predictions, Tag(LABEL_STUDIO)], Discriminator(client_of)
 ]
 
 
@@ -63,7 +63,7 @@ PredictBody = Annotated[
     summary="Classify texts, or predict for tasks of Label Studio, by the first model",
 )
 async def predict(body: PredictBody, request: Request) -> Response:
-    """A list of label and score for a text, a list of lists for several; for tasks the results of Label Studio."""
+    """Return a list of label and score for a text, a list of lists for several, or results for Label Studio's tasks."""
     state = server_state(request)
     if isinstance(body, Predictions):
         return Json(await predictions(state, body))
@@ -76,7 +76,7 @@ async def predict(body: PredictBody, request: Request) -> Response:
 
 
 async def classify(state: ServerState, body: Classification) -> list[Any]:
-    """The labels and scores of a text, or of several."""
+    """Return the labels and scores of a text, or of several."""
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
     state.check_documents(len(texts))
     loaded, found = await state.tag(state.default_model, texts, body.parameters.top_k, Options())
@@ -85,6 +85,6 @@ async def classify(state: ServerState, body: Classification) -> list[Any]:
 
 
 def classified(model: LoadedModel, tagged: Tagged) -> list[dict[str, Any]]:
-    """Label and score, best first."""
+    """Return labels and scores, best first."""
     rows = zip(tagged.labels, tagged.scores, strict=True)
     return [{"label": model.labels[label]["label"], "score": score} for label, score in rows]

@@ -1,4 +1,4 @@
-"""The inbox: documents to review, first those where a decision tells the model most.
+"""Offer documents of an inbox for review, first those where a decision tells the model most.
 
 - ``uncertainty``: the expected number of wrong decisions among the best labels, the sum of p (1 - p); for scores that
   are no probabilities, how near the second label comes to the first.
@@ -38,10 +38,10 @@ RARE = 5  # training documents that a rare label has, at most
 async def next_documents(
     model: str,
     state: State,
-    order: Annotated[schemas.ReviewOrder, Query(description="What comes first.")] = "uncertainty",
+    order: Annotated[schemas.ReviewOrder, Query(description="The order of the documents.")] = "uncertainty",
     n: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> schemas.ReviewAnswer:
-    """Pending documents, by uncertainty, by disagreement of the members, rare labels first, or at random."""
+    """List pending documents, ordered by uncertainty, by disagreement of the members, by rare labels, or at random."""
     loaded = state.loaded(model)
     if order == "disagreement":
         require(loaded.tagger.model, HasMembers)
@@ -58,7 +58,7 @@ async def next_documents(
     "", status_code=201, response_model=schemas.ReviewStored, summary="Add documents to the inbox", dependencies=Writing
 )
 async def add_documents(model: str, body: schemas.ReviewBody, state: State) -> schemas.ReviewStored:
-    """A text that is in the inbox already is not added again."""
+    """Add documents; a text that is already in the inbox is not added again."""
     state.check_documents(len(body.documents))
     loaded = state.loaded(model)
     for document in body.documents:
@@ -76,11 +76,11 @@ async def add_documents(model: str, body: schemas.ReviewBody, state: State) -> s
 @router.post(
     "/{document_id}",
     response_model=schemas.StatusAnswer,
-    summary="Skip a document, or take it up",
+    summary="Skip a document, or make it pending again",
     dependencies=Writing,
 )
 async def set_status(model: str, document_id: str, body: schemas.StatusBody, state: State) -> schemas.StatusAnswer:
-    """Feedback that names a document makes it done."""
+    """Set the status of a document. Feedback that names a document sets its status to done."""
     state.served(model)
     if not await state.in_thread(state.database.set_status, model, document_id, body.status):
         raise ProblemError(
@@ -90,10 +90,10 @@ async def set_status(model: str, document_id: str, body: schemas.StatusBody, sta
 
 
 async def score_again(state: ServerState, model: str, loaded: LoadedModel) -> None:
-    """Make the values of some documents that an older version of the model scored."""
+    """Score documents again that an older version of the model scored, up to a limit."""
     old = await state.in_thread(state.database.outdated, model, loaded.version, SCORED_AT_ONCE)
     by_id: dict[str, dict[str, float]] = {}
-    for start in range(0, len(old), MAX_BATCH):  # other requests are answered in between
+    for start in range(0, len(old), MAX_BATCH):  # in batches: other requests are answered in between
         some = old[start : start + MAX_BATCH]
         values = await state.inference.run(review_values, loaded, [each.text for each in some])
         by_id |= {each.id: of_text for each, of_text in zip(some, values, strict=True)}
@@ -102,7 +102,7 @@ async def score_again(state: ServerState, model: str, loaded: LoadedModel) -> No
 
 
 async def progress(state: ServerState, model: str) -> schemas.ReviewProgress:
-    """How far the review is."""
+    """Return how many documents of the inbox are in each status."""
     return schemas.ReviewProgress(**await state.in_thread(state.database.inbox_counts, model))
 
 
@@ -121,7 +121,7 @@ async def add_inbox_file(state: ServerState, model: str, path: str) -> None:
 
 
 def review_values(model: LoadedModel, texts: list[str]) -> list[dict[str, float]]:
-    """The values of each text, by order; the highest is reviewed first."""
+    """Return the values of each text, by order; the highest value is reviewed first."""
     found = model.tag(texts, N_BEST, Options())
     values = [{**_of_answer(model, tagged), "random": _random(text)} for text, tagged in zip(texts, found, strict=True)]
     if isinstance(model.tagger.model, HasMembers):
@@ -149,7 +149,7 @@ def _rare(model: LoadedModel, tagged: Tagged, spread: list[float]) -> float:
 
 
 def disagreement(lists: list[TopK], row: int) -> float:
-    """One less the mean overlap (Jaccard) of the lists of two members.
+    """Return 1 - the mean overlap (Jaccard) of the lists of two members.
 
     >>> one, other = TopK.from_scores([[0.9, 0.8, 0.1]], k=2), TopK.from_scores([[0.1, 0.8, 0.9]], k=2)
     >>> round(disagreement([one, other], 0), 3)

@@ -1,4 +1,4 @@
-"""The service itself: what it serves, within which limits, how good it is, and whether it is ready."""
+"""Describe the service: its models, limits, figures and state."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,6 +10,7 @@ from labelspace.models.capabilities import HasLabelPoints, require
 from labelspace.report.curves import precision_coverage_svg, reliability_svg
 from labelspace.report.map import map_page
 from labelspace.server import schemas
+from labelspace.server.database import ACTIVE
 from labelspace.server.job import EVALUATE
 from labelspace.server.monitoring import MEDIA_TYPE
 from labelspace.server.problems import ProblemError
@@ -28,7 +29,7 @@ MARKED = (90, 95)  # precisions, percent
 @router.get("/v1", response_model=schemas.ServiceAnswer, tags=["service"], summary="Models, limits, version")
 @router.get("/v1/", response_model=schemas.ServiceAnswer, include_in_schema=False)
 async def service(state: State) -> dict[str, Any]:
-    """What the service offers."""
+    """Describe the service: models, limits, version and authentication."""
     settings = state.settings
     return {
         "name": "labelspace",
@@ -43,13 +44,13 @@ async def service(state: State) -> dict[str, Any]:
 
 @router.get("/v1/models", response_model=schemas.ModelsAnswer, tags=["service"], summary="All served models")
 async def models(state: State) -> dict[str, Any]:
-    """With the same facts as for a single one."""
+    """List the served models, each with the same fields as at /v1/models/{model}."""
     return {"models": [await model_answer(state, name) for name in state.models]}
 
 
 @router.get("/v1/models/{model}", response_model=schemas.ModelAnswer, tags=["service"], summary="A served model")
 async def model(model: str, state: State) -> dict[str, Any]:
-    """Method, members, labels, version, size, thresholds, and figures where they were measured."""
+    """Describe a model: method, members, labels, version, size, thresholds, and figures if they were measured."""
     return await model_answer(state, model)
 
 
@@ -57,23 +58,21 @@ async def model(model: str, state: State) -> dict[str, Any]:
     "/v1/models/{model}/figures", response_model=schemas.FiguresAnswer, tags=["service"], summary="How good a model is"
 )
 async def figures(model: str, request: Request) -> Response:
-    """All figures of ``labelspace evaluate`` on the test documents of ``--data``, and diagrams."""
+    """Return all figures of ``labelspace evaluate`` on the test documents of ``--data``, and diagrams."""
     state = server_state(request)
     loaded = state.loaded(model)
     found = await state.in_thread(state.database.figures, model, loaded.version)
     if found is not None:
         return Json({"state": "ready", **found, "svg": diagrams(found["figures"])})
     jobs = await state.in_thread(state.database.jobs)
-    if any(job.model == model and job.kind == EVALUATE and job.state in ("queued", "running") for job in jobs):
+    if any(job.model == model and job.kind == EVALUATE and job.state in ACTIVE for job in jobs):
         return Json({"state": "running"})
-    raise ProblemError(
-        404, f"figures need test documents, but none were measured for this version of {model}; start the server with "
-        "--data DATA, a folder with test.*",
-    )  # fmt: skip
+    detail = f"figures need test documents, but this version of {model} has not been evaluated"
+    raise ProblemError(404, f"{detail}; start the server with --data DATA, a folder with test.*")
 
 
 def diagrams(figures: dict[str, Any]) -> dict[str, str | None]:
-    """The reliability diagram and the precision-coverage curve."""
+    """Draw the reliability diagram and the precision-coverage curve."""
     marked = {percent: figures[f"coverage_at_precision_{percent}"] for percent in MARKED}
     reliability = reliability_svg(figures["reliability"]) if "reliability" in figures else None
     return {
@@ -84,7 +83,7 @@ def diagrams(figures: dict[str, Any]) -> dict[str, str | None]:
 
 @router.get("/v1/models/{model}/map", response_class=HTMLResponse, tags=["service"], summary="The map of the labels")
 async def label_map(model: str, state: State) -> HTMLResponse:
-    """The labels on the Poincaré disk, as one page, for a model that has points."""
+    """Return a page with the labels on the Poincaré disk, for a model with label points."""
     loaded = state.loaded(model)
     require(loaded.tagger.model, HasLabelPoints)
     page = await state.in_thread(drawn_map, loaded, model)
@@ -92,13 +91,13 @@ async def label_map(model: str, state: State) -> HTMLResponse:
 
 
 def drawn_map(loaded: LoadedModel, name: str) -> str:
-    """The page of the map."""
+    """Draw the map of the labels as a page."""
     points = require(loaded.tagger.model, HasLabelPoints).label_points()
     return map_page(points, loaded.tagger.labels_, f"Labels of {name}")
 
 
 async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
-    """All about a model."""
+    """Return the description of a model."""
     loaded = state.loaded(name)
     found = await state.in_thread(state.database.figures, name, loaded.version)
     measured = None if found is None else found["figures"]
@@ -113,9 +112,9 @@ async def model_answer(state: ServerState, name: str) -> dict[str, Any]:
     }
 
 
-@router.get("/livez", response_model=schemas.HealthAnswer, tags=["health"], summary="Whether the process lives")
+@router.get("/livez", response_model=schemas.HealthAnswer, tags=["health"], summary="Check that the process is alive")
 async def livez() -> dict[str, Any]:
-    """Always, where it can be asked."""
+    """Report that the process is alive."""
     return {"status": "ok"}
 
 
@@ -123,11 +122,11 @@ async def livez() -> dict[str, Any]:
     "/readyz",
     response_model=schemas.HealthAnswer,
     tags=["health"],
-    summary="Whether every model has answered once",
-    responses={503: {"description": "A model is being loaded, or cannot be loaded.", "model": schemas.HealthAnswer}},
+    summary="Check that every model is ready",
+    responses={503: {"description": "A model is still loading, or cannot be loaded.", "model": schemas.HealthAnswer}},
 )
 async def readyz(state: State) -> Response:
-    """Not before a text was tagged: the first one compiles kernels."""
+    """Report whether every model is ready: it has tagged a first text, which compiles its kernels."""
     if state.is_ready:
         return JSONResponse({"status": "ready", "detail": None})
     waiting = [model for model in state.models.values() if model.current is None]
@@ -138,5 +137,5 @@ async def readyz(state: State) -> Response:
 
 @router.get("/metrics", tags=["health"], summary="Counters for Prometheus", response_class=Response)
 async def metrics(state: State) -> Response:
-    """Of all workers."""
+    """Return the Prometheus counters, summed over all workers."""
     return Response(await state.in_thread(state.monitoring.text), media_type=MEDIA_TYPE)

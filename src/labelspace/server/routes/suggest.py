@@ -1,4 +1,4 @@
-"""Suggestions and their reasons."""
+"""Suggest labels, and explain suggestions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,18 +16,18 @@ DIGITS = 6
 
 
 class Json(Response):
-    """An answer that is made already: it is not validated again, which would take longer than tagging."""
+    """A JSON answer that is not validated against its schema, which would take longer than tagging."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:  # noqa: ANN401 - plain values
-        """As JSON that every parser reads."""
+        """Return the content as JSON that every parser reads."""
         return json_text(content, separators=(",", ":")).encode()
 
 
 @router.post("/suggest", response_model=schemas.SuggestAnswer, summary="Suggest labels for a text")
 async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Response:
-    """The k best labels of a text, best first, each with its probability where the method is calibrated."""
+    """Return the k best labels of a text, best first, each with its probability if the model is calibrated."""
     state = server_state(request)
     loaded, found = await state.tag(model, [body.text], body.k, options_of(body))
     answer = document_answer(loaded, found[0], body.language)
@@ -41,7 +41,7 @@ async def suggest(model: str, body: schemas.SuggestBody, request: Request) -> Re
 
 @router.post("/suggest-batch", response_model=schemas.SuggestBatchAnswer, summary="Suggest labels for several texts")
 async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Request) -> Response:
-    """The same for several documents, in their order."""
+    """Return the k best labels of each document, in the order of the documents."""
     state = server_state(request)
     state.check_documents(len(body.documents))
     loaded, found = await state.tag(model, [each.text for each in body.documents], body.k, options_of(body))
@@ -50,9 +50,12 @@ async def suggest_batch(model: str, body: schemas.SuggestBatchBody, request: Req
     return Json({"model": model, "version": loaded.version, "results": results})
 
 
-@router.post("/explain", response_model=schemas.ExplainAnswer, summary="Say why a text has labels")
+@router.post("/explain", response_model=schemas.ExplainAnswer, summary="Explain why a text has labels")
 async def explain(model: str, body: schemas.ExplainBody, request: Request) -> Response:
-    """The words, names, similar documents and members that speak for labels; ``start`` and ``end`` are code points."""
+    """Explain labels by the words, names, similar documents and members that support them.
+
+    ``start`` and ``end`` of a word count code points.
+    """
     state = server_state(request)
     state.check_text(body.text)
     state.check_k(body.k if body.labels is None else len(body.labels))
@@ -73,7 +76,7 @@ def options_of(body: schemas.TagOptionsBody) -> Options:
 
 
 def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = None) -> dict[str, Any]:
-    """The answer for one document as plain values, with names in a language where labels have such names."""
+    """Return the answer for one document as plain values, with names in a language if labels have them."""
     names = model.tagger.labels_.names
     sure: list[Any] = tagged.probabilities or [None] * len(tagged.labels)
     rows = enumerate(zip(tagged.labels, tagged.scores, sure, strict=True), 1)
@@ -91,7 +94,7 @@ def document_answer(model: LoadedModel, tagged: Tagged, language: str | None = N
 
 
 def explanations(model: LoadedModel, text: str, labels: list[str] | None, k: int | None) -> list[Mapping[str, Any]]:
-    """Why a text has labels, as plain values."""
+    """Explain the labels of a text, as plain values."""
     found = model.tagger.explain(text, labels=labels, k=k or 3)
     return [
         {**each.to_dict(), "marked": [{**word._asdict(), "share": round(word.share, DIGITS)} for word in each.marked()]}
