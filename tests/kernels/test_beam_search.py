@@ -3,6 +3,10 @@ import pytest
 import scipy.sparse as sp
 
 from labelspace.kernels.beam_search import (
+    NodeVectors,
+    NodeWeights,
+    Search,
+    Tree,
     add_all_weights,
     advance_beams,
     beam_search,
@@ -14,7 +18,10 @@ from labelspace.kernels.beam_search import (
     lower_bound,
     sort_by_node,
 )
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.types import TopK
+
+ROOT = np.zeros(1, np.int32)
 
 
 def test_lower_bound_is_searchsorted():
@@ -52,9 +59,17 @@ def forest(rng, trees, fan, n_features):
     return W, bias, *(np.array(a, np.int32) for a in (first, last, label, roots))
 
 
-def arrays(W):
+def node_weights(W, bias):
     """Weights as a model of few nodes has them."""
-    return W.data, W.indices.astype(np.uint16), W.indptr
+    return NodeWeights(W.data, W.indices.astype(np.uint16), W.indptr, bias)
+
+
+def search(X, W, bias, first, last, label, roots, k, settings):
+    """``beam_search`` for all rows."""
+    out = TopK.empty(X.shape[0], k)
+    tree = Tree(first, last, label)
+    beam_search(csr_arrays(X), 0, X.shape[0], node_weights(W, bias), tree, roots, settings, out.labels, out.scores)
+    return out
 
 
 def exhaustive(X, W, bias, first, last, label, roots, power):
@@ -73,9 +88,7 @@ def test_a_wide_beam_finds_what_an_exhaustive_search_finds():
     rng = np.random.default_rng(4)
     X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
     parts = forest(rng, trees=3, fan=4, n_features=30)
-    W, *rest = parts
-    out = TopK.empty(20, 16)
-    beam_search(X.data, X.indices, X.indptr, 0, 20, *arrays(W), *rest, 16, 3.0, -np.inf, out.labels, out.scores)
+    out = search(X, *parts, 16, Search(16, 3.0, -np.inf))
     scores = exhaustive(X, *parts, 3.0)
     assert np.allclose(np.sort(out.scores)[:, ::-1], np.sort(scores)[:, ::-1], atol=1e-5)
     assert np.allclose(np.take_along_axis(scores, out.labels.astype(int), 1), out.scores, atol=1e-5)
@@ -85,11 +98,7 @@ def test_a_narrow_beam_follows_the_best_node_only():
     rng = np.random.default_rng(5)
     X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
     W, bias, first, last, label, roots = forest(rng, trees=1, fan=4, n_features=30)
-    out = TopK.empty(20, 2)
-    beam_search(
-        X.data, X.indices, X.indptr, 0, 20, *arrays(W), bias, first, last, label, roots,
-        1, 3.0, -np.inf, out.labels, out.scores,
-    )  # fmt: skip
+    out = search(X, W, bias, first, last, label, roots, 2, Search(1, 3.0, -np.inf))
     margins = X.toarray() @ W.toarray() + bias
     best = 1 + margins[:, 1:5].argmax(axis=1)
     for row in range(20):
@@ -100,15 +109,15 @@ def test_a_narrow_beam_follows_the_best_node_only():
 def test_margins_of_all_nodes_at_once_are_those_along_the_beam():
     rng = np.random.default_rng(8)
     X = sp.random(20, 30, 0.3, "csr", np.float32, rng=rng)
-    W, bias, first, last, _, _ = forest(rng, trees=1, fan=5, n_features=30)
-    values = rng.integers(-127, 128, W.nnz).astype(np.int8)
-    weights = (values, W.indices.astype(np.uint16), W.indptr, bias)
+    W, bias, first, last, label, _ = forest(rng, trees=1, fan=5, n_features=30)
+    weights = node_weights(W, bias)._replace(values=rng.integers(-127, 128, W.nnz).astype(np.int8))
+    tree = Tree(first, last, label)
     nodes, shift = np.array([0, 2, 3, 5], np.int32), np.empty(4, np.int64)
     every = np.empty(len(bias) + 3, np.float32)
     for row in range(20):
         document = (X[row].data, X[row].indices)
-        add_all_weights(*document, *weights, every)
-        margins = child_margins(*document, *weights, first, last, nodes, shift, np.empty(1, np.float32))
+        add_all_weights(*document, weights, every)
+        margins = child_margins(*document, weights, tree, nodes, shift, np.empty(1, np.float32))
         for i, node in enumerate(nodes):
             for child in range(first[node], last[node]):
                 assert margins[shift[i] + child] == every[child], "the same numbers"
@@ -120,11 +129,7 @@ def test_the_search_is_the_same_where_few_of_many_weights_are_read(fan):
     X = sp.csr_matrix((rng.random(12).astype(np.float32), np.arange(12), np.arange(13)), shape=(12, 12))
     W, bias, first, last, label, roots = forest(rng, trees=1, fan=fan, n_features=12)
     assert is_quicker_at_once(X[3].indices, W.indptr, len(label), 1) == (fan == 3)
-    out = TopK.empty(12, 2)
-    beam_search(
-        X.data, X.indices, X.indptr, 0, 12, *arrays(W), bias, first, last, label, roots,
-        1, 3.0, -np.inf, out.labels, out.scores,
-    )  # fmt: skip
+    out = search(X, W, bias, first, last, label, roots, 2, Search(1, 3.0, -np.inf))
     margins = X.toarray() @ W.toarray() + bias
     steps = np.exp(-((np.logaddexp(0, 2 - 2 * margins) / 2) ** 3))
     for row in range(12):
@@ -142,11 +147,7 @@ def test_leaves_may_lie_at_any_depth():
     bias = rng.standard_normal(5).astype(np.float32)
     first, last, label = (np.array(a, np.int32) for a in ([1, 0, 3, 0, 0], [3, 0, 5, 0, 0], [-1, 0, -1, 1, 2]))
     for power in (3.0, 0.0):
-        out = TopK.empty(15, 3)
-        beam_search(
-            X.data, X.indices, X.indptr, 0, 15, *arrays(W), bias, first, last, label,
-            np.zeros(1, np.int32), 1, power, -np.inf, out.labels, out.scores,
-        )  # fmt: skip
+        out = search(X, W, bias, first, last, label, ROOT, 3, Search(1, power, -np.inf))
         margins = X.toarray() @ W.toarray() + bias
         gaps = np.logaddexp(0, 2 - 2 * margins) / 2
         steps = np.exp(-(gaps**3)) if power else 1 / (1 + np.exp(-margins))
@@ -167,12 +168,12 @@ def test_advance_beams_moves_every_beam_one_level_down():
     W, bias, first, last, label, roots = forest(rng, trees=2, fan=4, n_features=30)
     beams, scores = np.full((20, 3), -1, np.int32), np.full((20, 3), -np.inf, np.float32)
     beams[:, 0], scores[:, 0] = roots[1], 0.0
-    rest = (*arrays(W), bias, first, last, label, 3.0, beams, scores)
-    advance_beams(X.data, X.indices, X.indptr, 0, 20, *rest)
+    rest = (node_weights(W, bias), Tree(first, last, label), 3.0, beams, scores)
+    advance_beams(csr_arrays(X), 0, 20, *rest)
     margins = (X.toarray() @ W.toarray() + bias)[:, first[roots[1]] : last[roots[1]]]
     best = np.argsort(-margins, axis=1)[:, :3]
     assert np.array_equal(beams, best + first[roots[1]])
-    advance_beams(X.data, X.indices, X.indptr, 0, 20, *rest)
+    advance_beams(csr_arrays(X), 0, 20, *rest)
     assert (beams == -1).all(), "below are leaves only"
 
 
@@ -222,10 +223,9 @@ def a_tree():
 def dense_search(codes, weights, first, last, label, k, beam, min_log_activation=-np.inf):
     out = TopK.empty(len(codes), k)
     scales = np.full(len(weights), 0.5, np.float32)
-    dense_beam_search(
-        codes[:, :-1].copy(), 2 * weights[:, :-1], scales, weights[:, -1] * codes[0, -1], first, last, label, beam, 0.0,
-        min_log_activation, out.labels, out.scores,
-    )  # fmt: skip
+    vectors = NodeVectors(2 * weights[:, :-1], scales, weights[:, -1] * codes[0, -1])
+    settings = Search(beam, 0.0, min_log_activation)
+    dense_beam_search(codes[:, :-1].copy(), vectors, Tree(first, last, label), settings, out.labels, out.scores)
     return out
 
 
@@ -274,11 +274,8 @@ def test_dense_rows_are_searched_as_sparse_ones(planted_tree):
     codes, weights, first, last, label = planted_tree
     X, W = sp.csr_matrix(codes), sp.csr_matrix(weights.T)
     for beam, min_log_activation in ((3, -np.inf), (14, float(np.log(0.4)))):
-        out = TopK.empty(25, 8)
-        beam_search(
-            X.data, X.indices, X.indptr, 0, 25, *arrays(W), np.zeros(len(label), np.float32),
-            first, last, label, np.zeros(1, np.int32), beam, 0.0, min_log_activation, out.labels, out.scores,
-        )  # fmt: skip
+        settings = Search(beam, 0.0, min_log_activation)
+        out = search(X, W, np.zeros(len(label), np.float32), first, last, label, ROOT, 8, settings)
         dense = dense_search(*planted_tree, 8, beam, min_log_activation)
         assert np.array_equal(dense.labels, out.labels)
         assert np.allclose(dense.scores, out.scores, rtol=1e-5)
@@ -308,15 +305,8 @@ def test_a_smaller_k_is_a_prefix_of_a_larger_one_even_if_scores_round_to_the_sam
     for k in range(1, 40):
         full, cut = (dense_search(np.ones((1, 1), np.float32), weights, first, last, label, n, 40) for n in (40, k))
         assert np.array_equal(full.labels[:, :k], cut.labels)
-        results = []
-        for k_out in (40, k):
-            out = TopK.empty(1, k_out)
-            beam_search(
-                ones.data, ones.indices, ones.indptr, 0, 1, *arrays(W),
-                np.zeros(len(label), np.float32), first, last, label, np.zeros(1, np.int32), 40, 0.0, -np.inf,
-                out.labels, out.scores,
-            )  # fmt: skip
-            results.append(out)
+        bias, settings = np.zeros(len(label), np.float32), Search(40, 0.0, -np.inf)
+        results = [search(ones, W, bias, first, last, label, ROOT, k_out, settings) for k_out in (40, k)]
         assert np.array_equal(results[0].labels[:, :k], results[1].labels)
 
 

@@ -1,21 +1,73 @@
 """Beam search in a tree of classifiers: linear ones on sparse rows (see ``tree_classifiers``), or on dense vectors."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from labelspace.kernels.compiled import integer, kernel, part
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.radix_sort import radix_sort
 from labelspace.kernels.sparse_layers import Table
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 LOWER_HALF = 0xFFFFFFFF
-SEARCH_COST = 32  # weights that are added up in the time of finding those of a feature for one node of the beam
+# ``is_quicker_at_once`` compares two ways of adding up weights by these costs. With wrong costs, only time is lost.
+SEARCH_COST = 32  # weights that are added in the time in which the weights of a feature are found for one node
 RESET_COST = 8  # nodes whose margins are reset in the time in which one weight is added
+FIRST_MARGINS = 1024  # margins that the buffer has room for at first; it grows for wider beams
+
+
+class Tree(NamedTuple):
+    """The nodes of one or several trees: node n has the children ``first_child[n]`` to ``last_child[n]`` - 1.
+
+    Children have larger numbers than their parent and are ordered by parent. ``label`` is the label of a leaf, else -1;
+    leaves may have any depth.
+    """
+
+    first_child: Ints
+    last_child: Ints
+    label: Ints
+
+
+class NodeWeights(NamedTuple):
+    """A linear classifier for each node, stored by feature: feature f has values[starts[f] : starts[f + 1]]."""
+
+    values: Table
+    nodes: Ints  # of the values; in order for each feature
+    starts: Ints
+    bias: Floats  # (n_nodes,)
+
+
+class NodeVectors(NamedTuple):
+    """A classifier on dense rows for each node: ``weights`` (n_nodes, width) times a scale per node, and a bias."""
+
+    weights: Table
+    scales: Floats
+    bias: Floats
+
+
+class Search(NamedTuple):
+    """How a search goes on: the nodes kept at each level, the power of the gap, and what is pruned."""
+
+    beam_size: int
+    power: float  # see ``log_activation``
+    min_log_activation: float  # children below are pruned
+
+
+class Beam(NamedTuple):
+    """Buffers of a search in one tree: nodes and log scores of a level and of the next, and where margins are."""
+
+    nodes: Ints
+    scores: Floats
+    next_nodes: Ints  # (beam_size,)
+    next_scores: Floats
+    shift: Longs
 
 
 @kernel()
 def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
-    """The first index in sorted values[low:high] whose value is at least the target; fast if it is the first one.
+    """Return the first index in sorted values[low:high] whose value is at least the target; fast if it is ``low``.
 
     The search narrows by a conditional move, because a branch would be mispredicted half of the time.
     """
@@ -31,7 +83,7 @@ def lower_bound(values: Ints, low: int, high: int, target: int) -> int:
 
 @kernel()
 def log_activation(margin: float, power: float) -> np.float32:
-    """Log of the factor by which a child multiplies its parent's score: -hinge ** power.
+    """Return the log of the factor by which a child multiplies its parent's score: -hinge ** power.
 
     hinge = log(1 + exp(2 - 2 margin)) / 2 is a smooth max(0, 1 - margin), so a larger margin is always better. With a
     power of 0 the factor is the sigmoid 1 / (1 + exp(-margin)).
@@ -44,7 +96,7 @@ def log_activation(margin: float, power: float) -> np.float32:
 
 @kernel()
 def log_activation_bound(margin: float, power: float) -> float:
-    """A cheap upper bound of ``log_activation``: the same with the exact hinge."""
+    """Return a cheap upper bound of ``log_activation``: its value with the exact hinge."""
     if power == 0.0:
         return min(margin, 0.0)
     return -((1.0 - margin) ** power) if margin < 1.0 else 0.0
@@ -62,99 +114,105 @@ def sort_by_node(nodes: Ints, scores: Floats, size: int) -> None:
 
 
 @kernel()
-def layout_children(first_child: Ints, last_child: Ints, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
+def empty_beam(beam_size: int, n_nodes: int) -> Beam:
+    """Return buffers for a search that starts with up to ``n_nodes`` nodes and keeps ``beam_size`` at each level."""
+    nodes, scores = np.empty(n_nodes, np.int32), np.empty(n_nodes, np.float32)
+    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
+    return Beam(nodes, scores, next_nodes, next_scores, np.empty(n_nodes, np.int64))
+
+
+@kernel()
+def layout_children(tree: Tree, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
     """Assign child c of nodes[i] the index shift[i] + c in ``margins``, or in a larger array if that is too short."""
     count = 0
     for i, node in enumerate(nodes):
-        shift[i] = count - first_child[node]
-        count += last_child[node] - first_child[node]
+        shift[i] = count - tree.first_child[node]
+        count += tree.last_child[node] - tree.first_child[node]
     return margins if count <= len(margins) else np.empty(2 * count, np.float32)
 
 
 @kernel()
 def child_margins(
-    data: Floats, indices: Ints, w_data: Table, w_indices: Ints, w_indptr: Ints, bias: Floats, first_child: Ints,
-    last_child: Ints, nodes: Ints, shift: Longs, margins: Floats,
-) -> Floats:  # fmt: skip
-    """The margins of the children of some nodes, sorted by node, for one document.
+    data: Floats, indices: Ints, weights: NodeWeights, tree: Tree, nodes: Ints, shift: Longs, margins: Floats
+) -> Floats:
+    """Return the margins of the children of some nodes, sorted by node, for one document.
 
     Child c of nodes[i] is at shift[i] + c of the result: ``margins``, or a larger array if that is too short.
     """
-    margins = layout_children(first_child, last_child, nodes, shift, margins)
+    margins = layout_children(tree, nodes, shift, margins)
     for i, node in enumerate(nodes):
-        for child in range(first_child[node], last_child[node]):
-            margins[shift[i] + child] = bias[child]
+        for child in range(tree.first_child[node], tree.last_child[node]):
+            margins[shift[i] + child] = weights.bias[child]
     for j in range(len(indices)):
-        pos, end = int(w_indptr[indices[j]]), int(w_indptr[indices[j] + 1])
+        pos, end = int(weights.starts[indices[j]]), int(weights.starts[indices[j] + 1])
         for i in range(len(nodes)):
             if pos >= end:
                 break
-            pos = lower_bound(w_indices, pos, end, first_child[nodes[i]])
-            pos = add_weights(data[j], w_data, w_indices, pos, end, last_child[nodes[i]], shift[i], margins)
+            pos = lower_bound(weights.nodes, pos, end, tree.first_child[nodes[i]])
+            pos = add_weights(data[j], weights, pos, end, tree.last_child[nodes[i]], shift[i], margins)
     return margins
 
 
 @part()
-def add_weights(
-    value: float, w_data: Table, w_indices: Ints, pos: int, end: int, last: int, shift: int, margins: Floats
-) -> int:
-    """Add a feature's weights from ``pos`` on for nodes before ``last`` to their margins; returns where it stops."""
+def add_weights(value: float, weights: NodeWeights, pos: int, end: int, last: int, shift: int, margins: Floats) -> int:
+    """Add a feature's weights from ``pos`` on for nodes before ``last`` to their margins; return where it stops."""
     at, stop = np.uint64(pos), np.uint64(end)
-    while at < stop and w_indices[at] < last:
-        margin = np.uint64(w_indices[at] + shift)
-        margins[margin] += value * np.float32(w_data[at])
+    while at < stop and weights.nodes[at] < last:
+        margin = np.uint64(weights.nodes[at] + shift)
+        margins[margin] += value * np.float32(weights.values[at])
         at += np.uint64(1)
     return int(at)
 
 
 @part()
-def add_all_weights(
-    data: Floats, indices: Ints, w_data: Table, w_indices: Ints, w_indptr: Ints, bias: Floats, margins: Floats
-) -> None:
-    """The margins of all nodes for one document, in the order of features as in ``child_margins``: the same numbers."""
-    for node in range(len(bias)):
-        margins[node] = bias[node]
+def add_all_weights(data: Floats, indices: Ints, weights: NodeWeights, margins: Floats) -> None:
+    """Fill the margins of all nodes for one document, feature after feature: the numbers of ``child_margins``."""
+    for node in range(len(weights.bias)):
+        margins[node] = weights.bias[node]
     for j in range(len(indices)):
         value = data[j]
-        for pos in range(np.uint64(w_indptr[indices[j]]), np.uint64(w_indptr[indices[j] + 1])):
-            margins[np.uint64(w_indices[pos])] += value * np.float32(w_data[pos])
+        for pos in range(np.uint64(weights.starts[indices[j]]), np.uint64(weights.starts[indices[j] + 1])):
+            margins[np.uint64(weights.nodes[pos])] += value * np.float32(weights.values[pos])
 
 
 @part()
-def is_quicker_at_once(indices: Ints, w_indptr: Ints, n_nodes: int, beam_size: int) -> bool:
-    """Whether the margins of all nodes take less time than those that a beam visits."""
+def is_quicker_at_once(indices: Ints, starts: Ints, n_nodes: int, beam_size: int) -> bool:
+    """Return whether the margins of all nodes take less time than those of the nodes that a beam visits."""
     total = 0
     for j in range(len(indices)):
-        total += w_indptr[indices[j] + 1] - w_indptr[indices[j]]
+        total += starts[indices[j] + 1] - starts[indices[j]]
     return bool(total + n_nodes // RESET_COST <= SEARCH_COST * beam_size * len(indices))
 
 
 @kernel()
 def advance_beams(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Table, w_indices: Ints,
-    w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, power: float, beams: Ints,
+    X: CsrArrays,
+    start: int,
+    stop: int,
+    weights: NodeWeights,
+    tree: Tree,
+    power: float,
+    beams: Ints,
     beam_scores: Floats,
-) -> None:  # fmt: skip
+) -> None:
     """Move the beams of rows start..stop of X one level down, in place; leaves are dropped.
 
     ``beams`` and ``beam_scores`` (n, beam_size) hold nodes and log scores, padded with -1 and -inf.
     """
     beam_size = beams.shape[1]
-    shift, margins = np.empty(beam_size, np.int64), np.empty(1024, np.float32)
+    shift, margins = np.empty(beam_size, np.int64), np.empty(FIRST_MARGINS, np.float32)
     for row in range(start, stop):
         width = 0
         while width < beam_size and beams[row, width] >= 0:
             width += 1
         nodes, scores = beams[row, :width].copy(), beam_scores[row, :width].copy()
         sort_by_node(nodes, scores, width)
-        span = slice(indptr[row], indptr[row + 1])
-        margins = child_margins(
-            data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child, nodes, shift, margins
-        )
+        span = slice(X.indptr[row], X.indptr[row + 1])
+        margins = child_margins(X.data[span], X.indices[span], weights, tree, nodes, shift, margins)
         size = integer(0)
         for i in range(width):
-            for child in range(first_child[nodes[i]], last_child[nodes[i]]):
-                if label[child] < 0:
+            for child in range(tree.first_child[nodes[i]], tree.last_child[nodes[i]]):
+                if tree.label[child] < 0:
                     score = scores[i] + log_activation(margins[shift[i] + child], power)
                     size = push(beam_scores[row], beams[row], size, score, child)
         sort_best_first(beam_scores[row], beams[row], size)
@@ -162,29 +220,34 @@ def advance_beams(
 
 @kernel()
 def expand_beam(
-    nodes: Ints, scores: Floats, width: int, margins: Floats, shift: Longs, first_child: Ints, last_child: Ints,
-    label: Ints, power: float, min_log_activation: float, next_nodes: Ints, next_scores: Floats, leaf_labels: Ints,
-    leaf_scores: Floats, n_leaves: int,
-) -> tuple[int, int]:  # fmt: skip
+    beam: Beam,
+    width: int,
+    margins: Floats,
+    tree: Tree,
+    search: Search,
+    leaf_labels: Ints,
+    leaf_scores: Floats,
+    n_leaves: int,
+) -> tuple[int, int]:
     """Replace a beam of ``width`` nodes and log scores by their children, in place; leaves go to ``leaf_labels``.
 
-    ``margins`` are those of ``child_margins``; children with a log activation below ``min_log_activation`` are pruned.
-    ``next_nodes`` and ``next_scores`` are scratch of the beam size. Returns the new width and the number of leaves.
+    ``margins`` are those of ``child_margins``. Return the new width and the number of leaves.
     """
+    nodes, scores, next_nodes, next_scores = beam.nodes, beam.scores, beam.next_nodes, beam.next_scores
     beam_size, max_leaves, size = len(next_nodes), len(leaf_labels), integer(0)
     for i in range(width):
-        for child in range(first_child[nodes[i]], last_child[nodes[i]]):
-            margin, is_leaf = margins[shift[i] + child], label[child] >= 0
+        for child in range(tree.first_child[nodes[i]], tree.last_child[nodes[i]]):
+            margin, is_leaf = margins[beam.shift[i] + child], tree.label[child] >= 0
             is_full = n_leaves == max_leaves if is_leaf else size == beam_size
             worst = leaf_scores[0] if is_leaf else next_scores[0]
-            if is_full and scores[i] + log_activation_bound(margin, power) < worst:
+            if is_full and scores[i] + log_activation_bound(margin, search.power) < worst:
                 continue
-            log_factor = log_activation(margin, power)
-            if log_factor < min_log_activation:
+            log_factor = log_activation(margin, search.power)
+            if log_factor < search.min_log_activation:
                 continue
             score = scores[i] + log_factor
             if is_leaf:
-                n_leaves = push(leaf_scores, leaf_labels, n_leaves, score, label[child])
+                n_leaves = push(leaf_scores, leaf_labels, n_leaves, score, tree.label[child])
             else:
                 size = push(next_scores, next_nodes, size, score, child)
     for i in range(size):
@@ -194,45 +257,45 @@ def expand_beam(
 
 @kernel()
 def beam_search(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Table, w_indices: Ints,
-    w_indptr: Ints, bias: Floats, first_child: Ints, last_child: Ints, label: Ints, roots: Ints, beam_size: int,
-    power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """The top labels of rows start..stop of X; a label's score is the mean over trees of the product along its path.
+    X: CsrArrays,
+    start: int,
+    stop: int,
+    weights: NodeWeights,
+    tree: Tree,
+    roots: Ints,
+    search: Search,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Find the top labels of rows start..stop of X: by the mean over trees of the product along a label's path.
 
-    Node n has the children ``first_child[n]`` to ``last_child[n]`` - 1; children have larger numbers than their parent
-    and are ordered by parent. ``label`` is the label of a leaf, else -1; leaves may have any depth. Scores are summed
-    as logs; children with a log activation below ``min_log_activation`` are pruned.
+    Scores are summed as logs.
     """
-    n_trees, k = len(roots), out_labels.shape[1]
+    n_trees, k, n_nodes, beam_size = len(roots), out_labels.shape[1], len(tree.label), search.beam_size
     max_leaves = k if n_trees == 1 else max(5 * beam_size, 2 * k)  # per tree: means may reorder labels
-    nodes, scores, shift = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32), np.empty(beam_size, np.int64)
-    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
+    beam = empty_beam(beam_size, beam_size)
     leaf_labels, leaf_scores = np.empty((n_trees, max_leaves), np.int32), np.empty((n_trees, max_leaves), np.float32)
     n_leaves = np.zeros(n_trees, np.int64)
-    margins = np.empty(1024, np.float32)
+    margins = np.empty(FIRST_MARGINS, np.float32)
     for row in range(start, stop):
-        span = slice(indptr[row], indptr[row + 1])
-        at_once = is_quicker_at_once(indices[span], w_indptr, len(label), beam_size)
+        span = slice(X.indptr[row], X.indptr[row + 1])
+        data, indices = X.data[span], X.indices[span]
+        at_once = is_quicker_at_once(indices, weights.starts, n_nodes, beam_size)
         if at_once:
-            margins = margins if len(margins) >= len(label) else np.empty(len(label), np.float32)
-            add_all_weights(data[span], indices[span], w_data, w_indices, w_indptr, bias, margins)
+            margins = margins if len(margins) >= n_nodes else np.empty(n_nodes, np.float32)
+            add_all_weights(data, indices, weights, margins)
             for i in range(beam_size):
-                shift[i] = 0
-        for tree in range(n_trees):
-            nodes[0], scores[0], width = roots[tree], 0.0, integer(1)
-            n_leaves[tree] = 0
+                beam.shift[i] = 0
+        for at in range(n_trees):
+            beam.nodes[0], beam.scores[0], width = roots[at], 0.0, integer(1)
+            n_leaves[at] = 0
             while width > 0:
                 if not at_once:
-                    sort_by_node(nodes, scores, width)
-                    margins = child_margins(
-                        data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child,
-                        nodes[:width], shift, margins,
-                    )  # fmt: skip
-                width, n_leaves[tree] = expand_beam(
-                    nodes, scores, width, margins, shift, first_child, last_child, label, power, min_log_activation,
-                    next_nodes, next_scores, leaf_labels[tree], leaf_scores[tree], n_leaves[tree],
-                )  # fmt: skip
+                    sort_by_node(beam.nodes, beam.scores, width)
+                    margins = child_margins(data, indices, weights, tree, beam.nodes[:width], beam.shift, margins)
+                width, n_leaves[at] = expand_beam(
+                    beam, width, margins, tree, search, leaf_labels[at], leaf_scores[at], n_leaves[at]
+                )
         row_scores, row_labels = out_scores[row], out_labels[row]
         if n_trees == 1:
             for i in range(n_leaves[0]):
@@ -244,40 +307,32 @@ def beam_search(
 
 
 @kernel(fastmath=True)
-def dense_margins(
-    code: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, nodes: Ints,
-    shift: Longs, margins: Floats,
-) -> Floats:  # fmt: skip
-    """``child_margins`` for a dense row (width,): ``weights`` (n_nodes, width) times a scale per node, plus bias."""
-    margins = layout_children(first_child, last_child, nodes, shift, margins)
+def dense_margins(code: Floats, vectors: NodeVectors, tree: Tree, nodes: Ints, shift: Longs, margins: Floats) -> Floats:
+    """Return the margins of the children of some nodes, as ``child_margins`` does, for a dense row (width,)."""
+    margins = layout_children(tree, nodes, shift, margins)
     for i, node in enumerate(nodes):
-        for child in range(first_child[node], last_child[node]):
-            node_weights, total = weights[child], np.float32(0.0)
+        for child in range(tree.first_child[node], tree.last_child[node]):
+            node_weights, total = vectors.weights[child], np.float32(0.0)
             for m in range(len(code)):
                 total += code[m] * node_weights[m]
-            margins[shift[i] + child] = total * scales[child] + bias[child]
+            margins[shift[i] + child] = total * vectors.scales[child] + vectors.bias[child]
     return margins
 
 
 @kernel()
 def dense_beam_search(
-    codes: Floats, weights: Table, scales: Floats, bias: Floats, first_child: Ints, last_child: Ints, label: Ints,
-    beam_size: int, power: float, min_log_activation: float, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """``beam_search`` in one tree for dense rows (n, width): the top labels of each, by the product along a path."""
-    nodes, scores, shift = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32), np.empty(beam_size, np.int64)
-    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
-    margins = np.empty(1024, np.float32)
+    codes: Floats, vectors: NodeVectors, tree: Tree, search: Search, out_labels: Ints, out_scores: Floats
+) -> None:
+    """Find the top labels of dense rows (n, width) in one tree, by the product along a label's path."""
+    beam = empty_beam(search.beam_size, search.beam_size)
+    margins = np.empty(FIRST_MARGINS, np.float32)
     for row in range(len(codes)):
-        nodes[0], scores[0], width, n_leaves = 0, 0.0, integer(1), integer(0)
+        beam.nodes[0], beam.scores[0], width, n_leaves = 0, 0.0, integer(1), integer(0)
         while width > 0:
-            margins = dense_margins(
-                codes[row], weights, scales, bias, first_child, last_child, nodes[:width], shift, margins
-            )
+            margins = dense_margins(codes[row], vectors, tree, beam.nodes[:width], beam.shift, margins)
             width, n_leaves = expand_beam(
-                nodes, scores, width, margins, shift, first_child, last_child, label, power, min_log_activation,
-                next_nodes, next_scores, out_labels[row], out_scores[row], n_leaves,
-            )  # fmt: skip
+                beam, width, margins, tree, search, out_labels[row], out_scores[row], n_leaves
+            )
         sort_log_scores(out_scores[row], out_labels[row], n_leaves)
 
 

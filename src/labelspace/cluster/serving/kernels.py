@@ -1,51 +1,78 @@
 """A step of a beam search whose nodes are on other machines: shards expand the beams, the door merges."""
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
-from labelspace.kernels.beam_search import average_trees, child_margins, expand_beam, sort_by_node, sort_log_scores
+from labelspace.kernels.beam_search import (
+    FIRST_MARGINS,
+    NodeWeights,
+    Search,
+    Tree,
+    average_trees,
+    child_margins,
+    empty_beam,
+    expand_beam,
+    sort_by_node,
+    sort_log_scores,
+)
 from labelspace.kernels.compiled import integer, kernel
-from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
 
+class Scored(NamedTuple):
+    """Nodes or labels of each document in each tree, and their log scores: (n, n_trees, size)."""
+
+    ids: Ints  # -1 is none
+    scores: Floats
+
+    @classmethod
+    def empty(cls, n: int, n_trees: int, size: int) -> Self:
+        """None."""
+        return cls(np.full((n, n_trees, size), -1, np.int32), np.full((n, n_trees, size), -np.inf, np.float32))
+
+    @classmethod
+    def joined(cls, parts: list[Self]) -> Self:
+        """All of several."""
+        ids, scores = zip(*parts, strict=True)
+        return cls(np.concatenate(ids, axis=2), np.concatenate(scores, axis=2))
+
+    def trimmed(self) -> Self:
+        """A copy without columns at the end in which there are none."""
+        width = int((self.ids >= 0).sum(axis=2).max(initial=0))
+        return type(self)(self.ids[:, :, :width].copy(), self.scores[:, :, :width].copy())
+
+
 @kernel()
 def expand_nodes(
-    data: Floats, indices: Ints, indptr: Ints, w_data: Int8s, w_indices: Ints, w_indptr: Ints, bias: Floats,
-    first_child: Ints, last_child: Ints, label: Ints, power: float, min_log_activation: float, beams: Ints,
-    beam_scores: Floats, out_nodes: Ints, out_scores: Floats, out_labels: Ints, out_label_scores: Floats,
-) -> None:  # fmt: skip
-    """The best children of the nodes of beams (n, n_trees, width): inner ones, and leaves by label, with log scores.
+    X: CsrArrays, weights: NodeWeights, tree: Tree, search: Search, beams: Scored, inner: Scored, leaves: Scored
+) -> None:
+    """Find the best children of the nodes of beams (n, n_trees, width): inner nodes, and leaves by label.
 
-    Node i has the children ``first_child[i]`` to ``last_child[i]`` - 1; -1 in a beam is no node. ``out_nodes`` are in
-    no order, ``out_labels`` best first; both are padded with -1.
+    -1 in a beam is no node. ``inner`` (in no order) and ``leaves`` (best first) are filled, with log scores, and padded
+    with -1.
     """
-    n_rows, n_trees, width = beams.shape
-    beam_size = out_nodes.shape[2]
-    nodes, scores = np.empty(max(width, beam_size), np.int32), np.empty(max(width, beam_size), np.float32)
-    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
-    shift, margins = np.empty(width, np.int64), np.empty(1024, np.float32)
+    n_rows, n_trees, width = beams.ids.shape
+    beam_size = inner.ids.shape[2]
+    beam, margins = empty_beam(beam_size, max(width, beam_size)), np.empty(FIRST_MARGINS, np.float32)
+    nodes, scores = beam.nodes, beam.scores
     for row in range(n_rows):
-        span = slice(indptr[row], indptr[row + 1])
-        for tree in range(n_trees):
+        span = slice(X.indptr[row], X.indptr[row + 1])
+        for at in range(n_trees):
             size = integer(0)
             for i in range(width):
-                if beams[row, tree, i] >= 0:
-                    nodes[size], scores[size] = beams[row, tree, i], beam_scores[row, tree, i]
+                if beams.ids[row, at, i] >= 0:
+                    nodes[size], scores[size] = beams.ids[row, at, i], beams.scores[row, at, i]
                     size += 1
             sort_by_node(nodes, scores, size)
-            margins = child_margins(
-                data[span], indices[span], w_data, w_indices, w_indptr, bias, first_child, last_child, nodes[:size],
-                shift, margins,
-            )  # fmt: skip
-            labels, label_scores = out_labels[row, tree], out_label_scores[row, tree]
-            size, n_leaves = expand_beam(
-                nodes, scores, size, margins, shift, first_child, last_child, label, power, min_log_activation,
-                next_nodes, next_scores, labels, label_scores, integer(0),
-            )  # fmt: skip
+            margins = child_margins(X.data[span], X.indices[span], weights, tree, nodes[:size], beam.shift, margins)
+            labels, label_scores = leaves.ids[row, at], leaves.scores[row, at]
+            size, n_leaves = expand_beam(beam, size, margins, tree, search, labels, label_scores, integer(0))
             sort_best_first(label_scores, labels, n_leaves)
             for i in range(size):
-                out_nodes[row, tree, i], out_scores[row, tree, i] = nodes[i], scores[i]
+                inner.ids[row, at, i], inner.scores[row, at, i] = nodes[i], scores[i]
 
 
 @kernel()

@@ -18,12 +18,13 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.cluster.serving.kernels import merge_leaves
+from labelspace.cluster.serving.kernels import Scored, merge_leaves
 from labelspace.cluster.serving.shards import Shards, balanced_cuts, best, check_extents, check_shards, id_counts
-from labelspace.cluster.serving.tree_shard import Scored, TreeShard
+from labelspace.cluster.serving.tree_shard import TreeShard
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import Views
 from labelspace.kernels.beam_search import advance_beams
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.labels.masks import FEW_LABELS, kept_entries
 from labelspace.labels.tree import PRUNED_BIAS, TreeNodes, widen_beam
 from labelspace.models.evidence import Evidence
@@ -132,27 +133,26 @@ class ShardedTrees:
         """The k best labels of each document."""
         trees, out = self.trees, TopK.empty(X.shape[0], k)
         scaled = sp.csr_matrix((scaled_values(X, scales), X.indices, X.indptr), shape=X.shape)
-        size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * trees.beam_size, 2 * k)  # as ``beam_search``
+        beam_size = trees.settings.beam_size
+        size = k if len(trees.roots) == 1 else max(LEAVES_PER_BEAM * beam_size, 2 * k)  # as ``beam_search``
         beams, leaves = self._top_levels(scaled), list[Scored]()
         while beams.ids.size:
-            found = self.shards.ask("expand", scaled, beams, trees.beam_size, size, mask=self.mask)
+            found = self.shards.ask("expand", scaled, beams, beam_size, size, mask=self.mask)
             leaves += [labels for _, labels in found]
             below = Scored.joined([nodes for nodes, _ in found])
-            beams = Scored(*best(*below, trees.beam_size)).trimmed()
+            beams = Scored(*best(*below, beam_size)).trimmed()
         merge_leaves(*Scored.joined(leaves), size, out.labels, out.scores)
         return out
 
     def _top_levels(self, X: Csr) -> Scored:
         """All nodes at the door that the beams of each tree have held: their leaves are elsewhere."""
-        trees, now = self.trees, Scored.empty(len(self.trees.roots), X.shape[0], self.trees.beam_size)
+        trees, rows = self.trees, csr_arrays(X)
+        now = Scored.empty(len(trees.roots), X.shape[0], trees.settings.beam_size)
         now.ids[:, :, 0], now.scores[:, :, 0] = trees.roots[:, None], 0.0
         held = [now.trimmed()]
         for _ in range(self.depth):
             for beams, beam_scores in zip(*now, strict=True):  # of a tree
-                advance_beams(
-                    X.data, X.indices, X.indptr, 0, X.shape[0], trees.values, trees.nodes, trees.starts, trees.bias,
-                    trees.first_child, trees.last_child, trees.label, trees.power, beams, beam_scores,
-                )  # fmt: skip
+                advance_beams(rows, 0, X.shape[0], trees.weights, trees.tree, trees.settings.power, beams, beam_scores)
             now.ids[np.isneginf(now.scores)] = -1  # nodes without an allowed label
             held.append(now.trimmed())
         ids, scores = Scored.joined(held)
@@ -161,15 +161,16 @@ class ShardedTrees:
     def among(self, allowed: Bools) -> AllowedShardedTrees:
         """The trees with allowed labels alone: the same choice of an exact search or a beam as in one model."""
         trees = self.trees
-        kept = TreeNodes(trees.first_child, trees.last_child, trees.label).above(allowed)
-        leaves = trees.label[kept & (trees.label >= 0)]
-        n_labels, beam_size = len(np.unique(leaves)), trees.beam_size
+        label, settings = trees.tree.label, trees.settings
+        kept = TreeNodes(*trees.tree).above(allowed)
+        leaves = label[kept & (label >= 0)]
+        n_labels = len(np.unique(leaves))
         if n_labels <= FEW_LABELS:
-            n_inner = int((kept & (trees.label < 0)).sum())
-            beam_size = max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1)
-        bias = np.where(kept, trees.bias, PRUNED_BIAS)
+            n_inner = int((kept & (label < 0)).sum())
+            settings = settings._replace(beam_size=max(n_inner, -(-len(leaves) // LEAVES_PER_BEAM), 1))
+        weights = trees.weights._replace(bias=np.where(kept, trees.weights.bias, PRUNED_BIAS))
         allowed_trees = replace(
-            self, trees=trees._replace(bias=bias, beam_size=beam_size), mask=self.shards.share(kept)
+            self, trees=trees._replace(weights=weights, settings=settings), mask=self.shards.share(kept)
         )
         return AllowedShardedTrees(allowed_trees, n_labels)
 
@@ -186,7 +187,8 @@ class AllowedShardedTrees:
         trees = self.sharded.trees
 
         def find(rows: Longs, beam_size: int) -> TopK:
-            wider = replace(self.sharded, trees=trees._replace(beam_size=beam_size))
+            settings = trees.settings._replace(beam_size=beam_size)
+            wider = replace(self.sharded, trees=trees._replace(settings=settings))
             return wider.search(X if len(rows) == X.shape[0] else X[rows], scales, k)
 
-        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.beam_size, len(trees.label))
+        return widen_beam(find, X.shape[0], k, min(k, self.n_labels), trees.settings.beam_size, len(trees.tree.label))

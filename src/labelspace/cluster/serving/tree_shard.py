@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from labelspace.cluster.serving.kernels import expand_nodes
+from labelspace.cluster.serving.kernels import Scored, expand_nodes
 from labelspace.cluster.serving.shards import MAX_ID, Extent, must_fit
 from labelspace.estimator import Stateful, learned
 from labelspace.estimator.parameter_constraints import real
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets, plain
+from labelspace.kernels.beam_search import NodeWeights, Search, Tree
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.weight_lookup import lookup_weights
 from labelspace.labels.masks import LastMask, kept_entries
@@ -22,29 +24,6 @@ from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Floats, Ints, Longs
 
 NO_NODE = MAX_ID - 1  # a number that no node has
-
-
-class Scored(NamedTuple):
-    """Nodes or labels of each document in each tree, and their log scores: (n, n_trees, size)."""
-
-    ids: Ints  # -1 is none
-    scores: Floats
-
-    @classmethod
-    def empty(cls, n: int, n_trees: int, size: int) -> Self:
-        """None."""
-        return cls(np.full((n, n_trees, size), -1, np.int32), np.full((n, n_trees, size), -np.inf, np.float32))
-
-    @classmethod
-    def joined(cls, parts: list[Self]) -> Self:
-        """All of several."""
-        ids, scores = zip(*parts, strict=True)
-        return cls(np.concatenate(ids, axis=2), np.concatenate(scores, axis=2))
-
-    def trimmed(self) -> Self:
-        """A copy without columns at the end in which there are none."""
-        width = int((self.ids >= 0).sum(axis=2).max(initial=0))
-        return type(self)(self.ids[:, :, :width].copy(), self.scores[:, :, :width].copy())
 
 
 class TreeShard(Stateful):
@@ -99,9 +78,10 @@ class TreeShard(Stateful):
         return LastMask()
 
     @cached_property
-    def _spans(self) -> tuple[Ints, Ints]:
-        """Where the children of each parent begin and end."""
-        return self.child_starts_[:-1].astype(np.int32), self.child_starts_[1:].astype(np.int32)
+    def _tree(self) -> Tree:
+        """The children of each parent, and the labels of the nodes."""
+        starts = self.child_starts_.astype(np.int32)
+        return Tree(starts[:-1], starts[1:], self.labels_)
 
     @cached_property
     def _ended_parents(self) -> Ints:
@@ -133,10 +113,9 @@ class TreeShard(Stateful):
         if allowed is not None:
             bias = self._of_mask.get(allowed, lambda: np.where(allowed[self.nodes_], self.bias_, PRUNED_BIAS))
             lowest = PRUNED_LOG
-        expand_nodes(
-            X.data, X.indices, X.indptr, self.values_, self.own_, self.starts_, bias, *self._spans, self.labels_,
-            self.power, lowest, own, beams.scores, *inner, *leaves,
-        )  # fmt: skip
+        weights = NodeWeights(self.values_, self.own_, self.starts_, bias)
+        search = Search(beam_size, self.power, lowest)
+        expand_nodes(csr_arrays(X), weights, self._tree, search, Scored(own, beams.scores), inner, leaves)
         return Scored(self._ended_nodes[inner.ids], inner.scores).trimmed(), leaves.trimmed()
 
     def weights(self, features: Ints, nodes: Ints) -> tuple[Ints, Int8s]:

@@ -49,7 +49,8 @@ from labelspace.estimator.parameter_constraints import (
 )
 from labelspace.estimator.state_constraints import array, must, part, plain
 from labelspace.features.normalize import normalize_rows
-from labelspace.kernels.beam_search import beam_search, dense_beam_search
+from labelspace.kernels.beam_search import NodeVectors, NodeWeights, Search, Tree, beam_search, dense_beam_search
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.masks import FEW_LABELS
@@ -304,21 +305,19 @@ class HierarchicalXC(Model):
         threshold = self.follow_threshold
         min_log = float(np.float32(np.log(threshold))) if threshold else -np.inf  # rounded as the search does
         min_log = min_log if beam.kept is None else max(min_log, PRUNED_LOG)
-        tree = (self.tree_.first_child, self.tree_.last_child, self.tree_.label)
+        tree = Tree(self.tree_.first_child, self.tree_.last_child, self.tree_.label)
+        settings = Search(beam.size, LOGISTIC, min_log)
         if self.linear_classifiers_ is not None:
-            indptr, linear = X.indptr[start : stop + 1], self.linear_classifiers_
-            linear = linear._replace(bias=beam.pruned(linear.bias))
-            beam_search(
-                X.data, X.indices, indptr, 0, stop - start, *linear, *tree, ROOT, beam.size, LOGISTIC, min_log,
-                out.labels, out.scores,
-            )  # fmt: skip
+            rows = CsrArrays(X.data, X.indices, X.indptr[start : stop + 1])
+            values, nodes, starts, bias = self.linear_classifiers_
+            weights = NodeWeights(values, nodes, starts, beam.pruned(bias))
+            beam_search(rows, 0, stop - start, weights, tree, ROOT, settings, out.labels, out.scores)
         else:
             assert self.encoder_ is not None
             assert self.code_classifiers_ is not None
-            by_code = self.code_classifiers_._replace(bias=beam.pruned(self.code_classifiers_.bias))
-            dense_beam_search(
-                self.encoder_(X, start, stop), *by_code, *tree, beam.size, LOGISTIC, min_log, out.labels, out.scores
-            )
+            by_code = self.code_classifiers_
+            vectors = NodeVectors(by_code.weights, by_code.scales, beam.pruned(by_code.bias))
+            dense_beam_search(self.encoder_(X, start, stop), vectors, tree, settings, out.labels, out.scores)
         return out
 
 

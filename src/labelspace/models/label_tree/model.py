@@ -36,7 +36,8 @@ from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array,
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
-from labelspace.kernels.beam_search import advance_beams
+from labelspace.kernels.beam_search import NodeWeights, Search, Tree, advance_beams
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
@@ -314,16 +315,18 @@ class LabelTree(Model):
                 inner = [node for node in tree.inner if tree.level[node] == level]
                 tasks += [(number, node, hard[node]) for node in sorted(inner, key=tree.largest_first)]
             yield tasks
-            scaled = scaled_values(X, self.scales_)
+            scaled = CsrArrays(scaled_values(X, self.scales_), X.indices, X.indptr)
             for beam, score in zip(beams, scores, strict=True):
+                self._advance(scaled, beam, score)
 
-                def move(start: int, stop: int, beam: Ints = beam, score: Floats = score, x: Floats = scaled) -> None:
-                    advance_beams(
-                        x, X.indices, X.indptr, start, stop, self.values_, self.nodes_, self.starts_, self.bias_,
-                        self.first_child_, self.last_child_, self.label_, self.power_of_gap, beam, score,
-                    )  # fmt: skip
+    def _advance(self, X: CsrArrays, beams: Ints, scores: Floats) -> None:
+        """Move the beams of all documents one level down."""
+        trees = self._trees
 
-                run_blocks(move, X.shape[0], ROW_BLOCK)
+        def move(start: int, stop: int) -> None:
+            advance_beams(X, start, stop, trees.weights, trees.tree, self.power_of_gap, beams, scores)
+
+        run_blocks(move, len(beams), ROW_BLOCK)
 
     @property
     def power_of_gap(self) -> float:
@@ -343,10 +346,9 @@ class LabelTree(Model):
     @property
     def _trees(self) -> SearchedTrees:
         beam_size = min(self.beam_size, len(self.label_))
-        return SearchedTrees(
-            self.values_, self.nodes_, self.starts_, self.bias_, self.first_child_, self.last_child_, self.label_,
-            self.roots_, beam_size, self.power_of_gap,
-        )  # fmt: skip
+        weights = NodeWeights(self.values_, self.nodes_, self.starts_, self.bias_)
+        tree = Tree(self.first_child_, self.last_child_, self.label_)
+        return SearchedTrees(weights, tree, self.roots_, Search(beam_size, self.power_of_gap, -np.inf))
 
 
 def _documents_of(beams: Ints, n_nodes: int) -> list[Ints]:

@@ -4,7 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from labelspace.kernels.beam_search import expand_beam, layout_children, sort_log_scores
+from labelspace.kernels.beam_search import (
+    FIRST_MARGINS,
+    Search,
+    Tree,
+    empty_beam,
+    expand_beam,
+    layout_children,
+    sort_log_scores,
+)
 from labelspace.kernels.compiled import kernel
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.random_numbers import initial_state, next_state, uniform_from_key
@@ -83,25 +91,25 @@ def search_codes(
     The digits after a prefix are one choice if ``softmax``, else independent (sigmoid).
     """
     outputs, gate_row = table.outputs, table.gate_row
-    first_child, last_child, label = table.first_child, table.last_child, table.label
-    nodes, scores, shift = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32), np.empty(beam_size, np.int64)
-    next_nodes, next_scores = np.empty(beam_size, np.int32), np.empty(beam_size, np.float32)
-    margins, gated = np.empty(1024, np.float32), np.empty(documents.shape[1], np.float32)
+    tree = Tree(table.first_child, table.last_child, table.label)
+    search = Search(beam_size, 0.0, MIN_LOG_ACTIVATION)
+    beam = empty_beam(beam_size, beam_size)
+    nodes, scores, shift = beam.nodes, beam.scores, beam.shift
+    margins, gated = np.empty(FIRST_MARGINS, np.float32), np.empty(documents.shape[1], np.float32)
     for row in range(len(documents)):
         nodes[0], scores[0], width, n_leaves, level = 0, 0.0, 1, 0, 0
         while width > 0:
-            margins = layout_children(first_child, last_child, nodes[:width], shift, margins)
+            margins = layout_children(tree, nodes[:width], shift, margins)
             for i in range(width):
-                first, last = first_child[nodes[i]], last_child[nodes[i]]
+                first, last = tree.first_child[nodes[i]], tree.last_child[nodes[i]]
                 out = margins[shift[i] + first : shift[i] + last]
                 level_outputs = outputs[min(level, len(outputs) - 1)]
                 digit_scores(documents[row], nodes[i], level_outputs, table, first, last, gated, out)
                 if softmax and gate_row[nodes[i]] >= 0:
                     softmax_log_odds(out)
             width, n_leaves = expand_beam(
-                nodes, scores, width, margins, shift, first_child, last_child, label, 0.0, MIN_LOG_ACTIVATION,
-                next_nodes, next_scores, out_labels[row], out_scores[row], n_leaves,
-            )  # fmt: skip
+                beam, width, margins, tree, search, out_labels[row], out_scores[row], n_leaves
+            )
             level += 1
         sort_log_scores(out_scores[row], out_labels[row], n_leaves)
 
