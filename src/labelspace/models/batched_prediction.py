@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from labelspace.features.views import Views, n_rows, take_rows
+from labelspace.index import Index
+from labelspace.labels.masks import LastMask
 from labelspace.types import Bools, TopK
 
 # Labels of all documents that a method ranks at once. Methods need memory for each of these labels, so a larger number
@@ -47,3 +49,13 @@ def overfetch(predict: Callable[[Any, int], TopK], X: Any, k: int, allowed: Bool
             left.append(rows[(found.labels[:, -1] < 0) & (top.labels[:, -1] >= 0)])
         lacking = np.concatenate(left) if depth < n_labels else lacking[:0]
     return out
+
+
+def index_among(index: Index, allowed: Bools, cache: LastMask[Index | None]) -> Index | None:
+    """Return a copy of an index with the allowed labels only, kept in ``cache``; None to search deeper instead.
+
+    It is None where most labels are allowed, so that a copy would save little, and for an index that cannot be copied.
+    """
+    if 2 * np.count_nonzero(allowed) > len(allowed):
+        return None
+    return cache.get(allowed, lambda: index.among(allowed))

@@ -6,9 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.data.synthetic import planted
-from labelspace.models.glas import Glas
-from labelspace.models.glas.regularizers import USE_SIMILARITIES
-from labelspace.models.glas.training_data import TrainingData
+from labelspace.models.glas import Glas, training
+from labelspace.models.glas.training import TrainingData
 
 ENCODERS = [
     {"n_layers": n_layers, "activation": activation, "weight_norm": weight_norm}
@@ -38,15 +37,14 @@ def quick(**params):
 
 def training_data(model, X, Y):
     """What a model trains on, as its ``fit`` builds it."""
-    measure = model.similarity if model.regularizer in USE_SIMILARITIES else None
-    return TrainingData.build(X, Y, measure, model.batch_size, model.epochs, model.input_dropout, model.all_labels)
+    return TrainingData.build(X, Y, model)
 
 
 def after_one_epoch(model, data):
     """A net after one epoch, with its training data."""
     X, Y = data.X.copy(), data.Y
-    net, train = model._init_net(X, Y), training_data(model, X, Y)
-    model._run_epoch(net, train, 0, lambda *step: None)
+    net, train = training.initial_net(model, X, Y), training_data(model, X, Y)
+    training.run_epoch(model, net, train, 0, lambda *step: None)
     return net, train
 
 

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from labelspace.models.glas import Glas
-from labelspace.models.glas import model as glas_model
+from labelspace.models.glas import Glas, training
 from tests.models.glas.cases import before_store, quick, small_data, trained_arrays
 
 
@@ -34,7 +33,7 @@ def test_the_curve_has_precision_at_1_on_training_and_validation_documents_after
 
 def test_training_documents_are_sampled_where_they_are_many(parts, monkeypatch):
     train, _ = parts
-    monkeypatch.setattr(glas_model, "CURVE_DOCUMENTS", 7)
+    monkeypatch.setattr(training, "CURVE_DOCUMENTS", 7)
     curve = quick(curve=True).fit(train.X, train.Y).report()["curve"]
     assert all(abs(row["train P@1"] * 7 % 100 - 50) > 49 for row in curve), "some of seven"
     assert all(row.keys() == {"epoch", "train P@1"} for row in curve), "no other documents were given"

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
 
-from labelspace.models.glas import label_lists
-from labelspace.models.glas.hard_negatives import mine_hard_negatives
-from labelspace.models.glas.label_lists import LabelLists
+from labelspace.models.glas import hard_negatives
+from labelspace.models.glas.hard_negatives import LabelLists, mine_hard_negatives
 from labelspace.training.losses import SampledLabels
 from tests.models.glas.cases import after_one_epoch, quick, small_data
 
@@ -14,7 +13,7 @@ def small():
 
 
 def test_hard_negatives_are_the_best_scored_labels_and_have_weight_1(small, monkeypatch):
-    monkeypatch.setattr(label_lists, "SEARCHED_LISTS", 1000)  # every list
+    monkeypatch.setattr(hard_negatives, "SEARCHED_LISTS", 1000)  # every list
     net, data = after_one_epoch(quick(all_labels=False, n_negatives=2), small)
     lists = LabelLists(data.labels, net.label_embeddings.shape[1])
     nearest = mine_hard_negatives(net, lists, data.X, 4, 0, lambda *step: None)
@@ -59,10 +58,10 @@ def share_found(lists, table, labels):
 def test_most_of_the_best_labels_are_in_the_lists_that_are_read(topics, monkeypatch):
     labels = np.setdiff1d(np.arange(2000, dtype=np.int32), [7, 1000])  # these two are in no list
     assert share_found(listed(topics, labels), topics, labels) > 0.9
-    monkeypatch.setattr(label_lists, "SEARCHED_LISTS", 1000)
+    monkeypatch.setattr(hard_negatives, "SEARCHED_LISTS", 1000)
     for threads in ("1", "3"):
         monkeypatch.setenv("LABELSPACE_THREADS", threads)
-        monkeypatch.setattr(label_lists, "LIST_BLOCK", 5)
+        monkeypatch.setattr(hard_negatives, "LIST_BLOCK", 5)
         assert share_found(listed(topics, labels), topics, labels) == 1
 
 
@@ -70,7 +69,7 @@ def test_labels_that_moved_are_found_without_new_centers(topics, monkeypatch):
     rng, labels = np.random.default_rng(1), np.arange(2000, dtype=np.int32)
     lists = listed(topics, labels)
     drift = rng.standard_normal((40, 16)).repeat(50, axis=0)
-    monkeypatch.setattr(label_lists, "spherical_kmeans", None)  # not called again
+    monkeypatch.setattr(hard_negatives, "spherical_kmeans", None)  # not called again
     for step in range(1, 5):
         moved = (topics + 0.25 * step * drift + 0.1 * rng.standard_normal(topics.shape)).astype(np.float32)
         before = lists.list_of.copy()
@@ -103,7 +102,7 @@ def test_hard_negatives_are_mined_from_the_second_epoch_on(small, monkeypatch):
             updated.append((embeddings.shape, bool(self.centers.any())))
             super().update(embeddings, seed)
 
-    monkeypatch.setattr("labelspace.models.glas.model.LabelLists", Spy)
+    monkeypatch.setattr("labelspace.models.glas.training.LabelLists", Spy)
     quick(all_labels=False, epochs=3).fit(small.X, small.Y)
     assert updated == [((30, 17), False), ((30, 17), True)]
     quick(all_labels=False, epochs=2, n_hard_negatives=0).fit(small.X, small.Y)

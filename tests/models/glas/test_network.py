@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.glas import encoder, losses, network
-from labelspace.models.glas.training_data import TrainingData
+from labelspace.models.glas import encoder, losses, network, training
+from labelspace.models.glas.training import TrainingData
 from tests.models.glas.cases import after_one_epoch, copies, quick, small_data, trained_arrays
 
 
@@ -26,7 +26,7 @@ def test_a_step_touches_only_the_features_and_labels_of_the_batch(small, monkeyp
     before, rows, sampled = copies(net), np.array([3, 200], np.int32), []
     sample = TrainingData.sample_labels
     monkeypatch.setattr(TrainingData, "sample_labels", lambda *args: sampled.append(sample(*args)) or sampled[0])
-    model._step(net, data, rows, None, 0.5, np.random.default_rng(0))
+    training.train_step(model, net, data, rows, None, 0.5, np.random.default_rng(0))
     after = net.arrays()
     others = np.setdiff1d(np.arange(30), sampled[0].ids)
     assert 0 < len(others) < 30

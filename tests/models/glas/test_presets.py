@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from labelspace.errors import ParameterError
-from labelspace.models.glas import Glas
-from labelspace.models.glas import model as glas_model
+from labelspace.models.glas import Glas, training
 from labelspace.store.model_folder import sealed
 from tests.checks import precision_at_1, same_topk
 from tests.models.glas.cases import after_one_epoch, quick, small_data, trained_arrays
@@ -60,7 +59,7 @@ def test_embeddings_have_length_1_only_where_they_are_normalized(small):
 def test_the_scale_is_honored_with_every_loss(small):
     for loss in ("bce", "softmax", "margin"):
         start = {"bce": 20, "softmax": 20, "margin": 1}[loss]
-        assert np.isclose(quick(loss=loss)._init_net(small.X, small.Y).scale, start)
+        assert np.isclose(training.initial_net(quick(loss=loss), small.X, small.Y).scale, start)
         net, _ = after_one_epoch(quick(loss=loss, scale=7.0, learn_scale=False), small)
         assert np.isclose(net.scale, 7)
         net, _ = after_one_epoch(quick(loss=loss, scale=7.0, learn_scale=True), small)
@@ -71,16 +70,18 @@ def test_the_scale_is_honored_with_every_loss(small):
 
 def test_learning_rates_are_constant_without_decay(small, monkeypatch):
     decays = []
-    monkeypatch.setattr(Glas, "_step", lambda model, net, data, rows, hard, lr_decay, rng: decays.append(lr_decay))
+    monkeypatch.setattr(
+        training, "train_step", lambda model, net, data, rows, hard, lr_decay, rng: decays.append(lr_decay)
+    )
     quick(epochs=2, decay=False).fit(small.X, small.Y)
     assert set(decays) == {1.0}
 
 
 def test_the_regularizer_counts_labels_as_often_as_they_are_drawn(small, monkeypatch):
     drawn, seen = [], []
-    draw, gradient = glas_model.sample_positives, glas_model.regularizer_gradient
-    monkeypatch.setattr(glas_model, "sample_positives", lambda *args: drawn.append(draw(*args)) or drawn[-1])
-    monkeypatch.setattr(glas_model, "regularizer_gradient", lambda *args: seen.append(args) or gradient(*args))
+    draw, gradient = training.sample_positives, training.regularizer_gradient
+    monkeypatch.setattr(training, "sample_positives", lambda *args: drawn.append(draw(*args)) or drawn[-1])
+    monkeypatch.setattr(training, "regularizer_gradient", lambda *args: seen.append(args) or gradient(*args))
     _, data = after_one_epoch(quick(repeat_labels=True, batch_size=64), small)
     order = np.random.default_rng([0, 1, 0]).permutation(260)
     for at, (positives, (_, _, labels, _, phi, _, counts)) in enumerate(zip(drawn, seen, strict=True)):

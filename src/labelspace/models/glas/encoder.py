@@ -1,4 +1,4 @@
-"""Document encoder phi: sparse features -> embedding, while it trains and as it is stored.
+"""Document encoder phi: sparse features -> embedding, in training and as it is stored; SGD in place of Adam.
 
 A document's feature embeddings are summed and go through an activation. Dense layers of the same width may follow, with
 activations between them. The result is normalized to length 1, unless ``normalized`` is false.
@@ -16,18 +16,98 @@ from labelspace.kernels.normalize import MIN_NORM, row_norms
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import dense_forward, embed_rows
 from labelspace.kernels.threads import run_blocks
-from labelspace.models.glas.optimizers import FixedParameter, SgdLayer, SgdParameter
 from labelspace.training.dense_layers import DenseLayer
-from labelspace.training.optimizers import AdamParameter
+from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import Batch, SparseLayer
-from labelspace.types import Csr, Floats
+from labelspace.types import Csr, Floats, Ints
 
 ROW_BLOCK = 64  # documents per task
 
 
+class SgdParameter(AdamParameter):
+    """Weights trained by SGD: value <- value - rate gradient."""
+
+    def __post_init__(self) -> None:
+        self.mean = self.square = np.zeros(0, np.float32)
+
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Update the rows of a part, given their gradient."""
+        self.value[part] -= np.float32(rate) * gradient
+
+
+class FixedParameter(SgdParameter):
+    """Weights that are not trained."""
+
+    def step(self, gradient: Floats, rate: float, n_steps: int, part: slice = slice(None)) -> None:
+        """Leave the weights as they are."""
+
+
+class SgdNumbers(AdagradParameter):
+    """Single numbers trained by SGD."""
+
+    def __post_init__(self) -> None:
+        self.square = np.zeros(0, np.float32)
+
+    def step(self, gradient: Floats, rate: float, ids: Ints | slice) -> None:
+        """Update the numbers with these ids, each named once, given their gradient."""
+        self.value[ids] -= np.float32(rate) * gradient
+
+
+class FixedNumbers(SgdNumbers):
+    """Single numbers that are not trained."""
+
+    def step(self, gradient: Floats, rate: float, ids: Ints | slice) -> None:
+        """Leave the weights as they are."""
+
+
+class SgdLayer(SparseLayer):
+    """Feature embeddings trained by SGD."""
+
+    def backward(self, batch: Batch, gradient: Floats, rate: float) -> None:
+        """Update the embeddings of a batch's features, as ``SparseLayer.backward``."""
+        if self.normalized:
+            gradient = gradient * self.unit_scales
+        features, by_features = self.gradients(batch, gradient)
+        before = self.vectors[features]
+        self.vectors[features] = after = before - np.float32(rate) * by_features
+        if self.normalized:
+            self.squared_norms += (np.square(after, dtype=np.float64) - np.square(before, dtype=np.float64)).sum(axis=0)
+
+
+def update_rows(
+    gradient: Floats, ids: Ints, rate: float, vectors: Floats, squares: Floats | None, normalized: bool
+) -> None:
+    """Update the rows ``ids`` of some vectors, which may be wider than the gradient, given their gradient.
+
+    ``squares`` is the state of row-wise Adagrad, None with SGD. Normalized rows move along the sphere.
+    """
+    width = gradient.shape[1]
+    rows = vectors[ids, :width]
+    if normalized:
+        gradient = gradient - np.einsum("ij,ij->i", gradient, rows)[:, None] * rows
+    if squares is not None:
+        squares[ids] += np.einsum("ij,ij->i", gradient, gradient) / np.float32(width)
+        gradient = gradient / (np.sqrt(squares[ids]) + np.float32(1e-10))[:, None]
+    rows -= np.float32(rate) * gradient
+    vectors[ids, :width] = rows / row_norms(rows)[:, None] if normalized else rows
+
+
+@dataclass(frozen=True)
+class EncoderShape:
+    """The parameters of an encoder."""
+
+    dim: int
+    n_layers: int = 1
+    relu: bool = True
+    weight_norm: bool = False
+    normalized: bool = True  # embeddings have length 1
+    biased: bool = True
+    sgd: bool = False
+
+
 @dataclass
 class Activations:
-    """A batch at every layer of the encoder: what the backward pass needs."""
+    """A batch at every layer of the encoder, for the backward pass."""
 
     inputs: Batch
     preactivation: Floats  # (batch, dim) first layer, before the ReLU
@@ -38,37 +118,32 @@ class Activations:
 
 
 class Encoder:
-    """phi while it trains."""
+    """phi in training."""
 
-    def __init__(
-        self, features: SparseLayer, dense: Sequence[DenseLayer], relu: bool, normalized: bool = True,
-        biased: bool = True,
-    ) -> None:  # fmt: skip
-        self.features, self.dense, self.relu, self.normalized = features, list(dense), relu, normalized
+    def __init__(self, features: SparseLayer, dense: Sequence[DenseLayer], shape: EncoderShape) -> None:
+        self.features, self.dense, self.relu, self.normalized = features, list(dense), shape.relu, shape.normalized
         self.bias = AdamParameter(np.zeros(features.vectors.shape[1], np.float32))
         self.gain = AdamParameter(np.ones(1, np.float32))  # learned norm of the first layer's units, with weight norm
-        if isinstance(features, SgdLayer):
+        if shape.sgd:
             self.bias, self.gain = SgdParameter(self.bias.value), SgdParameter(self.gain.value)
             for layer in self.dense:
                 layer.rows, layer.bias = SgdParameter(layer.rows.value), SgdParameter(layer.bias.value)
                 layer.norm = SgdParameter(layer.norm.value)
-        if not biased:
+        if not shape.biased:
             self.bias = FixedParameter(self.bias.value)
             for layer in self.dense:
                 layer.bias = FixedParameter(layer.bias.value)
 
     @classmethod
-    def random(
-        cls, X: Csr, dim: int, n_layers: int, relu: bool, weight_norm: bool, rng: np.random.Generator,
-        optimizer: str = "adagrad", normalized: bool = True, biased: bool = True,
-    ) -> Self:  # fmt: skip
-        """Random weights."""
-        features = (SgdLayer if optimizer == "sgd" else SparseLayer).random(X, dim, rng, weight_norm)
-        dense = [DenseLayer.random(dim, dim, rng, weight_norm) for _ in range(n_layers - 1)]
-        return cls(features, dense, relu, normalized, biased)
+    def random(cls, X: Csr, shape: EncoderShape, rng: np.random.Generator) -> Self:
+        """Draw the weights."""
+        layer, dim = SgdLayer if shape.sgd else SparseLayer, shape.dim
+        features = layer.random(X, dim, rng, shape.weight_norm)
+        dense = [DenseLayer.random(dim, dim, rng, shape.weight_norm) for _ in range(shape.n_layers - 1)]
+        return cls(features, dense, shape)
 
     def forward(self, batch: Batch, dropout: float, rng: np.random.Generator) -> Activations:
-        """The embeddings of a batch, with dropout of hidden units."""
+        """Return the embeddings of a batch, with dropout of hidden units."""
         bias = self.bias.value
         if self.features.normalized:
             preactivation = self.features.embed(batch, np.zeros_like(bias)) * self.gain.value + bias
@@ -93,13 +168,13 @@ class Encoder:
         return mask
 
     def embed(self, X: Csr) -> Floats:
-        """The embeddings of documents, without dropout."""
+        """Return the embeddings of documents, without dropout."""
         return self.forward((X.data, X.indices, X.indptr), 0.0, np.random.default_rng(0)).embeddings
 
     def backward(
         self, activations: Activations, gradient: Floats, learning_rate: float, feature_learning_rate: float, step: int
     ) -> None:
-        """Update all weights; ``gradient`` is the loss' with respect to the embeddings."""
+        """Update all weights, given the gradient of the loss by the embeddings."""
         if self.normalized:
             phi, norms = activations.embeddings, activations.norms
             gradient = gradient - np.einsum("ij,ij->i", gradient, phi)[:, None] * phi
@@ -131,14 +206,14 @@ class Int8Encoder(NamedTuple):
     relu: Annotated[bool, plain(boolean())]
 
     def check_state(self) -> None:
-        """Dense layers have as many units as the first layer."""
+        """Check that dense layers have as many units as the first layer."""
         (rows, columns), dim = self.dense_weights.shape, len(self.hidden_bias)
         dense = columns == dim and rows > 0 and rows % max(dim, 1) == 0
         must(dense or rows == columns == 0, "dense layers of the width of the embeddings")
 
     @classmethod
     def from_trained(cls, encoder: Encoder) -> Self:
-        """Quantize a trained encoder, whose float32 feature embeddings are given up."""
+        """Quantize a trained encoder, which loses its float32 feature embeddings."""
         table = encoder.features.vectors
         if encoder.features.normalized:
             table *= encoder.features.unit_scales * encoder.gain.value
@@ -150,7 +225,7 @@ class Int8Encoder(NamedTuple):
         return cls(*quantize_int8(table), encoder.bias.value, weights, bias, encoder.relu)
 
     def embed(self, X: Csr, normalized: bool = True) -> Floats:
-        """Embeddings (n, dim), of unit rows if ``normalized``; each row by itself, so the batch changes nothing."""
+        """Return embeddings (n, dim), of length 1 if ``normalized``; each depends on its document only."""
         table, scales, bias = self.feature_embeddings, self.feature_scales, self.hidden_bias
         dim = len(bias)
         out = np.empty((X.shape[0], dim), np.float32)

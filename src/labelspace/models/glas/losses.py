@@ -1,4 +1,11 @@
-"""The classification loss of a batch: its gradient with respect to the scores."""
+"""The gradients of a batch: of the classification loss by the scores, and of the regularizers by the embeddings.
+
+Regularizers are eq. 3 (GLaS), 2 (spread-out), 4 (Laplacian) and gravity. Each is computed on the labels drawn for a
+batch: m of them, each once, or counted as often as it was drawn. Their embeddings are the rows of V (m, dim).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,12 +15,13 @@ from labelspace.training.losses import SampledLabels, bce_gradient, softmax_grad
 from labelspace.types import Floats, Ints, Longs
 
 ROW_BLOCK = 64  # documents per task
+USE_SIMILARITIES = ("glas", "laplacian")
 
 
 def loss_gradient(
     scores: Floats, sampled: SampledLabels, positives: Longs | None, loss: str, margin: float, n_hardest: int | None
 ) -> Floats:
-    """The gradient of the mean loss by the scores (batch, labels), which it overwrites.
+    """Return the gradient of the mean loss by the scores (batch, labels), which it overwrites.
 
     ``positives`` are the positions of the labels that ``sample_positives`` drew; None counts all labels of a document.
     The margin loss counts the ``n_hardest`` wrong labels, or, if None, the pairs with all of them (eq. 1).
@@ -39,9 +47,10 @@ def loss_gradient(
 
 
 def pairs_gradient(columns: Ints, ends: Ints, start: int, positives: Longs | None, margin: float, out: Floats) -> None:
-    """The margin loss of eq. 1, summed over the pairs of a true and a wrong label; ``out`` begins at row ``start``.
+    """Write the gradient of the margin loss of eq. 1, summed over pairs of a true and a wrong label, to ``out``.
 
-    The true labels are one per row, ``columns[positives[row]]``, or all, ``columns[ends[row] : ends[row + 1]]``.
+    The first row of ``out`` is row ``start``. The true labels are one per row,
+    ``columns[positives[row]]``, or all, ``columns[ends[row] : ends[row + 1]]``.
     """
     begin, end = ends[start : start + len(out)], ends[start + 1 : start + 1 + len(out)]
     rows, true = np.repeat(np.arange(len(out)), end - begin), columns[begin[0] : end[-1]]
@@ -59,3 +68,80 @@ def pairs_gradient(columns: Ints, ends: Ints, start: int, positives: Longs | Non
         gradient[rows[now]] += violated
         gradient[rows[now], true[now]] -= violated.sum(axis=1, dtype=np.float32)
     out[:] = gradient
+
+
+class RegularizerGradient(NamedTuple):
+    """The terms that a regularizer adds to the gradients of a batch."""
+
+    labels: Ints  # (m,) ascending
+    of_labels: Floats  # (m, dim)
+    of_documents: Floats | None = None  # (batch, dim)
+
+
+def regularizer_gradient(
+    name: str,
+    weight: float,
+    labels: Ints,
+    V: Floats,
+    phi: Floats,
+    similarities: Callable[[Ints], Floats],
+    counts: Longs | None = None,
+) -> RegularizerGradient:
+    """Return the gradient of the regularizer of this name; ``similarities(labels)`` is U.
+
+    ``counts`` (m,) says how often each label was drawn; None counts each once.
+    """
+    if name == "none" or weight == 0 or not len(labels):
+        return RegularizerGradient(labels[:0], V[:0])
+    if name == "glas":
+        return glas_gradient(labels, V, similarities(labels), weight, counts)
+    if name == "spread_out":
+        return spread_out_gradient(labels, V, weight, counts)
+    if name == "laplacian":
+        return laplacian_gradient(labels, V, similarities(labels), weight, counts)
+    return gravity_gradient(labels, V, phi, weight, counts)
+
+
+def glas_gradient(
+    labels: Ints, V: Floats, U: Floats, weight: float, counts: Longs | None = None
+) -> RegularizerGradient:
+    """Return the gradient of eq. 3, ``weight`` / m^2 ||V V' - U||^2; U (m, m) is the co-occurrence similarity."""
+    return _product_gradient(labels, V, V @ V.T - U, weight, counts)
+
+
+def spread_out_gradient(labels: Ints, V: Floats, weight: float, counts: Longs | None = None) -> RegularizerGradient:
+    """Return the gradient of eq. 2, ``weight`` / m^2 ||V V'||^2 without the diagonal, constant on the sphere."""
+    products: Floats = V @ V.T
+    products[np.diag_indices(len(labels))] = 0.0
+    return _product_gradient(labels, V, products, weight, counts)
+
+
+def laplacian_gradient(
+    labels: Ints, V: Floats, U: Floats, weight: float, counts: Longs | None = None
+) -> RegularizerGradient:
+    """Return the gradient of eq. 4, ``weight`` / m^2 times the sum of ||v - v'||^2 u over pairs."""
+    degrees = U.sum(axis=1) if counts is None else U @ counts.astype(np.float32) / counts
+    residual = -U
+    residual[np.diag_indices(len(labels))] += degrees
+    return _product_gradient(labels, V, residual, weight, counts)
+
+
+def gravity_gradient(
+    labels: Ints, V: Floats, phi: Floats, weight: float, counts: Longs | None = None
+) -> RegularizerGradient:
+    """Return the gradient of gravity ([16]), ``weight`` times the mean of (phi V')^2: documents and labels repel."""
+    products: Floats = phi @ V.T
+    if counts is not None:
+        products *= counts.astype(np.float32)
+    n_labels = len(labels) if counts is None else int(counts.sum())
+    products *= np.float32(2 * weight / (len(phi) * n_labels))
+    return RegularizerGradient(labels, products.T @ phi, products @ V)
+
+
+def _product_gradient(
+    labels: Ints, V: Floats, residual: Floats, weight: float, counts: Longs | None
+) -> RegularizerGradient:
+    if counts is not None:
+        residual *= np.outer(counts, counts).astype(np.float32)
+    residual *= np.float32(4 * weight / (len(labels) if counts is None else int(counts.sum())) ** 2)
+    return RegularizerGradient(labels, residual @ V)

@@ -53,32 +53,54 @@ from labelspace.index import Index, index_class
 from labelspace.labels.statistics import MEASURES
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.batched_prediction import overfetch
+from labelspace.models.batched_prediction import index_among, overfetch
 from labelspace.models.checks import Inputs, check_inputs, check_widths
 from labelspace.models.evidence import Evidence
-from labelspace.models.fit_context import FitContext, Held
-from labelspace.models.glas.encoder import Encoder, Int8Encoder
+from labelspace.models.fit_context import FitContext
+from labelspace.models.glas.encoder import Int8Encoder
 from labelspace.models.glas.explanations import LabelVectors
-from labelspace.models.glas.hard_negatives import mine_hard_negatives
-from labelspace.models.glas.label_lists import LabelLists
-from labelspace.models.glas.label_placement import DEFAULT_SHARE, place_label, require_names, with_count, without_label
-from labelspace.models.glas.losses import loss_gradient
+from labelspace.models.glas.losses import USE_SIMILARITIES
 from labelspace.models.glas.network import Net, append_bias
-from labelspace.models.glas.presets import ALGORITHM_1, ALGORITHM_2
-from labelspace.models.glas.regularizers import USE_SIMILARITIES, regularizer_gradient
-from labelspace.models.glas.training_data import TrainingData, sample_positives
-from labelspace.training.allowed_index import index_among
-from labelspace.training.checkpoints import data_fingerprint
-from labelspace.training.epochs import Curve, epoch_batches, run_epochs
+from labelspace.models.glas.training import SCALE, train
 from labelspace.training.losses import seen_labels, sigmoid
-from labelspace.training.sparse_layers import batch_rows
-from labelspace.types import Bools, Csr, Floats, Ints, Progress, TopK
+from labelspace.types import Bools, Csr, Floats, Ints, LabelSpace, TopK
 
-SCALE = 20.0  # s at first, of cross-entropies
-SCALE_LEARNING_RATE = 0.01  # of log s, by Adam
-CURVE_DOCUMENTS = 2_000  # training documents by which the curve is measured
-INDEX_QUERIES = 300  # documents that the index is chosen by
+INDEX_QUERIES = 300  # documents that the index is chosen by: more measure its recall better, and take longer
 BACKGROUND_SIZE = 2_000  # training documents whose embeddings are stored: what a new label is contrasted with
+DEFAULT_SHARE = 0.005  # of all documents, expected to carry a new label
+
+# The paper's algorithms as parameters: all in which they differ from our defaults; lines are of the algorithms.
+BOTH_ALGORITHMS: dict[str, Any] = {
+    "embedding_dim": 1024,  # section 4
+    "n_layers": 2,  # section 2.1: several linear layers with ReLU
+    "hidden_bias": False,  # section 2.1: phi(x) = w'x
+    "bias": False,  # section 2.1: h(x) = phi(x)'V
+    "loss": "margin",  # eq. 1
+    "pairs": "all",  # eq. 1: a sum over the sampled labels
+    "all_labels": False,  # section 2.1: a sampled subset
+    "n_hard_negatives": 0,
+    "dropout": 0.0,
+    "optimizer": "sgd",  # line 12, line 20
+    "decay": False,
+    "epochs": 10,  # section 4
+    "patience": 1,  # section 4: until accuracy on held-out documents ceases to improve
+    "stop_by": "precision",
+    "batch_size": 4096,  # section 4
+}
+ALGORITHM_1 = BOTH_ALGORITHMS | {
+    "normalize_document_embeddings": False,
+    "normalize_label_embeddings": False,
+    "regularizer": "none",
+    "input_dropout": 0.0,
+}
+ALGORITHM_2 = BOTH_ALGORITHMS | {
+    "weight_norm": True,  # section 3.1
+    "reg_weight": 10.0,  # section 4
+    "repeat_labels": True,  # lines 16 and 17: B x B
+    "input_dropout": 0.2,  # section 4: keep probability 0.8
+    "learning_rate": 0.003,  # eta_V, not given, nor is eta_w: chosen on validation documents
+    "feature_learning_rate": 1.0,
+}
 
 
 class Glas(Model):
@@ -183,7 +205,7 @@ class Glas(Model):
             index.approximate.require_faiss(self.index)
 
     def check_state(self) -> None:
-        """The index holds vectors of labels, with their biases."""
+        """Check that the index contains vectors of labels, with their biases."""
         must(self.index_.dimension == len(self.encoder_.hidden_bias) + 1, "an index of the length of its embeddings")
         must(len(self.background_) > 0 and self.bias_scale_ != 0, "embeddings of training documents, and a scale")
         must(int(self.index_.ids.max(initial=-1)) < self.n_labels_, f"an index of its {self.n_labels_} labels")
@@ -193,96 +215,13 @@ class Glas(Model):
         if held_out is None and self.curve:
             held_out = context.validation
         held_out = None if held_out is None else (self._rows(held_out[0]), held_out[1])
-        net = self._init_net(X, Y)  # step 1
         with threadpool_limits(1, user_api="blas"):
-            self._train(net, X, Y, held_out, context)  # steps 2 to 7
+            net, curve = train(self, X, Y, held_out, context)  # steps 1 to 7
+        self.curve_ = None if curve is None else _curve_rows(curve)
         self._store(net, X, Y, context)  # step 8
-
-    def _init_net(self, X: Csr, Y: Csr) -> Net:
-        rng = np.random.default_rng([self.random_state, 0])
-        encoder = Encoder.random(
-            X, self.embedding_dim, self.n_layers, self.activation == "relu", self.weight_norm, rng, self.optimizer,
-            self.normalize_document_embeddings, self.hidden_bias,
-        )  # fmt: skip
-        margin = self.loss == "margin"
-        scale, bias = self.scale or (1.0 if margin else SCALE), "zero" if margin else "log_odds"
-        return Net.random(
-            encoder, Y, scale, bias if self.bias else "none", rng, self.optimizer, self.normalize_label_embeddings
-        )
 
     def _rows(self, X: Csr) -> Csr:
         return normalize_rows(X) if self.normalize else X
-
-    def _train(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, context: FitContext) -> None:
-        """All epochs, from the last checkpoint on; with early stopping the net ends as it was after its best epoch."""
-        measure = self.similarity if self.regularizer in USE_SIMILARITIES else None
-        data = TrainingData.build(X, Y, measure, self.batch_size, self.epochs, self.input_dropout, self.all_labels)
-        if not data.all_labels and self.n_hard_negatives and len(data.labels):
-            net.lists = LabelLists(data.labels, net.label_embeddings.shape[1])
-        seen = seen_labels(Y)
-        identity = {"params": self.get_params(), "data": data_fingerprint(X, Y, *(held_out or ()))}
-        curve = self._curve(net, X, Y, held_out, seen) if self.curve else None
-        score = net.validation_score if self.stop_by == "r_precision" else net.precision_at_1
-        run_epochs(
-            net, data.epochs, lambda epoch: self._run_epoch(net, data, epoch, context.progress),
-            None if held_out is None or self.patience is None else lambda: score(*held_out, seen), self.patience,
-            identity, context.checkpoint, curve=curve,
-        )  # fmt: skip
-        self.curve_ = None if curve is None else _curve_rows(curve.rows)
-
-    def _curve(self, net: Net, X: Csr, Y: Csr, held_out: Held | None, seen: Ints) -> Curve:
-        """P@1 on a sample of the training documents, the same in each epoch, and on documents not trained on."""
-        rows = np.sort(np.random.default_rng([self.random_state, 3]).permutation(X.shape[0])[:CURVE_DOCUMENTS])
-        measured = [(X[rows], Y[rows])] + ([] if held_out is None else [held_out])
-        return Curve(lambda: [net.precision_at_1(*documents, seen) for documents in measured])
-
-    def _run_epoch(self, net: Net, data: TrainingData, epoch: int, progress: Progress) -> None:
-        """One pass over the documents; its random numbers depend on the seed and the epoch's number alone."""
-        rng = np.random.default_rng([self.random_state, 1, epoch])
-        hard = None
-        if net.lists is not None and epoch:
-            hard = mine_hard_negatives(net, net.lists, data.X, self.n_hard_negatives, self.random_state, progress)
-        n_batches = len(range(0, data.X.shape[0], data.batch_size))
-        batches = epoch_batches(data.X.shape[0], data.batch_size, epoch, data.epochs, rng)
-        for done, (rows, lr_decay) in enumerate(batches, epoch * n_batches + 1):
-            factor = lr_decay if self.decay else 1.0
-            self._step(net, data, rows, None if hard is None else hard[rows], factor, rng)
-            progress("batches", done, data.epochs * n_batches)
-        if self.optimizer == "sgd" and not net.is_finite():
-            raise ParameterError(
-                f"learning rates must be small enough for SGD, but weights overflowed in epoch {epoch + 1}; "
-                "set a smaller learning_rate and feature_learning_rate"
-            )
-
-    def _step(
-        self, net: Net, data: TrainingData, rows: Ints, hard: Ints | None, lr_decay: float, rng: np.random.Generator
-    ) -> None:
-        """The body of Algorithm 2 for one batch; ``hard`` are its hard negatives."""
-        net.n_steps += 1
-        learning_rate, feature_learning_rate = self.learning_rate * lr_decay, self.feature_learning_rate * lr_decay
-        sgd, Y_batch = self.optimizer == "sgd", data.Y[rows]
-        inputs = batch_rows(data.X, rows, data.input_dropout, rng)  # step 2
-        activations = net.encoder.forward(inputs, self.dropout, rng)
-        phi = activations.embeddings
-        positives = sample_positives(Y_batch.indptr, rng)  # step 3
-        sampled = data.sample_labels(Y_batch, self.n_negatives, hard, rng)  # step 4
-        scores = net.scores(phi, sampled)
-        counted = positives if (self.positives or ("one" if self.loss == "margin" else "all")) == "one" else None
-        n_hardest = None if self.pairs == "all" else self.n_hardest
-        score_gradient = loss_gradient(scores, sampled, counted, self.loss, self.margin, n_hardest)  # step 5
-        labels, counts = np.unique(Y_batch.indices[positives[positives >= 0]], return_counts=True)  # step 6
-        V = net.label_embeddings[labels, :-1]
-        regularizer = regularizer_gradient(
-            self.regularizer, self.reg_weight, labels, V, phi, data.similarities, counts if self.repeat_labels else None
-        )
-        gradient = net.update_labels(score_gradient, phi, sampled, regularizer, learning_rate)  # step 7
-        if self.loss != "margin" if self.learn_scale is None else self.learn_scale:
-            by_log_scale = np.array([np.vdot(gradient, phi)], np.float32)
-            net.log_scale.step(by_log_scale, learning_rate if sgd else SCALE_LEARNING_RATE * lr_decay, net.n_steps)
-        if regularizer.of_documents is not None:
-            gradient += regularizer.of_documents
-        dense_rate = feature_learning_rate if sgd else learning_rate
-        net.encoder.backward(activations, gradient, dense_rate, feature_learning_rate, net.n_steps)
 
     def _store(self, net: Net, X: Csr, Y: Csr, context: FitContext) -> None:
         """Store what prediction needs, and build the index of the label embeddings."""
@@ -304,7 +243,7 @@ class Glas(Model):
         return self.encoder_.embed(X, self.normalize_document_embeddings)
 
     def report(self) -> dict[str, Any]:
-        """With ``curve``, P@1 on training and validation documents after each epoch, as in Figure 1."""
+        """Return, with ``curve``, P@1 on training and validation documents after each epoch, as in Figure 1."""
         self.check_fitted()
         return {} if self.curve_ is None else {"curve": self.curve_}
 
@@ -324,18 +263,18 @@ class Glas(Model):
         return top
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores z, which are log-odds for loss=bce, and as they are for other losses."""
+        """Explain the scores z of some labels, which are log-odds for loss=bce, and scores as they are otherwise."""
         known, X = LabelVectors(self.index_, self.bias_scale_), self._rows(X)
         found = known.evidence(self.encoder_, self.normalize_document_embeddings, X, labels, self.view.name)
         return found if self.loss == "bce" else [replace(evidence, score=evidence.log_odds) for evidence in found]
 
     def keep_for_prediction(self) -> Self:
-        """Drop the embeddings of training documents, but one."""
+        """Drop the embeddings of training documents except one."""
         self.background_ = self.background_[:1].copy()
         return self
 
     def add_label(self, name: str, examples: Inputs, share: float = DEFAULT_SHARE) -> int:
-        """Add a label by documents that carry it, without training; returns its id.
+        """Add a label by documents that carry it, without training, and return its id.
 
         ``share`` of all documents are expected to carry it. A name that was removed before gets its id again.
         """
@@ -371,9 +310,43 @@ class Glas(Model):
 
 
 def _curve_rows(rows: list[list[float]]) -> list[dict[str, float]]:
-    """A row per epoch: P@1 in percent on training documents and, where there are some, on validation documents."""
+    """Return a row per epoch: P@1 in percent on training documents and, if any, on validation documents."""
     names = ("train P@1", "validation P@1")
     return [
         {"epoch": epoch} | {name: round(100 * score, 2) for name, score in zip(names, row, strict=False)}
         for epoch, row in enumerate(rows, 1)
     ]
+
+
+def place_label(examples: Floats, background: Floats, scale: float, share: float) -> tuple[Floats, float]:
+    """Return the embedding v and bias b of a new label, by the embeddings of documents that carry it and of others.
+
+    v points from the mean of the others (the background) to the mean of the examples. b is such that z is above 0 for
+    this share of the background: no more documents than are expected to carry the label.
+    """
+    if not 0 < share < 1:
+        raise ParameterError(f"share must be above 0 and below 1, but is {share}; give a part of all documents")
+    v: Floats = examples.mean(axis=0) - background.mean(axis=0)
+    v /= max(float(np.linalg.norm(v)), 1e-12)
+    return v, -scale * float(np.quantile(background @ v, 1.0 - share))
+
+
+def require_names(labels: LabelSpace | None) -> LabelSpace:
+    """Return the labels; raise DataError if they have no names."""
+    if labels is None:
+        raise DataError("labels must have names to come and go, but the model has none; fit it with labels=")
+    return labels
+
+
+def with_count(labels: LabelSpace, label: int, n_documents: int) -> LabelSpace:
+    """Return the labels with a new count of training documents of one label."""
+    counts = np.zeros(len(labels), np.int64) if labels.counts is None else labels.counts.copy()
+    counts[label] = n_documents
+    return replace(labels, counts=counts)
+
+
+def without_label(labels: LabelSpace, label: int) -> LabelSpace:
+    """Return the labels with one retired: its id stays, its count is 0, and the hierarchy bypasses it."""
+    if labels.hierarchy is not None:  # else consistent predictions would include it as an ancestor
+        labels = replace(labels, hierarchy=labels.hierarchy.without(label))
+    return with_count(labels, label, 0)

@@ -41,12 +41,11 @@ from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
 from labelspace.models import parameters
 from labelspace.models.base import Model
-from labelspace.models.batched_prediction import overfetch
+from labelspace.models.batched_prediction import index_among, overfetch
 from labelspace.models.fit_context import FitContext
 from labelspace.models.leml.kernels import low_rank_sparse_topk
 from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.models.leml.sparse_part import SparsePart
-from labelspace.training.allowed_index import index_among
 from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.losses import seen_labels
 from labelspace.types import Bools, Csr, Floats, TopK

@@ -1,20 +1,82 @@
-"""One training step on a tiny case: the gradients of all weights against those of the paper's objective."""
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelspace.models.glas import Glas, losses, network
-from labelspace.models.glas import model as glas_model
-from labelspace.models.glas.encoder import Encoder
+from labelspace.models.glas import Glas, losses, network, training
+from labelspace.models.glas.encoder import Encoder, EncoderShape, FixedNumbers, SgdLayer, SgdNumbers, SgdParameter
+from labelspace.models.glas.losses import RegularizerGradient, loss_gradient
 from labelspace.models.glas.network import Net
-from labelspace.models.glas.optimizers import FixedNumbers, SgdLayer, SgdNumbers, SgdParameter
-from labelspace.models.glas.training_data import TrainingData
+from labelspace.models.glas.training import TrainingData, sample_positives
 from labelspace.training.dense_layers import DenseLayer
+from labelspace.training.losses import SampledLabels
 from labelspace.training.optimizers import AdagradParameter, AdamParameter
 from labelspace.training.sparse_layers import SparseLayer
-from tests.models.glas.cases import ENCODERS, training_data
+from tests.models.glas.cases import (
+    ENCODERS,
+    after_one_epoch,
+    quick,
+    similarities_by_definition,
+    small_data,
+    training_data,
+)
 from tests.models.glas.reference_loss import objective
+
+NO_REGULARIZER = RegularizerGradient(np.zeros(0, np.int32), np.zeros((0, 16), np.float32))
+
+
+@pytest.fixture(scope="module")
+def small():
+    return small_data()
+
+
+def test_a_sampled_positive_is_one_of_the_document_s_labels_with_equal_probability():
+    ends = np.array([0, 2, 2, 5], np.int32)
+    positions = np.array([sample_positives(ends, np.random.default_rng(seed)) for seed in range(3000)])
+    assert (positions[:, 1] == -1).all()
+    assert set(positions[:, 0]) == {0, 1}
+    assert np.allclose(np.bincount(positions[:, 2])[2:] / 3000, 1 / 3, atol=0.04)
+
+
+def test_sampled_labels_give_the_gradient_of_all_labels_on_average(small):
+    model = quick(all_labels=False, n_negatives=6, regularizer="none")
+    net, data = after_one_epoch(model, small)
+    rows = np.arange(0, 40, 8, dtype=np.int32)
+    Y_batch, phi = data.Y[rows], net.encoder.embed(data.X[rows])
+    assert len(data.labels) == 30
+
+    def phi_gradient(sampled):
+        gradient = loss_gradient(net.scores(phi, sampled), sampled, np.zeros(0, np.int64), "bce", 0.0, 0)
+        return net.update_labels(gradient, phi, sampled, NO_REGULARIZER, 0.0)
+
+    of_all = phi_gradient(SampledLabels(np.arange(30, dtype=np.int32), Y_batch.indices, Y_batch.indptr))
+    hard, rng = np.tile(np.array([4, 7, -1], np.int32), (len(rows), 1)), np.random.default_rng(1)
+    draws = np.array([phi_gradient(data.sample_labels(Y_batch, 6, hard, rng)) for _ in range(600)])
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    assert (np.abs(draws.mean(axis=0) - of_all) < 5 * error + 1e-6).all()
+    assert draws.std() > 0.05 * np.abs(of_all).mean(), "draws differ"
+
+
+def test_similarities_are_a_block_of_the_matrix(small):
+    data = training_data(quick(), small.X, small.Y)
+    labels = np.array([2, 5, 11, 29], np.int32)
+    expected = similarities_by_definition(small.Y.toarray(), "arithmetic")[np.ix_(labels, labels)]
+    for _ in range(2):  # the scratch array is left as it was
+        assert np.allclose(data.similarities(labels), expected, atol=1e-6)
+
+
+def test_the_number_of_labels_decides_whether_all_are_trained_on(small, monkeypatch):
+    assert training_data(Glas(), small.X, small.Y).all_labels
+    monkeypatch.setattr(training, "MAX_UNSAMPLED_LABELS", 29)
+    assert not training_data(Glas(), small.X, small.Y).all_labels
+    assert training_data(Glas(all_labels=True), small.X, small.Y).all_labels
+
+
+def test_the_number_of_documents_decides_input_dropout(small, monkeypatch):
+    assert training_data(Glas(), small.X, small.Y).input_dropout == 0.2
+    monkeypatch.setattr(training, "MANY_DOCUMENTS", 259)
+    assert training_data(Glas(), small.X, small.Y).input_dropout == 0.1
+    assert training_data(Glas(input_dropout=0.3), small.X, small.Y).input_dropout == 0.3
+
 
 N, FEATURES, LABELS, DIM = 7, 9, 17, 6
 PARAMS = {"embedding_dim": DIM, "input_dropout": 0.1, "dropout": 0.3, "reg_weight": 3.0, "n_hardest": 3}
@@ -69,7 +131,8 @@ def tiny_net(model, seed=5):
     sgd = model.optimizer == "sgd"
     features = (SgdLayer if sgd else SparseLayer)(normal(FEATURES, DIM), model.weight_norm)
     relu, normalized = model.activation == "relu", model.normalize_document_embeddings
-    encoder = Encoder(features, dense, relu, normalized, model.hidden_bias)
+    shape = EncoderShape(DIM, relu=relu, normalized=normalized, biased=model.hidden_bias, sgd=sgd)
+    encoder = Encoder(features, dense, shape)
     encoder.bias.value[:], encoder.gain.value[:] = 0.5 * normal(DIM), 1.3
     embeddings = np.full((LABELS, DIM + 1), np.nan, np.float32)  # the bias column is not read in training
     embeddings[:, :-1] = normal(LABELS, DIM)
@@ -132,12 +195,12 @@ def one_step(model, monkeypatch):
         record_steps(cls)
     monkeypatch.setattr(network, "adagrad_unit_rows", record_labels)
     monkeypatch.setattr(network, "update_rows", record_rows)
-    monkeypatch.setattr(glas_model, "sample_positives", remember("positives", glas_model.sample_positives))
+    monkeypatch.setattr(training, "sample_positives", remember("positives", training.sample_positives))
     monkeypatch.setattr(TrainingData, "sample_labels", remember("sampled", TrainingData.sample_labels))
     monkeypatch.setattr(Encoder, "forward", remember("activations", Encoder.forward))
     rows = np.array([4, 0, 2, 6, 1], np.int32)
     hard = None if data.all_labels else np.random.default_rng(7).choice(data.labels, (N, 1))[rows]
-    model._step(net, data, rows, hard, 1.0, np.random.default_rng(6))
+    training.train_step(model, net, data, rows, hard, 1.0, np.random.default_rng(6))
     features = net.encoder.features
     gradients["E"] = (before["E"] - features.vectors) / model.feature_learning_rate
     if model.optimizer == "adagrad":  # in its first step the memory is the gradient's mean square
