@@ -1,7 +1,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.leml.kernels import low_rank_sparse_topk
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.models.leml.kernels import LabelVectors, low_rank_sparse_topk
 from labelspace.types import TopK
 
 
@@ -14,9 +15,8 @@ def test_it_equals_a_dense_product():
     vectors = rng.standard_normal((len(ids), 7), np.float32)
     out = TopK.empty(30, 6)
     low_rank_sparse_topk(
-        X.data, X.indices, X.indptr, 2, 28, queries, vectors, ids, S.data, S.indices, S.indptr, 20, out.labels,
-        out.scores,
-    )  # fmt: skip
+        csr_arrays(X), 2, 28, queries, LabelVectors(vectors, ids, 20), csr_arrays(S), out.labels, out.scores
+    )
     dense = np.full((30, 20), -np.inf)
     dense[:, ids] = queries @ vectors.T + (X @ S).toarray()[:, ids]
     expected = TopK.from_scores(dense[2:28], 6)

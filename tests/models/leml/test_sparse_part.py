@@ -3,9 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from labelspace.models.leml.low_rank import LowRank, Targets
 from labelspace.models.leml.model import Leml
-from labelspace.models.leml.sparse_part import SparsePart
+from labelspace.models.leml.parts import LowRank, SparsePart, Targets
 
 N, D, HEAD, TAIL = 400, 30, 12, 8
 

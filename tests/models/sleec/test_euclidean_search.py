@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labelspace.kernels.quantize import quantize_int16
-from labelspace.models.sleec.kernels import nearest_in_cluster
+from labelspace.models.sleec.kernels import ClusterRows, nearest_in_cluster
 from labelspace.types import TopK
 
 
@@ -18,10 +18,9 @@ def test_nearest_rows_of_a_cluster_equal_all_distances_sorted(n_first, n_second,
     quantized, query_scales = quantize_int16(queries)
     exact = quantized.astype(np.float64) * query_scales[:, None]
     out = TopK.empty(5, k)
-    nearest_in_cluster(
-        quantized, query_scales, clusters, starts, vectors, scales, np.square(rows).sum(axis=1).astype(np.float32),
-        ids, out.labels, out.scores,
-    )  # fmt: skip
+    squares = np.square(rows).sum(axis=1).astype(np.float32)
+    stored = ClusterRows(starts, vectors, scales, squares, ids)
+    nearest_in_cluster(quantized, query_scales, clusters, stored, out.labels, out.scores)
     for i, query in enumerate(exact):
         members = slice(starts[clusters[i]], starts[clusters[i] + 1])
         squares = np.square(query - rows[members]).sum(axis=1)

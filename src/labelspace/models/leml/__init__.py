@@ -1,4 +1,4 @@
-"""LEML: a linear model of low rank for all labels; RobustXML: and a sparse one for those that do not fit into it."""
+"""LEML: a linear model of low rank for all labels; RobustXML: plus a sparse model for labels that do not fit in."""
 
 from labelspace.models.leml.model import Leml
 

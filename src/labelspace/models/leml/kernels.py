@@ -1,27 +1,43 @@
-"""Sparse linear regression by coordinate descent: each weight in turn gets its best value, most are 0.
+"""Kernels of LEML: sparse linear regression by coordinate descent, and the scores of both parts of the model."""
 
-Scores of a linear model of low rank plus a sparse one: every label once, and only the top k are stored.
-"""
+from typing import NamedTuple
 
 import numpy as np
 
 from labelspace.kernels.compiled import kernel
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.inner_products import dot
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints
 
 
+class LabelVectors(NamedTuple):
+    """The vectors (m, dim) of some labels, the ids of these labels, and the number of all labels."""
+
+    vectors: Floats
+    ids: Ints
+    n_labels: int
+
+
 @kernel()
 def descend_lasso(
-    data: Floats, indices: Ints, indptr: Ints, squares: Floats, l1: Floats, l2: float, max_iter: int, tol: float,
-    weights: Floats, residual: Floats,
-) -> None:  # fmt: skip
+    by_feature: CsrArrays,
+    squares: Floats,
+    l1: Floats,
+    l2: float,
+    max_iter: int,
+    tol: float,
+    weights: Floats,
+    residual: Floats,
+) -> None:
     """Minimize |r - X w|^2 / 2 + sum_j l1_j |w_j| + l2 |w|^2 / 2, from the weights given; X is by features (CSC).
 
-    ``residual`` (n,) is r before, and r - X w after. ``squares`` are the squared norms of the features; one of norm 0
-    keeps its weight. The first pass is over all features, later ones over those with a weight, until a pass moves no
-    score of a document by more than ``tol``, or ``max_iter`` passes are done.
+    Each weight in turn gets its best value; most are 0. ``residual`` (n,) is r before, and r - X w after. ``squares``
+    are the squared norms of the features; a feature of norm 0 keeps its weight. The first pass is over all features,
+    later passes over the features with a weight, until a pass moves no score of a document by more than ``tol``, or
+    ``max_iter`` passes are done.
     """
+    data, indices, indptr = by_feature
     for j in range(len(weights)):
         if weights[j] != 0.0:
             for i in range(indptr[j], indptr[j + 1]):
@@ -47,13 +63,23 @@ def descend_lasso(
 
 @kernel()
 def low_rank_sparse_topk(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, queries: Floats, vectors: Floats, ids: Ints,
-    s_data: Floats, s_indices: Ints, s_indptr: Ints, n_labels: int, out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """Rows start..stop: the best labels by queries (n, dim) times vectors (m, dim) of the labels ``ids``, plus X S.
+    X: CsrArrays,
+    start: int,
+    stop: int,
+    queries: Floats,
+    candidates: LabelVectors,
+    S: CsrArrays,
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Find the best labels for rows start..stop by queries (n, dim) times the vectors of the candidates, plus X S.
 
-    X (n, n_features) and S (n_features, n_labels) are CSR. The outputs have a row for every row of X.
+    X is (n, n_features) and S (n_features, n_labels). The outputs have a row for every row of X. Every label is scored
+    once, and only the top k are stored.
     """
+    data, indices, indptr = X
+    s_data, s_indices, s_indptr = S
+    vectors, ids, n_labels = candidates
     sparse_scores = np.empty(n_labels, np.float32)
     for row in range(start, stop):
         for label in range(n_labels):
@@ -62,7 +88,8 @@ def low_rank_sparse_topk(
             value, feature = data[j], indices[j]
             for m in range(s_indptr[feature], s_indptr[feature + 1]):
                 sparse_scores[s_indices[m]] += value * s_data[m]
-        scores, labels, size = out_scores[row], out_labels[row], 0
+        scores, labels = out_scores[row], out_labels[row]
+        size = 0
         for i in range(len(ids)):
             score = dot(queries[row], vectors[i]) + sparse_scores[ids[i]]
             if size < len(scores) or score > scores[0]:

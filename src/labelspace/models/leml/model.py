@@ -9,7 +9,7 @@ Minimize |Y - X W H' - X S|^2 / 2 + lambda (|W|^2 + |H|^2) / 2, and with S its p
 1. Append a feature of value 1 to each document (``bias``). Initialize W at random, H = 0, S = 0.
 2. With A = X W, each label's row of H is a ridge regression: H = (Y - X S)' A (A'A + lambda I)^-1.
 3. Rotate W and H so that H'H = D is diagonal; W H' stays the same. The equations of W, X'X W D + lambda W =
-   X'(Y - X S) H, are then one system per column: all take some steps of conjugate gradients from the W before.
+   X'(Y - X S) H, are then one system per column: all take some steps of conjugate gradients from the last W.
 4. With ``sparse``, S: for each label a lasso on what X W H' leaves of Y, by coordinate descent.
 5. Repeat 2 to 4 until the objective falls by less than a share of ``tol``, ``max_iter`` times at most.
 6. Store W in 8 bits, and H in an index. A document's embedding is x W; a label's score is x W h + x s.
@@ -17,8 +17,8 @@ Minimize |Y - X W H' - X S|^2 / 2 + lambda (|W|^2 + |H|^2) / 2, and with S its p
 X W H' (n, L) is never formed: products with it are products with X and with A, H of k columns.
 
 Where we differ, and why: with the rotation 3 iterations do more than 10 without. RobustXML penalizes
-the scores, l3 |X S|_1, and so S is dense. We penalize l3 sum_jl |S_jl| sum_i |X_ij|, which is at least that: S itself
-is sparse, and few weights are stored and read. Its labels are not split into blocks: memory does not call for it.
+the scores, l3 |X S|_1, and so S is dense. We penalize l3 sum_jl |S_jl| sum_i |X_ij|, which is at least as large: S
+itself is sparse, and few weights are stored and read. Labels are not split into blocks: memory does not require it.
 A label without training documents is never suggested.
 """
 
@@ -36,6 +36,7 @@ from labelspace.estimator.state_constraints import sparse as sparse_matrix
 from labelspace.features.normalize import normalize_rows
 from labelspace.index import Index, index_class
 from labelspace.index.exact import Exact
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.quantize import Int8s, quantize_int8
 from labelspace.kernels.sparse_layers import embed_rows
 from labelspace.kernels.threads import run_blocks
@@ -43,20 +44,19 @@ from labelspace.models import parameters
 from labelspace.models.base import Model
 from labelspace.models.batched_prediction import index_among, overfetch
 from labelspace.models.fit_context import FitContext
-from labelspace.models.leml.kernels import low_rank_sparse_topk
-from labelspace.models.leml.low_rank import LowRank, Targets
-from labelspace.models.leml.sparse_part import SparsePart
+from labelspace.models.leml.kernels import LabelVectors, low_rank_sparse_topk
+from labelspace.models.leml.parts import LowRank, SparsePart, Targets
 from labelspace.training.linear_weights import with_bias_column
 from labelspace.training.losses import seen_labels
 from labelspace.types import Bools, Csr, Floats, TopK
 
-MAX_DIM = 500  # of embeddings, where the dimension is not given
+MAX_DIM = 500  # of embeddings, if the dimension is not given
 ROW_BLOCK = 64  # documents per task
-INDEX_QUERIES = 300  # documents that the index is chosen by
+INDEX_QUERIES = 300  # documents by which the kind of index is chosen
 
 
 class Leml(Model):
-    """Labels share a linear map to few dimensions, so that frequent ones help rare ones.
+    """A linear map to few dimensions that all labels share, so that frequent labels help rare ones.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -102,11 +102,11 @@ class Leml(Model):
     objective_: list[float] = learned(plain(list_of(real())))  # after each iteration
 
     def check_state(self) -> None:
-        """The index holds vectors of labels; the sparse part is added to exact products."""
+        """Check that the index holds vectors of labels, exact ones if there is a sparse part to add."""
         must(self.index_.dimension == len(self.document_bias_), "an index of the length of its embeddings")
         must(int(self.index_.ids.max(initial=-1)) < self.n_labels_, f"an index of its {self.n_labels_} labels")
         exact = isinstance(self.index_, Exact) and self.index_.storage == "float32"
-        must(exact or not self.sparse, "an exact index in float32 beside a sparse part")
+        must(exact or not self.sparse, "an exact index in float32 with a sparse part")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         X = normalize_rows(X) if self.normalize else X
@@ -118,7 +118,7 @@ class Leml(Model):
         self._build_index(X, Y, low_rank.H, context)
 
     def _descend(self, X: Csr, Y: Csr, context: FitContext) -> tuple[LowRank, Csr]:
-        """Steps 1 to 5: W, H and S."""
+        """Make steps 1 to 5: return W and H, and S."""
         n_features, n_labels = X.shape[1], Y.shape[1]
         if self.bias:  # step 1
             X = with_bias_column(X)
@@ -148,14 +148,13 @@ class Leml(Model):
         )
 
     def _embed(self, X: Csr) -> Floats:
-        """X W of each document: (n, dim)."""
+        """Return X W of each document: (n, dim)."""
         out = np.empty((X.shape[0], len(self.document_bias_)), np.float32)
 
         def embed(start: int, stop: int) -> None:
             embed_rows(
-                X.data, X.indices, X.indptr, start, stop, self.feature_embeddings_, self.feature_scales_,
-                self.document_bias_, out,
-            )  # fmt: skip
+                *csr_arrays(X), start, stop, self.feature_embeddings_, self.feature_scales_, self.document_bias_, out
+            )
 
         run_blocks(embed, len(out), ROW_BLOCK)
         return out
@@ -168,25 +167,24 @@ class Leml(Model):
 
     def _search(self, index: Index, X: Csr, k: int) -> TopK:
         X = normalize_rows(X) if self.normalize else X
-        out, embeddings = TopK.empty(X.shape[0], k), self._embed(X)
+        out = TopK.empty(X.shape[0], k)
+        embeddings = self._embed(X)
         if not len(index):
             return out
         if not self.sparse:
             return index.search(embeddings, k)
         assert isinstance(index, Exact)
-        vectors, ids, S = index.arrays_["vectors"], index.ids, self.sparse_weights_
+        documents, S = csr_arrays(X), csr_arrays(self.sparse_weights_)
+        candidates = LabelVectors(index.arrays_["vectors"], index.ids, self.n_labels_)
 
         def score(start: int, stop: int) -> None:
-            low_rank_sparse_topk(
-                X.data, X.indices, X.indptr, start, stop, embeddings, vectors, ids, S.data, S.indices, S.indptr,
-                self.n_labels_, out.labels, out.scores,
-            )  # fmt: skip
+            low_rank_sparse_topk(documents, start, stop, embeddings, candidates, S, out.labels, out.scores)
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         return out
 
     def report(self) -> dict[str, Any]:
-        """The objective after each iteration, and the weights of the sparse part."""
+        """Report the objective after each iteration, and the number of weights of the sparse part."""
         self.check_fitted()
         weights = {"sparse_weights": int(self.sparse_weights_.nnz)} if self.sparse else {}
         return {"objective": [round(value, 3) for value in self.objective_]} | weights

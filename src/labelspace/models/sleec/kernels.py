@@ -1,4 +1,6 @@
-"""Exact nearest rows by Euclidean distance among int8 vectors, within the cluster of each query."""
+"""The kernel of SLEEC: exact nearest rows by Euclidean distance among int8 vectors, in the cluster of each query."""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,21 +11,32 @@ from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
 
+class ClusterRows(NamedTuple):
+    """Vectors with a scale, a squared norm and an id each; cluster c has the rows starts[c] : starts[c + 1]."""
+
+    starts: Longs
+    vectors: Int8s
+    scales: Floats
+    squares: Floats
+    ids: Ints
+
+
 @kernel()
 def nearest_in_cluster(
-    queries: Int16s, query_scales: Floats, clusters: Longs, starts: Longs, vectors: Int8s, scales: Floats,
-    squares: Floats, ids: Ints, out_ids: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """The ids of the rows nearest to each query (m, dim), of rows ``starts[c]`` to ``starts[c + 1]`` in its cluster c.
+    queries: Int16s, query_scales: Floats, clusters: Longs, rows: ClusterRows, out_ids: Ints, out_scores: Floats
+) -> None:
+    """Find the rows nearest to each query (m, dim) within its cluster.
 
-    Vectors have a scale each, and ``squares`` their squared norms. The score of a row v for a query q is 2 q.v - |v|^2:
-    the squared norm of q minus the squared distance. Both outputs (m, k) are filled best first, padded with -1 / -inf.
+    The score of a row v for a query q is 2 q.v - |v|^2: the squared norm of q minus the squared distance. Both outputs
+    (m, k) are filled best first, padded with -1 / -inf.
     """
+    starts, vectors, scales, squares, ids = rows
     for i in range(len(queries)):
-        size, scores, found = 0, out_scores[i], out_ids[i]
+        best, found = out_scores[i], out_ids[i]
+        size = 0
         twice = np.float32(2.0) * query_scales[i]
         for row in range(starts[clusters[i]], starts[clusters[i] + 1]):
             score = np.float32(int_product(queries[i], vectors[row])) * (twice * scales[row]) - squares[row]
-            if size < len(scores) or score >= scores[0]:
-                size = push(scores, found, size, score, ids[row])
-        sort_best_first(scores, found, size)
+            if size < len(best) or score >= best[0]:
+                size = push(best, found, size, score, ids[row])
+        sort_best_first(best, found, size)

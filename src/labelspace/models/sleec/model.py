@@ -2,15 +2,15 @@
 
 Bhatia, Jain, Kar, Varma and Jain, "Sparse Local Embeddings for Extreme Multi-label Classification" (NIPS 2015).
 
-1. Cluster the documents by k-means of their unit feature vectors. Steps 2 to 5 are for each cluster by itself, and
-   ``n_estimators`` learners do all steps, each with other random numbers.
+1. Cluster the documents by k-means of their unit feature vectors. Steps 2 to 5 are made for each cluster by
+   itself, and ``n_estimators`` learners make all steps, each with other random numbers.
 2. Omega: for each document the ``n_label_neighbors`` documents with the largest products of unit label vectors,
    G_ij = y_i.y_j for (i, j) in Omega.
 3. Z, V minimize |G - Z V'|^2 over Omega: from the truncated SVD of G, by alternating gradient steps.
-4. Regressors W minimize |W|^2 / 2 + C |Z - X W|^2 + C l1 |X W|_1, by ridge regression, or ADMM where l1 is above 0.
+4. Regressors W minimize |W|^2 / 2 + C |Z - X W|^2 + C l1 |X W|_1, by ridge regression, or ADMM if l1 is above 0.
    Set the smallest weights to zero (``weight_sparsity``).
-5. The embeddings of the training documents are X W, not Z: they err in the way that those of new documents do. Set the
-   smallest of each dimension to zero (``embedding_sparsity``).
+5. The embeddings of the training documents are X W, not Z: they err in the same way as embeddings of new documents.
+   Set the smallest numbers of each dimension to zero (``embedding_sparsity``).
 6. A new document x goes to the cluster whose center has the largest product with x. There the ``n_neighbors`` training
    documents nearest to x W vote for their labels; the votes of all learners are added.
 
@@ -24,7 +24,7 @@ Bhatia, Jain, Kar, Varma and Jain, "Sparse Local Embeddings for Extreme Multi-la
 
 Where we differ, and why: a vote has the weight exp(-sharpness d^2 / d_m^2), where d_m is the distance of the last
 neighbor that votes (``sharpness`` 0 is the paper's count). Omega has 100 neighbors, and step 3 stops after 10 passes:
-more of either cost time and gain nothing on Bibtex and Delicious. l1 is 0: at the authors' settings its threshold
+more of either cost time and gained nothing on Bibtex and Delicious. l1 is 0: at the authors' settings its threshold
 is larger than any embedding, so that it changes next to nothing. Weights and embeddings are stored as int8, which
 needs less memory than a sparse matrix with three quarters of the weights gone.
 """
@@ -44,12 +44,12 @@ from labelspace.models.fit_context import FitContext
 from labelspace.models.sleec.learner import Learner, train_learner
 from labelspace.types import Bools, Csr, Floats, TopK
 
-CLUSTER_SIZE = 50_000  # documents per cluster by default, at the least
-CLUSTERED_LEARNERS = 5  # by default, where there are clusters
+CLUSTER_SIZE = 50_000  # fewest documents per cluster by default
+CLUSTERED_LEARNERS = 5  # by default, if there are clusters: learners cut the documents differently
 
 
 class Sleec(Model):
-    """Documents with similar labels are near each other; the nearest training documents vote.
+    """Embeddings that bring documents with similar labels near each other; the nearest training documents vote.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -77,7 +77,7 @@ class Sleec(Model):
     }
 
     n_estimators: int | None = param(
-        None, integer(1, at_most=100), "Number of learners; none takes 1, or 5 where there are clusters."
+        None, integer(1, at_most=100), "Number of learners; none takes 1, or 5 if there are clusters."
     )
     n_clusters: int | None = param(
         None, integer(1), "Clusters of documents, each with its own embedding; none takes one per 50,000 documents."
@@ -105,7 +105,7 @@ class Sleec(Model):
     Y_: Csr = learned(sparse("float32", "n_documents", "n_labels"))
 
     def check_state(self) -> None:
-        """There must be learners and documents."""
+        """Check that there are learners and documents."""
         must(len(self.learners_) > 0 and self.Y_.shape[0] > 0, "learners and documents")
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
@@ -113,12 +113,14 @@ class Sleec(Model):
         n_clusters = min(self.n_clusters or max(1, X.shape[0] // CLUSTER_SIZE), X.shape[0])
         n_estimators = self.n_estimators or (1 if n_clusters == 1 else CLUSTERED_LEARNERS)
         total = n_estimators * n_clusters * (self.max_iter + 1)
-        with threadpool_limits(1, user_api="blas"):  # its sums depend on the number of threads
+        with threadpool_limits(1, user_api="blas"):  # the sums of BLAS depend on the number of threads
             self.learners_ = context.train_learners(
-                train_learner, (X, Y, self, n_clusters), n_estimators,
+                train_learner,
+                (X, Y, self, n_clusters),
+                n_estimators,
                 lambda done: context.progress("passes", done, total),
-            )  # fmt: skip
-        self.Y_ = Y.copy()  # the caller may change theirs
+            )
+        self.Y_ = Y.copy()  # the caller may change the original
 
     def _scaled(self, X: Csr) -> Csr:
         return normalize_rows(X) if self.normalize else X
@@ -129,8 +131,9 @@ class Sleec(Model):
         return self._rank(X, self.mask_cache.get(allowed, lambda: labels_among(self.Y_, allowed)), k)
 
     def _rank(self, X: Csr, Y: Csr, k: int) -> TopK:
-        """The votes for the labels Y of the training documents."""
-        X, m = self._scaled(X), min(self.n_neighbors, self.Y_.shape[0])
+        """Rank the labels Y of the training documents by the votes of the nearest."""
+        X = self._scaled(X)
+        m = min(self.n_neighbors, self.Y_.shape[0])
         nearest = [learner.nearest(X, m) for learner in self.learners_]  # step 6
         documents = np.concatenate([found.labels for found in nearest], axis=1)
         weights: Floats = np.concatenate([vote_weights(found.scores, self.sharpness) for found in nearest], axis=1)
@@ -139,13 +142,13 @@ class Sleec(Model):
 
 
 def vote_weights(scores: Floats, sharpness: float) -> Floats:
-    """exp(-sharpness d^2 / d_m^2), divided by their sum; scores are -d^2 (n, m), best first, -inf for no neighbor.
+    """Return exp(-sharpness d^2 / d_m^2), divided by the sum; scores are -d^2 (n, m), best first, -inf for no neighbor.
 
     >>> vote_weights(np.array([[0.0, -1.0, -np.inf]], np.float32), sharpness=0).tolist()
     [[0.5, 0.5, 0.0]]
     """
     found = np.isfinite(scores)
-    squares = np.where(found, np.maximum(-scores, 0), np.float32(0))  # rounding may make one negative
+    squares = np.where(found, np.maximum(-scores, 0), np.float32(0))  # rounding may make a square negative
     last = np.maximum(squares.max(axis=1, keepdims=True), np.float32(1e-30))
     weights: Floats = np.where(found, np.exp(np.float32(-sharpness) * (squares / last)), np.float32(0))
     weights /= np.maximum(weights.sum(axis=1, keepdims=True), np.float32(1e-30))
