@@ -1,6 +1,7 @@
 import numpy as np
 import scipy.sparse as sp
 
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.types import TopK
 
@@ -12,9 +13,7 @@ def test_it_equals_a_dense_product():
     bias = rng.standard_normal(20).astype(np.float32)
     allowed = rng.random(20) > 0.2
     out = TopK.empty(30, 6)
-    linear_topk(
-        X.data, X.indices, X.indptr, 0, 30, W.data, W.indices, W.indptr, bias, allowed, out.labels, out.scores
-    )  # fmt: skip
+    linear_topk(csr_arrays(X), 0, 30, csr_arrays(W), bias, allowed, out.labels, out.scores)
     dense = np.where(allowed, X.toarray() @ W.toarray() + bias, -np.inf)
     expected = TopK.from_scores(dense, 6)
     assert np.array_equal(out.labels, expected.labels)
@@ -26,5 +25,5 @@ def test_only_rows_start_to_stop_are_written():
     W = sp.csr_matrix(np.eye(3, dtype=np.float32))
     out = TopK.empty(4, 2)
     zeros, every = np.zeros(3, np.float32), np.ones(3, bool)
-    linear_topk(X.data, X.indices, X.indptr, 1, 3, W.data, W.indices, W.indptr, zeros, every, out.labels, out.scores)
+    linear_topk(csr_arrays(X), 1, 3, csr_arrays(W), zeros, every, out.labels, out.scores)
     assert out.labels[:, 0].tolist() == [-1, 0, 0, -1]

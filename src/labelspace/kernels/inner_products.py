@@ -1,7 +1,7 @@
 """Exact maximum inner product search: all rows are read, and only the top k are stored.
 
 Rows come in blocks that stay in the cache while all queries read them. A product is summed in one order whatever the
-other queries are, so a query alone gets exactly the result it gets in a batch; BLAS does not guarantee that.
+other queries are, so a single query gets exactly the result it gets in a batch; BLAS does not guarantee this.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from labelspace.kernels.quantize import Int8s, Int16s
 from labelspace.kernels.topk import push, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-ROW_BLOCK = 64
-INT_ROW_BLOCK = 256  # of quantized rows, which are smaller
+ROW_BLOCK = 64  # rows that stay in the cache while all queries read them
+INT_ROW_BLOCK = 256  # more, since quantized rows are smaller
 
 
 @kernel(fastmath={"reassoc", "contract"})
 def dot(a: Floats, b: Floats) -> np.float32:
-    """Inner product of two short dense vectors; may be summed in any order, so that it is vectorized."""
+    """Return the inner product of two short dense vectors, summed in any order, so that it is vectorized."""
     total = np.float32(0.0)
     for i in range(len(a)):
         total += a[i] * b[i]
@@ -26,7 +26,7 @@ def dot(a: Floats, b: Floats) -> np.float32:
 
 @kernel()
 def int_product(query: Int16s, vector: Int8s) -> np.int32:
-    """The inner product of two integer vectors, exact if it is below 2^31."""
+    """Return the inner product of two integer vectors, exact if it is below 2^31."""
     total = np.int32(0)
     for j in range(len(query)):
         # In 32 bits at each step: numba would use 64, which has no vector instruction.
@@ -36,7 +36,10 @@ def int_product(query: Int16s, vector: Int8s) -> np.int32:
 
 @kernel()
 def int_products(query: Int16s, vectors: Int8s, out: Ints) -> None:
-    """``int_product`` with each row; by itself, as in a larger function numba would count references to each row."""
+    """Compute ``int_product`` with each row.
+
+    A function of its own: in a larger one, numba would count references to each row.
+    """
     for row in range(len(vectors)):
         out[row] = int_product(query, vectors[row])
 
@@ -52,7 +55,7 @@ def push_products(products: Floats, ids: Ints, scores: Floats, labels: Ints, siz
 
 @kernel()
 def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints, out_scores: Floats) -> None:
-    """The ids of the best rows of ``vectors`` (n, d) for each of ``queries`` (m, d); ``out`` arrays are (m, k)."""
+    """Find the ids of the best rows of ``vectors`` (n, d) for each of ``queries`` (m, d); ``out`` arrays are (m, k)."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(ROW_BLOCK, np.float32)
     for start in range(0, len(vectors), ROW_BLOCK):
         stop = min(start + ROW_BLOCK, len(vectors))
@@ -67,10 +70,15 @@ def topk_products(queries: Floats, vectors: Floats, ids: Ints, out_labels: Ints,
 
 @kernel()
 def topk_int_products(
-    queries: Int16s, query_scales: Floats, vectors: Int8s, scales: Floats, ids: Ints, out_labels: Ints,
+    queries: Int16s,
+    query_scales: Floats,
+    vectors: Int8s,
+    scales: Floats,
+    ids: Ints,
+    out_labels: Ints,
     out_scores: Floats,
-) -> None:  # fmt: skip
-    """``topk_products`` for quantized rows with a scale each."""
+) -> None:
+    """Find the best rows as ``topk_products`` does, among quantized rows with a scale each."""
     sizes, products = np.zeros(len(queries), np.int64), np.empty(INT_ROW_BLOCK, np.float32)
     exact = np.empty(INT_ROW_BLOCK, np.int32)
     for start in range(0, len(vectors), INT_ROW_BLOCK):
@@ -87,7 +95,7 @@ def topk_int_products(
 
 @kernel()
 def rerank(queries: Floats, vectors: Floats, ids: Ints, rows: Longs, out_labels: Ints, out_scores: Floats) -> None:
-    """The best of the candidate ``rows`` (m, s) of ``vectors``, by their products in float32; -1 is no row."""
+    """Find the best of the candidate ``rows`` (m, s) of ``vectors``, by their products in float32; -1 is no row."""
     for i in range(len(queries)):
         size = integer(0)
         for row in rows[i]:

@@ -4,20 +4,29 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel
-from labelspace.kernels.quantize import Int8s
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.topk import topk_allowed
-from labelspace.types import Floats, Ints, Longs
+from labelspace.types import Floats, Ints
 
 
 @kernel()
 def linear_topk(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, w_data: Int8s, w_indices: Ints,
-    w_indptr: Longs, bias: Floats, allowed: npt.NDArray[np.bool_], out_labels: Ints, out_scores: Floats,
-) -> None:  # fmt: skip
-    """Rows start..stop of X times W (n_features, n_labels, CSR in 8 bits), plus bias: the top k of the allowed labels.
+    X: CsrArrays,
+    start: int,
+    stop: int,
+    W: CsrArrays,
+    bias: Floats,
+    allowed: npt.NDArray[np.bool_],
+    out_labels: Ints,
+    out_scores: Floats,
+) -> None:
+    """Find the top k of the allowed labels for rows start..stop of X, by X W + bias.
 
-    ``out_labels`` and ``out_scores`` have a row for every row of X; only start..stop is written.
+    W (n_features, n_labels) has 8 bits. ``out_labels`` and ``out_scores`` have a row for every row of X; only
+    start..stop is written. Unsigned indices are faster: numba lets signed indices count from the end.
     """
+    data, indices, indptr = X
+    w_data, w_indices, w_indptr = W
     scores = np.empty(len(bias), np.float32)
     for row in range(start, stop):
         for label in range(len(bias)):

@@ -1,4 +1,4 @@
-"""The gradient of a loss by the scores of a batch, written over the scores.
+"""Gradients of losses by the scores of a batch, written over the scores.
 
 ``columns[ends[i] : ends[i + 1]]`` are the columns of row i's positive labels.
 """
@@ -24,7 +24,7 @@ def subtract_positives(columns: Ints, ends: Ints, start: int, normalize: bool, o
 def margin_gradient(
     columns: Ints, ends: Ints, start: int, positives: Longs, margin: float, n_hardest: int, out: Floats
 ) -> None:
-    """The margin loss of one positive per row, ``columns[positives[i]]``, against the hardest negatives.
+    """Compute the gradient of the margin loss of one positive per row, ``columns[positives[i]]``.
 
     The loss of row i is the mean over its ``n_hardest`` best-scored negatives of max(0, negative - positive + margin).
     """
@@ -59,10 +59,10 @@ def extract_positive_scores(columns: Ints, ends: Ints, start: int, scores: Float
 
 @kernel()
 def pairwise_softmax_from_exp(columns: Ints, ends: Ints, start: int, positive_exps: Floats, out: Floats) -> None:
-    """Softmax of each positive against all negatives, from the exponentials of the scores.
+    """Compute the gradient of the softmax of each positive against all negatives, from exponentials of scores.
 
-    ``positive_exps`` has those of positives, row by row; ``out`` those of negatives, with 0 at the positives. The loss
-    of row i is the mean over its positives of -log(positive / (positive + sum of negatives)).
+    ``positive_exps`` has the exponentials of positives, row by row; ``out`` those of negatives, with 0 at the
+    positives. The loss of row i is the mean over its positives of -log(positive / (positive + sum of negatives)).
     """
     for i in range(len(out)):
         row_exps, first, last = out[i], ends[start + i], ends[start + i + 1]

@@ -1,4 +1,4 @@
-"""Buffers of zeros that a thread uses again and again: new ones for every document would cost more than the work."""
+"""Buffers of zeros that a thread uses again: a new buffer for every document would cost more than the work."""
 
 import threading
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-MAX_KEPT_BYTES = 2**24  # larger ones are made anew
+MAX_KEPT_BYTES = 2**24  # larger buffers are made anew: a kept one costs memory for each thread
 _buffers = threading.local()
 
 
 def zeros(name: str, n: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """The thread's buffer of this name: at least n zeros, which the user must turn to zeros again.
+    """Return the thread's buffer of this name: at least n zeros, which the caller must turn to zeros again.
 
     >>> buffer = zeros("an example", 3, np.int32)
     >>> buffer is zeros("an example", 2, np.int32)

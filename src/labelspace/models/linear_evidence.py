@@ -1,4 +1,4 @@
-"""Why linear classifiers, one per label, give a label its score: each feature's weight times its value."""
+"""Explanations of linear classifiers, one per label: each feature's weight times its value."""
 
 from labelspace.models.evidence import MIN_PROBABILITY, ColumnShares, Evidence, logit
 from labelspace.training.linear_weights import LinearWeights
@@ -6,9 +6,9 @@ from labelspace.types import Bools, Csr, Ints
 
 
 def linear_evidence(classifiers: LinearWeights, seen: Bools, X: Csr, labels: Ints, view: str) -> list[Evidence]:
-    """Of one document X (1, n_features); a score is the sigmoid of twice the margin, so shares are exact.
+    """Explain the scores of labels for one document X (1, n_features), by sigmoids of twice the margin.
 
-    A label without training documents has no classifier: nothing speaks for it.
+    The shares are exact. A label without training documents has no classifier: nothing speaks for it.
     """
     weights = classifiers.weights_of(X.indices, labels)
     found = []

@@ -1,6 +1,6 @@
 """One-vs-rest linear machines, pruned: DiSMEC (Babbar and Schölkopf, WSDM 2017) on one machine.
 
-1. For every label l, the documents that carry it are positive, all others negative.
+1. For every label l, the documents that carry l are positive, all others negative.
 2. Minimize |w|^2 / 2 + C sum_i max(0, 1 - y_i (w.x_i + b))^2 by dual coordinate descent.
 3. Set weights below ``threshold`` in size to zero: they carry little but most of the memory.
 4. Score a document by w_l.x + b_l, and rank the labels.
@@ -13,7 +13,8 @@
 
 Where we differ, and why: the labels are spread over threads, not machines; rows are scaled to length one first
 (``normalize``), which makes one C fit most data; a score is shown as 1 / (1 + exp(-2 margin)), which keeps the order
-and lies between 0 and 1. It is no calibrated probability. A label without training documents is never suggested.
+and lies between 0 and 1. This score is no calibrated probability. A label without training documents is never
+suggested.
 """
 
 import numpy as np
@@ -98,11 +99,11 @@ class OneVsRest(Model):
 
     @property
     def weights_(self) -> Csr:
-        """The classifiers as a matrix (n_features, n_labels), made when asked for."""
+        """The classifiers as a matrix (n_features, n_labels), made at each call."""
         return self.classifiers_.to_matrix()
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores."""
+        """Explain the scores of labels by the weights of the document's features."""
         X = normalize_rows(X) if self.normalize else X
         return linear_evidence(self.classifiers_, self.seen_, X, labels, self.view.name)
 

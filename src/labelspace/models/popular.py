@@ -1,4 +1,4 @@
-"""Most-Common: the same labels for every document, the most frequent of train first. The baseline of every table."""
+"""Most-Common: the most frequent training labels for every document. The baseline of every table."""
 
 from functools import cached_property
 
@@ -13,7 +13,7 @@ from labelspace.types import Bools, Csr, Floats, Ints, TopK
 
 
 class Popular(Model):
-    """Suggests the most frequent training labels, whatever the document; the score is the label's share of documents.
+    """The most frequent training labels, whatever the document; the score is the label's share of documents.
 
     >>> import numpy as np
     >>> Y = np.array([[1, 1, 0], [0, 1, 0]])
@@ -26,14 +26,16 @@ class Popular(Model):
     title = "Most-Common"
     choose_when = "you need a baseline: any method must beat it"
 
-    share_: Floats = learned(array("float32", "n_labels"))  # share of the training documents; 0 for a label never seen
+    share_: Floats = learned(
+        array("float32", "n_labels")
+    )  # share of the training documents; 0 for a label without documents
 
     def _fit(self, X: Csr, Y: Csr, context: FitContext) -> None:
         self.share_ = (np.bincount(Y.indices, minlength=Y.shape[1]) / Y.shape[0]).astype(np.float32)
 
     @cached_property
     def _by_share(self) -> Ints:
-        """The labels of training documents, most frequent first; of equally frequent ones the smaller id first."""
+        """The labels of training documents, most frequent first; the smaller id first among equally frequent labels."""
         seen = np.flatnonzero(self.share_ > 0)
         return seen[np.argsort(-self.share_[seen], kind="stable")].astype(np.int32)
 
@@ -41,6 +43,8 @@ class Popular(Model):
         labels = self._by_share
         if allowed is not None:
             labels = self.mask_cache.get(allowed, lambda: self._by_share[allowed[self._by_share]])
-        best, out = labels[:k], TopK.empty(X.shape[0], k)
-        out.labels[:, : len(best)], out.scores[:, : len(best)] = best, self.share_[best]
+        best = labels[:k]
+        out = TopK.empty(X.shape[0], k)
+        out.labels[:, : len(best)] = best
+        out.scores[:, : len(best)] = self.share_[best]
         return out

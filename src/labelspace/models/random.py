@@ -1,4 +1,4 @@
-"""Random: labels drawn at random, for each document the same ones every time. The other baseline of every table."""
+"""Random: labels drawn at random, for a document the same labels every time. The lower baseline of every table."""
 
 import zlib
 
@@ -15,7 +15,7 @@ from labelspace.types import Bools, Csr, Ints, TopK
 
 
 class Random(Model):
-    """Suggests labels drawn evenly from those seen in train. The draw depends on the seed and the document alone.
+    """Labels drawn evenly from those with training documents. A draw depends only on the seed and the document.
 
     >>> import numpy as np
     >>> X, Y = np.eye(3), np.eye(3)
@@ -50,13 +50,13 @@ class Random(Model):
 
 
 def _draw(rng: np.random.Generator, n: int, k: int) -> list[int]:
-    """The first k of n numbers in random order: the first steps of a Fisher-Yates shuffle, without the other numbers.
+    """Draw k of n numbers in random order, by the first steps of a Fisher-Yates shuffle, without the other numbers.
 
     >>> few, all_five = (_draw(np.random.default_rng(1), n=5, k=k) for k in (2, 5))
     >>> sorted(all_five), few == all_five[:2]
     ([0, 1, 2, 3, 4], True)
     """
-    at: dict[int, int] = {}  # where it is not its own number
+    at: dict[int, int] = {}  # the number at a position, if it is not the position itself
     drawn = []
     for i, j in enumerate(rng.integers(np.arange(k), n).tolist()):
         drawn.append(at.get(j, j))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, offsets
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.threads import run_blocks
@@ -89,13 +90,12 @@ class LinearWeights:
 
     def rank(self, X: Csr, seen: Bools, k: int) -> TopK:
         """The k best of the seen labels by the margin X W + bias; a score is 1 / (1 + exp(-2 margin))."""
-        out, scaled = TopK.empty(X.shape[0], k), X.data * self.scales[X.indices]
+        documents = CsrArrays(X.data * self.scales[X.indices], X.indices, X.indptr)
+        weights = CsrArrays(self.values, self.labels, self.starts)
+        out = TopK.empty(X.shape[0], k)
 
         def score(start: int, stop: int) -> None:
-            linear_topk(
-                scaled, X.indices, X.indptr, start, stop, self.values, self.labels, self.starts, self.bias, seen,
-                out.labels, out.scores,
-            )  # fmt: skip
+            linear_topk(documents, start, stop, weights, self.bias, seen, out.labels, out.scores)
 
         run_blocks(score, X.shape[0], ROW_BLOCK)
         listed = out.labels >= 0

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.models.neighbors.kernels import BLOCK, Postings, nearest_quantized_rows, shared_products, to_gaps
 from labelspace.types import TopK
 
@@ -17,24 +18,31 @@ def random_rows(rng, n, d, words, signed):
 def indexed(numbers, scales, n_common, n_frequent):
     """The first columns as common ones, the next as frequent ones, all others as rare ones."""
     n, d = numbers.shape
-    parts = [sp.csc_matrix(numbers.astype(np.int32) * mask) for mask in (
-        (np.arange(d) >= n_common) & (np.arange(d) < n_common + n_frequent), np.arange(d) >= n_common + n_frequent
-    )]  # fmt: skip
-    frequent, rare = parts
+    is_rare = np.arange(d) >= n_common + n_frequent
+    is_frequent = (np.arange(d) >= n_common) & ~is_rare
+    frequent, rare = (sp.csc_matrix(numbers.astype(np.int32) * mask) for mask in (is_frequent, is_rare))
     gaps, gap_values, gap_starts = to_gaps(frequent.indices, frequent.data.astype(np.int8), np.diff(frequent.indptr))
     common_column = np.where(np.arange(d) < n_common, np.arange(d), -1).astype(np.int32)
     common = np.ascontiguousarray(numbers[:, :n_common])
     norms = np.linalg.norm(common * scales[:n_common], axis=1).astype(np.float32)
     return Postings(
-        scales, rare.data.astype(np.int8), rare.indices.astype(np.uint16), rare.indptr, gap_values, gaps, gap_starts,
-        common_column, common, norms,
-    )  # fmt: skip
+        scales,
+        rare.data.astype(np.int8),
+        rare.indices.astype(np.uint16),
+        rare.indptr,
+        gap_values,
+        gaps,
+        gap_starts,
+        common_column,
+        common,
+        norms,
+    )
 
 
 def run(Q, index, k):
     sums = np.zeros(len(index.common_norms) + 5, np.int32)
     out = TopK.empty(Q.shape[0], k)
-    nearest_quantized_rows(Q.data, Q.indices, Q.indptr, 0, Q.shape[0], index, sums, out.labels, out.scores)
+    nearest_quantized_rows(csr_arrays(Q), 0, Q.shape[0], index, sums, out.labels, out.scores)
     assert not sums.any(), "the scratch is left as it was"
     return out
 

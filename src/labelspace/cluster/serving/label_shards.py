@@ -13,6 +13,7 @@ from labelspace.estimator import Stateful, learned
 from labelspace.estimator.state_constraints import are_sorted_spans, ids, must, part
 from labelspace.features.sparse_matrix import scaled_values
 from labelspace.index import Exact, Quantized
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.linear_scores import linear_topk
 from labelspace.labels.masks import LastMask
 from labelspace.training.linear_weights import LinearWeights
@@ -102,10 +103,9 @@ class LinearShard(Stateful):
         must_fit(X.shape[1] == self.n_features, self.n_features)
         own, top = self.classifiers_, TopK.empty(X.shape[0], k)
         kept = np.ones(len(self.labels_), bool) if allowed is None else allowed[self.labels_]
-        linear_topk(
-            scaled_values(X, own.scales), X.indices, X.indptr, 0, X.shape[0], own.values, own.labels, own.starts,
-            own.bias, kept, top.labels, top.scores,
-        )  # fmt: skip
+        documents = CsrArrays(scaled_values(X, own.scales), X.indices, X.indptr)
+        weights = CsrArrays(own.values, own.labels, own.starts)
+        linear_topk(documents, 0, X.shape[0], weights, own.bias, kept, top.labels, top.scores)
         return TopK(np.where(top.labels >= 0, self.labels_[top.labels], -1), top.scores)
 
     def weights(self, features: Ints, wanted: Ints) -> tuple[Ints, Doubles]:

@@ -5,7 +5,7 @@ Number x of feature f stands for x * scales[f]. The features are of three kinds,
 rare        a posting is a row and its number (``values``, ``rows``, ``starts``)
 frequent    a posting is the gap to the row before, in 8 bits, and a number (``gap_values``, ``gaps``, ``gap_starts``);
             a gap too long for 8 bits is several, with the number 0
-common      a column of a dense table (``common``, n_rows x n_common), ``common_column[f]``, which is -1 for others
+common      a column of a dense table (``common``, n_rows x n_common), ``common_column[f]``, which is -1 for all others
 """
 
 from typing import NamedTuple
@@ -14,21 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from labelspace.kernels.compiled import kernel, part
+from labelspace.kernels.csr_arrays import CsrArrays
 from labelspace.kernels.inner_products import int_product
 from labelspace.kernels.quantize import INT8_MAX, INT16_MAX, Int8s, Int16s
 from labelspace.kernels.topk import push, select_best, sort_best_first
 from labelspace.types import Floats, Ints, Longs
 
-MAX_GAP = 255
-BLOCK = 32  # rows whose largest sum is looked at first
-GROUPS = 8  # of blocks, for each row wanted
+MAX_GAP = 255  # of 8 bits
+BLOCK = 32  # rows of which only the largest sum is compared first; most blocks are skipped whole
+GROUPS = 8  # of blocks for each requested row: with more, the k-th largest is closer to exact, but found later
 ROUNDING = 1e-4  # tolerance for rounded sums against a bound
-HEAD_ROUNDING = 64  # of a sum as float32
-SUM_RANGE = 2.0**29  # no sum is larger, nor what the common features add to it
+HEAD_ROUNDING = 64  # error of a sum below SUM_RANGE as float32, which has 24 bits
+SUM_RANGE = 2.0**29  # bounds a sum, and what the common features add to it: both together fit into 32 bits
 
 
 class Postings(NamedTuple):
-    """The indexed rows."""
+    """The indexed rows as postings, see the module."""
 
     scales: Floats  # (n_features,)
     values: Int8s
@@ -43,7 +44,9 @@ class Postings(NamedTuple):
 
 
 def to_gaps(rows: Ints, values: Int8s, sizes: Longs) -> tuple[npt.NDArray[np.uint8], Int8s, Ints]:
-    """Postings, feature after feature, ``sizes`` of each and sorted, as gaps and values, and where each feature begins.
+    """Return the gaps and values of postings, and where each feature begins.
+
+    Postings are sorted within each feature, which has ``sizes`` of them.
 
     >>> gaps, values, starts = to_gaps(np.array([3, 300, 2]), np.array([7, 8, 9], np.int8), np.array([2, 0, 1]))
     >>> gaps.tolist(), values.tolist(), starts.tolist()
@@ -74,7 +77,7 @@ def add_postings(weight: np.int32, values: Int8s, rows: Ints, start: int, stop: 
 
 @part()
 def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start: int, stop: int, sums: Ints) -> None:
-    """``add_postings`` where rows are given by gaps."""
+    """Add as ``add_postings`` does, with rows given by gaps."""
     row = np.uint64(0)
     for pos in range(np.uint64(start), np.uint64(stop)):
         row += np.uint64(gaps[pos])
@@ -85,16 +88,17 @@ def add_gaps(weight: np.int32, values: Int8s, gaps: npt.NDArray[np.uint8], start
 def add_products(
     data: Floats, features: Ints, index: Postings, sums: Ints, common_query: Int16s
 ) -> tuple[float, float, float]:
-    """Sum the products of a query with all rows over its features but the common ones, which go to ``common_query``.
+    """Sum the products of a query with all rows, except over common features, which go to ``common_query``.
 
-    Returns what 1 stands for in ``sums``, and in a product of ``common_query`` with a row of ``common``, and the length
-    of the query over the common features.
+    Returns the unit of ``sums``, the unit of a product of ``common_query`` with a row of ``common``, and the length of
+    the query over the common features.
     """
     total, largest, squares = 0.0, 0.0, 0.0
     for j in range(len(features)):
         weight = abs(np.float64(data[j]) * index.scales[features[j]])
         if index.common_column[features[j]] >= 0:
-            largest, squares = max(largest, weight), squares + np.float64(data[j]) * data[j]
+            largest = max(largest, weight)
+            squares += np.float64(data[j]) * data[j]
         else:
             total += weight * INT8_MAX
     norm = np.sqrt(squares)
@@ -104,7 +108,8 @@ def add_products(
     for c in range(len(common_query)):
         common_query[c] = 0
     for j in range(len(features)):
-        feature, value = features[j], np.float64(data[j]) * index.scales[features[j]]
+        feature = features[j]
+        value = np.float64(data[j]) * index.scales[feature]
         if index.common_column[feature] >= 0:
             common_query[index.common_column[feature]] = np.int16(np.rint(value / common_unit))
             continue
@@ -116,7 +121,7 @@ def add_products(
 
 @part()
 def largest_of_blocks(sums: Ints, n: int, block: int, out: Ints) -> None:
-    """The largest of each block of the first n sums."""
+    """Find the largest of each block of the first n sums."""
     for b in range(len(out)):
         first = b * block
         largest = sums[first]
@@ -127,9 +132,10 @@ def largest_of_blocks(sums: Ints, n: int, block: int, out: Ints) -> None:
 
 @part()
 def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, out: Ints) -> None:
-    """The largest of sums + norm * norms in each block: no inner product there is larger."""
+    """Find the largest of sums + norm * norms in each block: no inner product in the block is larger."""
     for b in range(len(out)):
-        first, largest = b * block, np.int32(0)
+        first = b * block
+        largest = np.int32(0)
         for row in range(np.uint64(first), np.uint64(min(first + block, len(norms)))):
             bound = np.int32(sums[row] + np.int32(norm * norms[row]))
             largest = bound if bound > largest else largest
@@ -138,9 +144,9 @@ def bounds_of_blocks(sums: Ints, norms: Floats, norm: np.float32, block: int, ou
 
 @part()
 def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
-    """About the k-th largest of some numbers, not more, but at least 1; 1 where there are fewer than k.
+    """Return about the k-th largest of some numbers, not more, but at least 1; 1 if there are fewer than k.
 
-    Where they are many, it is the k-th among the largest of GROUPS * k groups: seldom much less, but quick to find.
+    Of many numbers it is the k-th among the largest of GROUPS * k groups: seldom much less, but quick to find.
     ``heads`` and ``ids`` are scratch.
     """
     n = min(len(largest), GROUPS * k)
@@ -148,7 +154,7 @@ def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
         return 1
     for i in range(n):
         heads[i], ids[i] = largest[i], i
-    for start in range(n, len(largest), n):  # numbers side by side are in different groups: similar rows may be so
+    for start in range(n, len(largest), n):  # adjacent numbers are in different groups: similar rows may be adjacent
         for i in range(min(n, len(largest) - start)):
             heads[i] = max(heads[i], np.float32(largest[start + i]))
     select_best(heads, ids, n, k)
@@ -160,30 +166,29 @@ def kth_largest(largest: Ints, k: int, heads: Floats, ids: Ints) -> int:
 
 @kernel()
 def nearest_quantized_rows(
-    data: Floats, indices: Ints, indptr: Ints, start: int, stop: int, index: Postings, sums: Ints, neighbors: Ints,
-    similarities: Floats,
-) -> None:  # fmt: skip
-    """The indexed rows with the largest inner products with the rows start..stop of a CSR matrix; only positive ones.
+    X: CsrArrays, start: int, stop: int, index: Postings, sums: Ints, neighbors: Ints, similarities: Floats
+) -> None:
+    """Find the indexed rows with the largest positive inner products with the rows start..stop of X.
 
     Common features are not read for every row: they add at most the product of the norms over the common features. At
-    least k rows that lead on the other features alone are scored first, if there are as many; then only rows that can
-    still reach the k-th best of them are scored. ``sums`` (n_rows or more) is scratch, all zeros before and after.
+    least k rows that lead on the other features are scored first, if there are that many; then only rows that can still
+    reach the k-th best of these rows are scored. ``sums`` (n_rows or more) is scratch, all zeros before and after.
     ``neighbors`` and ``similarities`` (stop - start, k) are filled best first, and padded with -1 and -inf.
     """
-    k, n, common = neighbors.shape[1], len(index.common_norms), index.common
-    n_blocks, query = (n + BLOCK - 1) // BLOCK, np.empty(common.shape[1], np.int16)
+    data, indices, indptr = X
+    common = index.common
+    k, n = neighbors.shape[1], len(index.common_norms)
+    n_blocks = (n + BLOCK - 1) // BLOCK
+    query = np.empty(common.shape[1], np.int16)
     largest, bounds = np.empty(n_blocks, np.int32), np.empty(n_blocks, np.int32)
     heads, ids = np.empty(n_blocks, np.float32), np.empty(n_blocks, np.int32)
     for at in range(start, stop):
         entries = slice(indptr[at], indptr[at + 1])
         unit, common_unit, norm = add_products(data[entries], indices[entries], index, sums, query)
         largest_of_blocks(sums, n, BLOCK, largest)
-        leading, near, values, size = (
-            kth_largest(largest, k, heads, ids),
-            neighbors[at - start],
-            similarities[at - start],
-            0,
-        )
+        leading = kth_largest(largest, k, heads, ids)
+        near, values = neighbors[at - start], similarities[at - start]
+        size = 0
         for b in range(n_blocks):
             if largest[b] >= leading:
                 for row in range(b * BLOCK, min(b * BLOCK + BLOCK, n)):
@@ -209,7 +214,7 @@ def nearest_quantized_rows(
 
 @kernel()
 def shared_products(data: Floats, indices: Ints, index: Postings, rows: Ints, slots: Ints, out: Floats) -> None:
-    """What each feature of one document adds to its inner products with some indexed rows, each named once.
+    """Compute what each feature of one document adds to its inner products with some indexed rows, each named once.
 
     ``slots`` (n_rows or more) is scratch, all zeros before and after; ``out`` is (rows, n_features of the document).
     """

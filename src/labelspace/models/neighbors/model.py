@@ -3,16 +3,16 @@
 1. Scale every training document to length one (cosine), leave out its weakest features, round it to 8 bits with a scale
    per feature, and store the matrix by columns: an inverted index. Features that many documents share are stored apart,
    as dense rows, and never left out.
-2. Where the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from
-   all others, and take the pair that ranks their labels best.
+2. If the number of neighbors m or the power p is not given, choose it: tag a sample of the training documents from all
+   other documents, and take the pair that ranks their labels best.
 3. For a document, without its weakest features, find the m training documents of largest inner product.
 4. Each votes for its labels with similarity ** p; a label's score is its share of the votes.
 
 Where we differ from the textbook, and why: the vote is sharpened by a power, since a near duplicate says more than
 thirty distant documents, but by how much depends on the data (step 2). The weakest features of long documents are left
-out (``pruning``): most are frequent ones, whose postings are most of the cost. But for this, and rounding to 8 bits,
-the search is exact, nothing is hashed: the features that most documents share are read only for documents that can
-still be among the best (``kernels.py``).
+out (``pruning``): most are frequent features, whose postings are most of the cost. Except for this, and rounding to 8
+bits, the search is exact, and nothing is hashed: the features that most documents share are read only for documents
+that can still be among the best (``kernels.py``).
 """
 
 from dataclasses import dataclass
@@ -28,6 +28,7 @@ from labelspace.estimator.parameter_constraints import integer, real
 from labelspace.estimator.state_constraints import IDS, array, ids, must, offsets, plain
 from labelspace.features.normalize import normalize_rows
 from labelspace.features.prune import keep_entries, strong_entries
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.knn import LabelSets, vote_by_similarity
 from labelspace.kernels.quantize import Int8s, quantize_columns
 from labelspace.kernels.scratch import zeros
@@ -43,19 +44,22 @@ from labelspace.training.linear_weights import compact_ids
 from labelspace.types import Bools, Csr, Doubles, Floats, Ints, Longs, Progress, TopK
 
 COMMON_SHARE = 0.25  # features in more documents than this are stored densely
-FREQUENT_SHARE = (1 / 128, 1 / 384)  # in more: by gaps of 8 bits, where documents take 16 or 32 bits otherwise
-MIN_FREQUENT = 4  # documents
-MIN_FEATURES = 32  # of a document that are never left out: short ones cost little, and every word of them counts
+# Features in a larger share of documents are stored by gaps of 8 bits; else a posting has 16 bits, or 32 bits above
+# 2^16 documents. Below the share, so many gaps exceed 8 bits that they would take more memory.
+FREQUENT_SHARE = (1 / 128, 1 / 384)
+MIN_FREQUENT = 4  # documents of a frequent feature
+MIN_FEATURES = 32  # of a document that are never left out: short documents cost little, and each of their words counts
 ROW_BLOCK = 128  # documents per task
 SAMPLE = 1000  # training documents tagged from the others to choose m and p
-N_NEIGHBORS = (10, 20, 50, 100)  # tried
-POWERS = (1.0, 2.0, 4.0, 8.0)
+N_NEIGHBORS = (10, 20, 50, 100)  # candidates
+POWERS = (1.0, 2.0, 4.0, 8.0)  # candidates
 CHOICE_K = 5  # ranks that count in the choice
-SHOWN_VOTERS, SHOWN_COLUMNS = 10, 15  # the nearest that voted for a label, and columns shared with each
+SHOWN_VOTERS = 10  # nearest documents that voted for a label, in an explanation
+SHOWN_COLUMNS = 15  # columns that a voter shares with the document, in an explanation
 
 
 class Neighbors(Model):
-    """Tags a document like the training documents most similar to it.
+    """Nearest neighbors: a document gets the labels of the training documents most similar to it.
 
     >>> from labelspace.data.synthetic import planted
     >>> data = planted(n=600, d=400, l=50, seed=1)
@@ -92,12 +96,12 @@ class Neighbors(Model):
     label_starts_: Ints = learned(offsets("n_documents", into="n_pairs"))
     n_neighbors_: int = learned(plain(integer(1)))  # m
     power_: float = learned(plain(real(at_least=0)))  # p
-    pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)  # of models before it was known
+    pruning_: float = learned(plain(real(at_least=0, below=1)), default=0.0)  # models saved before pruning existed
 
     _last_voters: tuple[tuple[Any, ...], tuple[Ints, Floats]] | None = None
 
     def check_state(self) -> None:
-        """There must be documents to compare with, and gaps must end within them."""
+        """Check that there are documents to compare with, and that gaps end within them."""
         must(len(self.common_norms_) > 0, "documents")
         ends = np.append(0, np.cumsum(self.gaps_, dtype=np.int64))[self.gap_starts_]
         must(np.diff(ends).max(initial=0) < len(self.common_norms_), "gaps between its documents")
@@ -115,13 +119,13 @@ class Neighbors(Model):
         self.n_neighbors_, self.power_ = choices[0]
 
     def _prune_documents(self, X: Csr) -> Csr:
-        """Unit rows to index without their weakest features, but with all that are stored densely in any case."""
+        """Prune unit rows to index: drop their weakest features, except those that are stored densely."""
         kept = strong_entries(X, self.pruning_, MIN_FEATURES)
         is_common = np.bincount(X.indices[kept], minlength=X.shape[1]) > COMMON_SHARE * X.shape[0]
         return keep_entries(X, kept | is_common[X.indices])
 
     def _prune(self, Q: Csr) -> Csr:
-        """Unit rows to search for, without what the index would leave out of them."""
+        """Prune unit rows to search for: drop the features that the index would drop."""
         kept = strong_entries(Q, self.pruning_, MIN_FEATURES)
         return keep_entries(Q, kept | (self.common_column_[Q.indices] >= 0))
 
@@ -131,11 +135,8 @@ class Neighbors(Model):
         numbers, self.scales_ = quantize_columns(by_feature.data, by_feature.indptr)
         kept = numbers != 0
         df = np.diff(np.append(0, np.cumsum(kept))[by_feature.indptr])
-        feature, row, number = (
-            np.repeat(np.arange(len(df), dtype=np.int32), df),
-            by_feature.indices[kept],
-            numbers[kept],
-        )
+        feature = np.repeat(np.arange(len(df), dtype=np.int32), df)
+        row, number = by_feature.indices[kept], numbers[kept]
         share = FREQUENT_SHARE[n > 2**16]
         is_common, is_frequent = df > COMMON_SHARE * n, df > max(share * n, MIN_FREQUENT)
         self.common_column_ = np.where(is_common, np.cumsum(is_common) - 1, -1).astype(np.int32)
@@ -153,7 +154,7 @@ class Neighbors(Model):
     def _best_first(
         self, choices: list[tuple[int, float]], X: Csr, Y: Csr, progress: Progress
     ) -> list[tuple[int, float]]:
-        """The choices by how well they rank a sample of training documents, each tagged from all others, best first."""
+        """Sort the choices by how well they rank a sample of training documents, each tagged from all others."""
         rows = np.sort(np.random.default_rng(self.random_state).permutation(X.shape[0])[:SAMPLE])
         near, similarity = self._nearest(X[rows], max(m for m, _ in choices) + 1, progress)
         itself = near == rows[:, None]
@@ -161,7 +162,8 @@ class Neighbors(Model):
         order = np.argsort(-similarity, axis=1, kind="stable")  # moves the document itself behind all others
         near = np.take_along_axis(np.where(itself, -1, near), order, axis=1).astype(np.int32)
         similarity = np.take_along_axis(similarity, order, axis=1)
-        truth, k = Y[rows], min(CHOICE_K, self.n_labels_)
+        truth = Y[rows]
+        k = min(CHOICE_K, self.n_labels_)
         gains = [total_dcg(self._vote(near, similarity, m, p, k), truth) for m, p in choices]
         return [choices[i] for i in np.argsort(-np.array(gains), kind="stable")]
 
@@ -178,10 +180,12 @@ class Neighbors(Model):
         return self._vote(near, similarity, self.n_neighbors_, self.power_, k), among
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores: the documents that voted, and what these share with this one."""
+        """Explain the scores of labels by the documents that voted, and by the features that each shares."""
         Q = normalize_rows(X)
         near, similarity = (rows[0] for rows in self._voters(Q))
-        voters, n, Q = near[near >= 0], len(self.common_norms_), self._prune(Q)
+        Q = self._prune(Q)
+        voters = near[near >= 0]
+        n = len(self.common_norms_)
         products = np.empty((len(voters), Q.nnz), np.float32)
         shared_products(Q.data, Q.indices, self._index, voters, zeros("neighbors", n, np.int32), products)
         votes = Votes(voters, similarity[near >= 0].astype(np.float64), products, self.power_)
@@ -193,11 +197,11 @@ class Neighbors(Model):
 
     @cached_property
     def _label_counts(self) -> Longs:
-        """The training documents of each label."""
+        """Count the training documents of each label."""
         return np.bincount(self.labels_of_, minlength=self.n_labels_)
 
     def _carry(self, documents: Ints, label: int) -> Bools:
-        """Which of some training documents have the label."""
+        """Return which of some training documents have the label."""
         spans = zip(self.label_starts_[documents].tolist(), self.label_starts_[documents + 1].tolist(), strict=True)
         return np.array([label in self.labels_of_[start:stop] for start, stop in spans], bool)
 
@@ -207,14 +211,11 @@ class Neighbors(Model):
 
     @cached_property
     def _index(self) -> Postings:
-        """What the kernel takes."""
-        return Postings(
-            self.scales_, self.values_, self.rows_, self.starts_, self.gap_values_, self.gaps_, self.gap_starts_,
-            self.common_column_, self.common_, self.common_norms_,
-        )  # fmt: skip
+        """The index as kernels take it."""
+        return Postings(*(getattr(self, f"{name}_") for name in Postings._fields))
 
     def _voters(self, Q: Csr) -> tuple[Ints, Floats]:
-        """``_nearest`` of those that vote; those of one document are kept, since it may be explained next."""
+        """Find the documents that vote; for a single document they are kept, since it may be explained next."""
         key = (Q.data, Q.indices, self.common_norms_)
         last = self._last_voters
         if last is not None and all(one is other for one, other in zip(last[0], key, strict=True)):
@@ -225,16 +226,16 @@ class Neighbors(Model):
         return found
 
     def _nearest(self, Q: Csr, m: int, progress: Progress | None = None) -> tuple[Ints, Floats]:
-        """The m nearest training documents of unit rows, best first. Shapes (n, m)."""
+        """Find the m nearest training documents of unit rows, best first. Shapes (n, m)."""
         n_documents = len(self.common_norms_)
-        m, Q = min(m, n_documents), self._prune(Q)
+        m = min(m, n_documents)
+        Q = self._prune(Q)
+        queries = csr_arrays(Q)
         near, similarity = np.empty((Q.shape[0], m), np.int32), np.empty((Q.shape[0], m), np.float32)
 
         def find(start: int, stop: int) -> None:
-            nearest_quantized_rows(
-                Q.data, Q.indices, Q.indptr, start, stop, self._index, zeros("neighbors", n_documents, np.int32),
-                near[start:stop], similarity[start:stop],
-            )  # fmt: skip
+            sums = zeros("neighbors", n_documents, np.int32)
+            nearest_quantized_rows(queries, start, stop, self._index, sums, near[start:stop], similarity[start:stop])
 
         report = None if progress is None else lambda done, total: progress("choosing neighbors", done, total)
         run_blocks(find, Q.shape[0], ROW_BLOCK, report)
@@ -243,16 +244,17 @@ class Neighbors(Model):
     def _vote(
         self, near: Ints, similarity: Floats, m: int, p: float, k: int, labels: tuple[Ints, Ints] | None = None
     ) -> TopK:
-        """The votes for the labels of the documents; ``labels`` are those of them that count."""
+        """Rank the labels of documents by their votes; only ``labels`` count, if given."""
         out = TopK.empty(len(near), k)
-        voted, starts = labels or (self.labels_of_, self.label_starts_)
+        given = LabelSets(*(labels or (self.labels_of_, self.label_starts_)))
+        m = min(m, near.shape[1])
 
         def count(start: int, stop: int) -> None:
+            part = slice(start, stop)
+            votes = zeros("votes", self.n_labels_, np.float32)
             vote_by_similarity(
-                near[start:stop], similarity[start:stop], min(m, near.shape[1]), float(p), LabelSets(voted, starts),
-                zeros("votes", self.n_labels_, np.float32), out.labels[start:stop],
-                out.scores[start:stop],
-            )  # fmt: skip
+                near[part], similarity[part], m, float(p), given, votes, out.labels[part], out.scores[part]
+            )
 
         run_blocks(count, len(near), ROW_BLOCK)
         return out
@@ -268,12 +270,13 @@ class Votes:
     power: float
 
     def evidence(self, carry: Bools, share: float, columns: Ints, view: str) -> Evidence:
-        """Why a label has its score, which some of the documents ``carry`` and a ``share`` of all.
+        """Explain the score of a label that some of the documents ``carry``, and a ``share`` of all documents.
 
-        Its log-odds are log V - log W, where V are the votes for it and W all others. The baseline is the label's share
-        of all documents. A document's share is that of its vote in V. Of the similarity behind a vote, each feature has
-        its part: a of V, b of W on average. The feature's share is that of V, times what is explained, and p (a - b),
-        by which the log-odds would change in proportion with it; these cancel out over all features.
+        The log-odds are log V - log W, where V are the votes for the label and W all other votes. The baseline is the
+        label's share of all documents. The share of a document is the share of its vote in V. A feature causes a part
+        of the similarity behind a vote: on average a of V, and b of W. The share of the feature is a times what is
+        explained, plus p (a - b), the change of the log-odds in proportion to the feature; these changes cancel out
+        over all features.
         """
         baseline = logit(share)
         weights = (self.similarities / self.similarities[:1]) ** self.power
@@ -287,12 +290,10 @@ class Votes:
         if own < total:
             b = weights[~carry] @ parts[~carry] / (total - own)
             shares = shares + self.power * (a - b)
-        voters = [
-            Voter(
-                int(self.documents[i]), float(self.similarities[i]), float((log_odds - baseline) * weights[i] / own),
-                columns[np.argsort(-self.products[i], kind="stable")[: min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))]],
-                view,
-            )
-            for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist()
-        ]  # fmt: skip
+        voters = []
+        for i in np.flatnonzero(carry)[:SHOWN_VOTERS].tolist():
+            n_shown = min(SHOWN_COLUMNS, int((parts[i] > 0).sum()))
+            shared = columns[np.argsort(-self.products[i], kind="stable")[:n_shown]]
+            vote = float((log_odds - baseline) * weights[i] / own)
+            voters.append(Voter(int(self.documents[i]), float(self.similarities[i]), vote, shared, view))
         return Evidence(log_odds, baseline, {view: ColumnShares(columns, shares)}, voters=voters)

@@ -2,22 +2,23 @@
 
 PD-Sparse:
 1. Minimize |W|^2 / 2 + lambda |W|_1 + C sum_i max(0, 1 + max_n w_n.x_i - min_p w_p.x_i), where p are the labels of
-   document i and n all others (separation ranking loss), in the dual: few a_ik are above 0, and W is V = X' a,
+   document i and n all other labels (separation ranking loss), in the dual: few a_ik are above 0, and W is V = X' a,
    soft-thresholded by lambda.
 2. Pass over the documents in random order. The labels of document i are active from the start; the ``n_selected``
-   best-ranked others that violate the margin become so (the search of Frank-Wolfe).
+   best-ranked others that violate the margin become active (the search of Frank-Wolfe).
 3. Minimize over the a_ik of all active labels (fully corrective): a projection on a_ik >= 0 with equal sums over p and
    over n, at most C. Labels n whose a_ik is 0 cease to be active. Update V.
 4. W is soft(V), or with ``average`` soft(mean of V over all steps so far, step t with weight t): a mean of dual points
-   is one, too, and depends little on the documents that came last (Lacoste-Julien et al., ICML 2013).
-5. After each pass, rank documents that are held out; stop after ``patience`` passes without improvement.
-6. Go back to the best pass, and make up to ``post_max_iter`` passes without L1, with the nonzero weights only.
+   is a dual point, too, and depends little on the documents that came last (Lacoste-Julien et al., ICML 2013).
+5. After each pass, rank held-out documents; stop after ``patience`` passes without improvement.
+6. Go back to the best pass, and make up to ``post_max_iter`` passes without L1, with only the nonzero weights.
 7. The best pass of all is the model.
 
-PPD-Sparse (``per_label``), for each label alone:
+PPD-Sparse (``per_label``), for each label by itself:
 1. Minimize |w|^2 / 2 + lambda |w|_1 + C sum_i max(0, 1 - y_i w.x_i)^2 by dual coordinate descent; w is soft(v).
-2. Active documents: those with the label, and others drawn at random.
-3. Pass over them; others with a_i = 0 cease to be active. Now and then those that violate the margin most become so.
+2. Active documents: the documents with the label, and others drawn at random.
+3. Pass over the active documents; others with a_i = 0 cease to be active. Now and then the documents that violate the
+   margin most become active.
 4. Set weights below ``threshold`` in size to zero.
 
 Where we differ, and why: the searches are exact, not sampled, which is fast enough for thousands of labels and the same
@@ -54,7 +55,7 @@ from labelspace.training.epochs import (
 from labelspace.training.linear_weights import NO_WEIGHTS, LinearWeights, feature_major_weights, with_bias_column
 from labelspace.types import Bools, Csr, Ints, TopK
 
-LABEL_BLOCK = 2  # labels per task: few, so that an interrupt does not have to wait
+LABEL_BLOCK = 2  # labels per task: few, so that an interrupt takes effect soon
 BIAS = 1.0
 
 
@@ -80,7 +81,7 @@ class PDSparse(Model):
         "paper": {"average": False, "max_iter": 200, "post_max_iter": 200},
         "ppdsparse": {"per_label": True, "max_iter": 30},
     }
-    per_label: bool = param(False, boolean(), "Train each label alone with squared hinge loss: PPD-Sparse.")
+    per_label: bool = param(False, boolean(), "Train each label by itself with squared hinge loss: PPD-Sparse.")
     l1_weight: float = param(0.1, real(at_least=0), "Weight of the L1 regularizer.")
     C: float = parameters.C(1.0)
     average: bool = param(
@@ -115,7 +116,7 @@ class PDSparse(Model):
 
     @property
     def weights_(self) -> Csr:
-        """The classifiers as a matrix (n_features, n_labels), made when asked for."""
+        """The classifiers as a matrix (n_features, n_labels), made at each call."""
         return self.classifiers_.to_matrix()
 
     def _predict(self, X: Csr, k: int, allowed: Bools | None = None) -> TopK:
@@ -125,7 +126,7 @@ class PDSparse(Model):
         return self.classifiers_.rank_allowed(X, self.seen_ & allowed, k, self.mask_cache)
 
     def explain(self, X: Csr, labels: Ints) -> list[Evidence]:
-        """Why these labels have their scores."""
+        """Explain the scores of labels by the weights of the document's features."""
         return linear_evidence(self.classifiers_, self.seen_, self._scaled(X), labels, self.view.name)
 
     def _scaled(self, X: Csr) -> Csr:
@@ -133,7 +134,7 @@ class PDSparse(Model):
         return normalize_rows(X) if scales else X
 
     def _fit_together(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        """PD-Sparse."""
+        """Train by PD-Sparse."""
         X, Y, held_out = self._split(X, Y, context)
         with_bias = with_bias_column(self._scaled(X))
         training = SeparationTraining(with_bias, Y, self.C, self.l1_weight, self.n_selected, self.average)
@@ -157,7 +158,7 @@ class PDSparse(Model):
         self._take(weights)
 
     def _split(self, X: Csr, Y: Csr, context: FitContext) -> tuple[Csr, Csr, Held | None]:
-        """Documents to train on, and to stop by; none of these where there are too few."""
+        """Return documents to train on, and documents to stop by, or None for these if there are too few."""
         if self.patience is not None and context.validation is None:
             rows = hold_out_rows(Y, HELD_OUT_SHARE, MAX_HELD_OUT, self.random_state)
             return (X, Y, None) if rows is None else (X[rows[0]], Y[rows[0]], (X[rows[1]], Y[rows[1]]))
@@ -170,7 +171,7 @@ class PDSparse(Model):
         self.classifiers_ = LinearWeights.from_matrix(W[:-1], W[-1].toarray().ravel())
 
     def _fit_labels(self, X: Csr, Y: Csr, context: FitContext) -> None:
-        """PPD-Sparse."""
+        """Train by PPD-Sparse."""
         documents, by_feature = Y.tocsc(), X.tocsc()
         norms = squared_norms(X.data, X.indptr, BIAS)
         n_features = X.shape[1]
