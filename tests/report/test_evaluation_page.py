@@ -95,12 +95,12 @@ def test_names_are_text_and_no_markup():
 
 def test_points_lie_where_they_should():
     svg = reliability_svg([{"n": 1, "probability": 0.0, "accuracy": 0.0}, {"n": 3, "probability": 100, "accuracy": 50}])
-    assert "cx='56.0' cy='316.0'" in svg
-    assert "cx='446.0' cy='166.0'" in svg
+    assert "cx='56' cy='316'" in svg
+    assert "cx='456' cy='166'" in svg
     assert "3 predictions of probability 100.0 %: 50.0 % right" in svg
     svg = precision_coverage_svg([[0.9, 100.0, 0.0], [0.1, 0.0, 100.0]], {90: 100.0})
-    assert "points='56.0,16.0 446.0,316.0'" in svg
-    assert "cx='446.0' cy='46.0'" in svg
+    assert "points='56,16 456,316'" in svg
+    assert "cx='456' cy='46'" in svg
 
 
 def test_an_evaluation_without_predictions_is_drawn_too():

@@ -4,35 +4,21 @@ from collections.abc import Sequence
 from html import escape
 
 from labelspace.explain import Explanation, Neighbor, WordShare
-from labelspace.report.page import html_page
+from labelspace.report.page import asset, html_page
 
-STYLE = """<style>
-.text { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 1.05rem; border-left: 3px solid var(--line);
-  padding: .4rem 1rem; margin: 1rem 0; }
-.text mark { color: inherit; border-radius: 3px; padding: 0 .1em; }
-.why { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .35rem 1.2rem; align-items: start; }
-.why dt { color: var(--soft); } .why dd { margin: 0; }
-@media (max-width: 40rem) { .why { grid-template-columns: minmax(0, 1fr); gap: .1rem; } .why dt { margin-top: .5rem; }
-  .members td { padding: .1rem .3rem; } .members .said { display: none; } }
-.chip { display: inline-block; border: 1px solid var(--line); border-radius: 1rem; padding: 0 .6rem;
-  margin: 0 .3rem .3rem 0; }
-.bar { display: inline-block; height: .7rem; border-radius: 2px; vertical-align: middle; margin-right: .5rem; }
-.soft { color: var(--soft); } .label { font-size: 1.2rem; font-weight: 700; margin: 2.2rem 0 0; }
-.members td:first-child { padding-left: 0; } .members td { border: 0; text-align: left; padding: .1rem .6rem; }
-</style>"""
 FOR, AGAINST = "56, 153, 98", "200, 70, 60"  # red, green and blue of words for and against
 
 
 def explanations_page(text: str | None, explanations: Sequence[Explanation], model: str) -> str:
     """The page of why a text has some labels."""
-    parts = [STYLE, f"<h1>{escape(f'Why these labels: {model}')}</h1>"]
+    parts = [f"<h1>{escape(f'Why these labels: {model}')}</h1>"]
     parts.append(
         "<p>Green words speak for a label and red ones against it, the more the deeper the color; at most an eighth of "
         "the words are marked. Numbers are shares of the log-odds: those of all words add up, with the remainder, to "
         "the difference from the baseline, where nothing speaks for the label.</p>"
     )
     parts += [_section(text, explanation) for explanation in explanations]
-    return html_page(f"labelspace: why these labels ({model})", parts)
+    return html_page(f"labelspace: why these labels ({model})", parts, asset("explanation.css"))
 
 
 def _section(text: str | None, explanation: Explanation) -> str:

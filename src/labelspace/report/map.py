@@ -6,7 +6,6 @@ the hyperbolic distance from the center can be rounded, while a norm near 1 woul
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from math import isnan
 from string import Template
 from typing import Any
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from labelspace.errors import DataError
 from labelspace.labels.statistics import spearman
+from labelspace.report.page import asset
 from labelspace.report.terminal import json_text, printable
 from labelspace.types import Bools, Doubles, LabelSpace
 
@@ -44,10 +44,10 @@ def map_page(points: npt.ArrayLike, labels: LabelSpace, title: str) -> str:
         "correlation": escape(_correlation_text(norm_against_frequency(table, labels))),
         # Safe in a script element: only ``<`` could end it.
         "data": json_text(data, separators=(",", ":")).replace("<", "\\u003c"),
-        "style": _part("page.css"),
-        "script": "\n".join(_part(f"{name}.js") for name in SCRIPTS),
+        "style": asset("disk/page.css"),
+        "script": "\n".join(asset(f"disk/{name}.js") for name in SCRIPTS),
     }
-    return Template(_part("page.html")).substitute(values)
+    return Template(asset("disk/page.html")).substitute(values)
 
 
 def map_data(points: npt.ArrayLike, labels: LabelSpace) -> dict[str, Any]:
@@ -188,7 +188,3 @@ def _correlation_text(correlation: float) -> str:
     if isnan(correlation):
         return "No rank correlation: norms or frequencies are all equal."
     return f"Spearman's rank correlation {correlation:+.3f}".replace("-", "\N{MINUS SIGN}")
-
-
-def _part(name: str) -> str:
-    return files(__package__).joinpath("disk", name).read_text(encoding="utf-8")

@@ -2,32 +2,16 @@
 
 from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
 from hashlib import sha256
 from html import escape
+from importlib.resources import files
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1c1f; --soft: #5b5e65; --line: #e3e3dd; --ground: #ffffff; --edge: #8b8c86;
-  --mark: #3a4fc4; --against: #ad2a2a; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7e8ea; --soft: #a3a8b1; --line: #2e3239; --ground: #16181c;
-  --edge: #777d88; --mark: #9aacff; --against: #ff9c9c; } }
-* { box-sizing: border-box; } [hidden] { display: none !important; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--ground); margin: 2rem auto;
-  max-width: 72rem; padding: 0 1rem; }
-h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; } p { color: var(--soft); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .5rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; } td.best { font-weight: 700; } td i { visibility: hidden; }
-.charts { display: grid; gap: 1.5rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
-svg { max-width: 100%; } svg text { fill: var(--ink); font: 12px system-ui, sans-serif; }
-svg .soft { fill: var(--soft); } svg line { stroke: var(--line); }
-figure { margin: 0; flex: 1 1 20rem; max-width: 30rem; } h3 { font-size: 1rem; margin: .5rem 0; } svg { height: auto; }
-svg .middle { text-anchor: middle; } svg .end { text-anchor: end; } svg .small { font-size: 10px; }
-svg .bar, svg .count { fill: var(--mark); opacity: .25; } svg .point { fill: var(--mark); }
-svg .curve { fill: none; stroke: var(--mark); stroke-width: 2; } svg .range { stroke: var(--mark); stroke-width: 1.5; }
-svg .halo { paint-order: stroke; stroke: var(--ground); stroke-width: 4px; }
-svg .dashed { stroke: var(--soft); stroke-dasharray: 4 4; }
-"""
+
+@cache
+def asset(name: str) -> str:
+    """Return the text of a style sheet, script or page of this folder."""
+    return files("labelspace.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def html_page(title: str, parts: Sequence[str], style: str = "", script: str = "") -> str:
@@ -39,7 +23,7 @@ def html_page(title: str, parts: Sequence[str], style: str = "", script: str = "
     return (
         f"<!doctype html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
         f"<meta name='viewport' content='width=device-width, initial-scale=1'>{policy}"
-        f"<style>{STYLE}{style}</style></head><body>{''.join(parts)}{added}</body></html>\n"
+        f"<style>{asset('page.css')}{style}</style></head><body>{''.join(parts)}{added}</body></html>\n"
     )
 
 

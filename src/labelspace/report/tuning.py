@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from statistics import median
 from typing import Any
 
 from rich.console import Group
 
+from labelspace.estimator.parameter_constraints import shown
 from labelspace.experiment.tuning.results import shown_params
 from labelspace.report.page import html_page, html_table
+from labelspace.report.plot import Axis, Picture, circle, line, polyline
 from labelspace.report.tables import add_row, plain_table, titled
-from labelspace.report.tuning_plots import parameter_svg, trials_svg
 
 N_SHOWN = 10  # trials of the table
 N_PLOTS = 8  # parameters that are drawn, the most important
+INSET = 12  # pixels between the frame of a plot and its outermost points
+LONGEST_NAME = 14  # characters of a value below the axis
 N_NAMED = 5  # parameters whose importance is said in a line
 CAPTION = "Chosen on the validation documents, so a little too good; on test documents: labelspace evaluate."
 
@@ -137,6 +141,83 @@ def plotted(results: Mapping[str, Any]) -> Sequence[str]:
     used = {key: sum(key in trial["params"] for trial in results["trials"]) for key in results["ranges"]}
     ordered = sorted(used, key=lambda key: (-results["importance"].get(key, 0.0), -used[key]))
     return [key for key in ordered if used[key]][:N_PLOTS]
+
+
+def trials_svg(trials: Sequence[Mapping[str, Any]], metric: str) -> str:
+    """Return a plot of the metric of every trial, the best so far, and the default.
+
+    >>> svg = trials_svg([{"trial": 0, "value": 50.0, "params": {}}, {"trial": 1, "value": None, "params": {}}], "P@1")
+    >>> svg.count("<circle"), "polyline" in svg
+    (1, True)
+    """
+    picture = Picture(Axis(0, max(len(trials) - 1, 1)), metric_axis(trials), "trial", metric, inset=INSET)
+    steps: list[tuple[float, float]] = []
+    best = 0.0
+    for trial in trials:
+        if trial["value"] is not None:
+            x = picture.x(trial["trial"])
+            steps += [(x, picture.y(best))] if steps else []
+            best = max(best, trial["value"])
+            steps.append((x, picture.y(best)))
+    marks = polyline(steps) + _points(picture, trials, [trial["trial"] for trial in trials], metric)
+    return picture.svg(marks, f"{metric} by trial")
+
+
+def parameter_svg(trials: Sequence[Mapping[str, Any]], key: str, searched: Mapping[str, Any], metric: str) -> str:
+    """Return a plot of the metric against a parameter; ``searched`` is its range, or its values.
+
+    >>> trials = [{"trial": i, "value": 50.0 + i, "params": {"C": 0.1 + i}} for i in range(3)]
+    >>> parameter_svg(trials, "C", {"low": 0.1, "high": 10, "log": True}, "P@1").count("<circle")
+    3
+    """
+    drawn = [trial for trial in trials if key in trial["params"]]
+    places = [trial["params"][key] for trial in drawn]
+    values = searched.get("values")
+    if values is None:
+        low, high = searched["low"], searched["high"]
+        across = Axis(low, high, searched["log"]) if low < high else Axis(low - 1, high + 1)
+    else:
+        names = [shown(value) for value in values]
+        across = Axis.of_names(
+            [name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…" for name in names]
+        )
+        known = [repr(value) for value in values]  # 1 is not true
+        places = [known.index(repr(value)) for value in places]
+    title = f"{key} (log)" if across.is_log else key
+    picture = Picture(across, metric_axis(trials), title, metric, inset=INSET)
+    return picture.svg(_points(picture, drawn, places, metric), f"{metric} by {title}")
+
+
+def metric_axis(trials: Sequence[Mapping[str, Any]]) -> Axis:
+    """Return an axis on which good trials differ visibly: the worst trials lie below it, at its lower end.
+
+    >>> values = [51.0, 52.0, 51.5, 51.2, 3.0]
+    >>> axis = metric_axis([{"value": value} for value in values])
+    >>> 45 < axis.low < 51, axis.high > 52
+    (True, True)
+    """
+    values = [trial["value"] for trial in trials if trial["value"] is not None] or [0.0]
+    best, default = max(values), values[0]
+    low = max(min(values), min(best - 3 * (best - median(values)), default))
+    margin = max(0.08 * (best - low), 0.05)
+    return Axis(max(low - margin, 0.0), best + margin)
+
+
+def _points(picture: Picture, trials: Sequence[Mapping[str, Any]], places: Sequence[float], metric: str) -> str:
+    """Return a point for each trial: hollow below the axis, larger for the best; and a line for the default."""
+    best = max((trial["value"] for trial in trials if trial["value"] is not None), default=None)
+    default, points = "", ""
+    for trial, place in zip(trials, places, strict=True):
+        value = trial["value"]
+        if value is None:
+            continue
+        y = picture.y(value)
+        if trial["trial"] == 0:
+            default = line(picture.LEFT, y, picture.LEFT + picture.WIDTH, y, "dashed")
+        kind = "point" if picture.up.holds(value) else "point hollow"
+        title = f"trial {trial['trial']}: {metric} {value:.2f}"
+        points += circle(picture.x(place), y, 6 if value == best else 3.5, kind, title)
+    return default + points
 
 
 def _figure(heading: str, svg: str) -> str:

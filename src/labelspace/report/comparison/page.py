@@ -2,17 +2,13 @@
 
 from collections.abc import Mapping
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 from labelspace.estimator.parameter_constraints import shown
-from labelspace.report.comparison.dots import dot_plots
-from labelspace.report.comparison.label_frequency import by_frequency
-from labelspace.report.comparison.reliability import reliability
+from labelspace.report.comparison.plots import by_frequency, dot_plots, reliability, trade_off, trade_off_data
 from labelspace.report.comparison.tables import caption, differences, figures_table
-from labelspace.report.comparison.trade_off import trade_off, trade_off_data
 from labelspace.report.comparison.view import ComparisonView, figure, title_of
-from labelspace.report.page import html_page
+from labelspace.report.page import asset, html_page
 from labelspace.report.terminal import json_text
 
 
@@ -41,7 +37,7 @@ def comparison_page(results: Mapping[str, Any]) -> str:
     embedded = json_text(data, separators=(",", ":")).replace("<", "\\u003c")
     parts.append(f"<script type='application/json' id='data'>{embedded}</script>")
     title = f"labelspace: methods compared on {results['data']}"
-    return html_page(title, ["<main>", *parts, "</main>"], _part("page.css"), _part("page.js"))
+    return html_page(title, ["<main>", *parts, "</main>"], asset("comparison/page.css"), asset("comparison/page.js"))
 
 
 def _header(view: ComparisonView) -> str:
@@ -98,7 +94,3 @@ def _protocol(view: ComparisonView) -> str:
     ]  # fmt: skip
     listed = "".join(f"<li>{escape(line)}</li>" for line in said)
     return f"<footer><h2>How this was measured</h2><ul>{listed}</ul></footer>"
-
-
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from labelspace.report.comparison.dots import difference_axis, difference_track
+from labelspace.report.comparison.plots import difference_axis, difference_track
 from labelspace.report.comparison.terminal import star_caption
 from labelspace.report.comparison.view import ComparisonView, deviation, figure, title_of
+from labelspace.report.plot import choice
 
 
 def figures_table(view: ComparisonView) -> str:
@@ -72,12 +73,11 @@ def differences(view: ComparisonView) -> str:
         "methods. Filled points differ significantly: the p-value, corrected for the number of methods (Holm), is "
         f"below {paired['significance']:g}. ◂ marks methods less than half as good as the best."
     )
-    options = "".join(f"<option value='{escape(key)}'>{escape(title_of(key))}</option>" for key in keys)
-    choice = f"<label>Metric <select data-shows='differences'>{options}</select></label>"
+    options = choice("data-shows='differences'", "Metric", {key: title_of(key) for key in keys})
     blocks = "".join(_differences(view, key) for key in keys)
     return (
         f"<section><h2>Differences to the best method</h2><p>{escape(said)}</p>"
-        f"<div class='choices needs-script'>{choice}</div>{blocks}</section>"
+        f"<div class='choices needs-script'>{options}</div>{blocks}</section>"
     )
 
 
@@ -98,11 +98,10 @@ def _differences(view: ComparisonView, key: str) -> str:
 
 
 def _difference(view: ComparisonView, row: Mapping[str, Any], found: Mapping[str, Any], track: str) -> str:
-    index, (low, high) = view.rows.index(row), found["interval"]
-    cells = (
-        signed(-found["difference"]), f"{signed(-high)} to {signed(-low)}", f"{found['p_holm']:.3f}",
-        "yes" if found["significant"] else "no",
-    )  # fmt: skip
+    index = view.rows.index(row)
+    low, high = found["interval"]
+    cells = [signed(-found["difference"]), f"{signed(-high)} to {signed(-low)}", f"{found['p_holm']:.3f}"]
+    cells.append("yes" if found["significant"] else "no")
     name = f"<th scope='row'>{escape(row['method'])}</th><td class='plot'>{track}</td>"
     listed = "".join(f"<td>{cell}</td>" for cell in cells)
     return f"<tr class='method' data-method='{index}' style='--c:{view.color(row)}'>{name}{listed}</tr>"

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelspace.report.comparison.scales import Axis, spread
+from labelspace.report.plot import Axis, spread
 
 costs = st.lists(st.floats(0, 1e6), min_size=1, max_size=30)
 
