@@ -146,7 +146,7 @@ def kmeans(Z: CsrArrays, members: Ints, k: int, max_iter: int, seed: int, n_colu
     The initial centers are k random rows; each iteration assigns every row to the center of largest inner product.
     """
     new_column, n = np.full(n_columns, -1, np.int32), len(members)
-    values, columns, row_ptr, column_ids = compact_rows(Z.data, Z.indices, Z.indptr, members, new_column)
+    values, columns, row_ptr, column_ids = compact_rows(Z, members, new_column)
     k = min(k, n)
     state = next_state(initial_state(seed))
     drawn = np.arange(n)

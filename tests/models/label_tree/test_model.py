@@ -65,7 +65,7 @@ def test_hard_negatives_are_added_to_the_documents_that_reach_a_node(monkeypatch
     train_children = labelspace.models.label_tree.node_training.train_children
 
     def spy(*args):
-        sizes.append(len(args[3]))
+        sizes.append(len(args[1].rows))
         return train_children(*args)
 
     monkeypatch.setattr("labelspace.models.label_tree.node_training.train_children", spy)

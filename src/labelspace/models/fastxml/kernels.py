@@ -329,8 +329,7 @@ def split_node(
     Afterwards ``positive`` has the side of each document. Without weights there is no split.
     """
     n = len(rows)
-    gains, labels, label_ptr = targets.gains
-    node_gains, node_labels, ends, label_ids = compact_rows(gains, labels, label_ptr, rows, new_label)
+    node_gains, node_labels, ends, label_ids = compact_rows(targets.gains, rows, new_label)
     partition_by_ndcg(
         node_gains, node_labels, ends, len(label_ids), targets.row_weights[rows], targets.discounts, positive
     )
@@ -340,7 +339,7 @@ def split_node(
     costs = np.empty(n)
     for i in range(n):
         costs[i] = options.C * n / (n_positive if positive[i] else n - n_positive)
-    values, columns, ends, feature_ids = compact_rows(X.data, X.indices, X.indptr, rows, new_column)
+    values, columns, ends, feature_ids = compact_rows(X, rows, new_column)
     by_column = to_columns(CsrArrays(values, columns, ends), len(feature_ids))
     w, margins = np.zeros(len(feature_ids)), np.zeros(n)
     solve_l1_logistic(by_column, positive, costs, options.tolerance, options.max_iter, w, margins)

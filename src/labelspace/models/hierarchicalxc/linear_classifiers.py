@@ -6,9 +6,12 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from labelspace.estimator.state_constraints import IDS, are_sorted_spans, array, ids, must, offsets
+from labelspace.kernels.csr_arrays import csr_arrays
+from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import leaf_ranges, train_nodes
+from labelspace.kernels.tree_classifiers import ClassifierOptions
 from labelspace.labels.tree import TreeNodes
+from labelspace.models.hierarchicalxc.kernels import leaf_ranges, train_nodes
 from labelspace.training.linear_weights import compact_ids, feature_major_weights
 from labelspace.types import Csr, Floats, Ints, Longs
 
@@ -46,14 +49,21 @@ def train_linear_classifiers(
     cuts = np.stack([bounds[first, 0], bounds[first + 1, 0], bounds[first + 1, 1]], axis=1)
     blocks = node_blocks(len(inner))
     trained: dict[int, tuple[Ints, Floats, Longs, Floats]] = {}
+    options = ClassifierOptions(True, BIAS, SolverOptions(C, TOLERANCE, MAX_PASSES), threshold)
 
     def train(start: int, stop: int) -> None:
         for at in range(start, stop):
             part = slice(*blocks[at])
             trained[at] = train_nodes(
-                X.data, X.indices, X.indptr, X.shape[1], documents.indices, documents.indptr, cuts[part],
-                inner[part] == 0, True, BIAS, C, TOLERANCE, MAX_PASSES, threshold, random_state + blocks[at][0],
-            )  # fmt: skip
+                csr_arrays(X),
+                X.shape[1],
+                documents.indices,
+                documents.indptr,
+                cuts[part],
+                inner[part] == 0,
+                options,
+                random_state + blocks[at][0],
+            )
 
     run_blocks(train, len(blocks), 1, progress)
     # Children are numbered in the order of their parents, so block after block gives all nodes but the root.

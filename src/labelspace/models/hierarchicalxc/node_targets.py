@@ -5,8 +5,10 @@ from typing import Self
 
 import numpy as np
 
-from labelspace.kernels.tree_classifiers import classifier_targets
+from labelspace.kernels.beam_search import Tree
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.labels.tree import TreeNodes
+from labelspace.models.hierarchicalxc.kernels import classifier_targets
 from labelspace.training.sparse_layers import Batch
 from labelspace.types import Csr, Floats, Ints
 
@@ -33,10 +35,10 @@ class NodeTargets:
 
     def of_rows(self, rows: Ints) -> Batch:
         """A csr matrix (rows, n_nodes): for each row the nodes to train, with 1 for those on its paths, else 0."""
+        tree = Tree(self.tree.first_child, self.tree.last_child, self.tree.label)
         targets: Batch = classifier_targets(
-            self.Y.indices, self.Y.indptr, rows, self.leaf_of, self.tree.parent, self.tree.first_child,
-            self.tree.last_child, self.max_distance, self.mark,
-        )  # fmt: skip
+            csr_arrays(self.Y), rows, self.leaf_of, self.tree.parent, tree, self.max_distance, self.mark
+        )
         return targets
 
     def log_odds(self) -> Floats:

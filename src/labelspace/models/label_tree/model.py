@@ -38,8 +38,10 @@ from labelspace.features.sparse_matrix import scaled_values
 from labelspace.features.views import BIGRAMS, GIVEN, WORDS, View, Views
 from labelspace.kernels.beam_search import NodeWeights, Search, Tree, advance_beams
 from labelspace.kernels.csr_arrays import CsrArrays
+from labelspace.kernels.dual_cd import SolverOptions
 from labelspace.kernels.quantize import Int8s
 from labelspace.kernels.threads import run_blocks
+from labelspace.kernels.tree_classifiers import ClassifierOptions
 from labelspace.labels.clustering import balanced_levels, kmeans_tree, pifa_embeddings
 from labelspace.labels.tree import PartitionTree, TreeNodes, check_forest, frequent_first, hierarchy_tree
 from labelspace.models import parameters
@@ -60,6 +62,7 @@ CENTROID_FEATURES, CLUSTER_SAMPLE = 512, 2**12  # features that a label keeps, a
 NGRAMS = {WORDS.name: 1, BIGRAMS.name: 2}  # the views that there is a choice between
 MAX_CHOICE_DOCUMENTS = 20_000  # above, a sample says too little of pairs of words, which need many documents
 TRIAL_TOL = 1.0  # of the trainings that are only compared
+BIAS = 1.0  # value of the bias feature: with a larger one the biases are regularized less
 CLUSTERED = {"tree": ("balanced", "kmeans")}
 
 Task: TypeAlias = tuple[int, int, Ints]
@@ -249,10 +252,9 @@ class LabelTree(Model):
     ) -> None:
         """The classifiers of all nodes of all trees, from the documents of the labels of each tree, in its order."""
         flat = all(tree.level[-1] == 1 for tree in forest)
-        training = NodeTraining(
-            X, columns, forest, self.roots_, self.loss, float(C or (FLAT_C if flat else TREE_C)), float(self.tol),
-            self.max_iter, float(self.threshold), self.random_state,
-        )  # fmt: skip
+        solver = SolverOptions(float(C or (FLAT_C if flat else TREE_C)), float(self.tol), self.max_iter)
+        options = ClassifierOptions(self.loss == "logistic", BIAS, solver, float(self.threshold))
+        training = NodeTraining(X, columns, forest, self.roots_, options, self.random_state)
         nodes = TrainedNodes(len(self.label_), trained)
         done, total = 0, sum(len(training.parts_of(n, node)) for n, tree in enumerate(forest) for node in tree.inner)
         for tasks in self._stages(X, forest):

@@ -10,15 +10,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelspace.kernels import large_arrays
+from labelspace.kernels.csr_arrays import csr_arrays
 from labelspace.kernels.threads import run_blocks
-from labelspace.kernels.tree_classifiers import count_entries, node_training_set, train_children
+from labelspace.kernels.tree_classifiers import (
+    ClassifierOptions,
+    NodeScratch,
+    count_entries,
+    node_training_set,
+    train_children,
+)
 from labelspace.labels.tree import PartitionTree
 from labelspace.models.fit_context import Executor
 from labelspace.models.label_tree.weight_parts import WeightParts
 from labelspace.types import Csr, Floats, Ints, Longs
 
 CHILD_BLOCK = 64  # children per part: a wide node is work for several threads
-BIAS = 1.0
 TASKS_PER_CPU = 8  # of a cluster: few enough to cost little, and enough that no CPU waits long for the last
 NO_DOCUMENTS: Ints = np.zeros(0, np.int32)
 
@@ -50,11 +56,7 @@ class NodeTraining:
     columns: list[sp.csc_matrix]  # for each tree, the documents of the labels in the order of its leaves
     forest: list[PartitionTree]
     roots: Ints  # of the trees, among the nodes of all
-    loss: str
-    C: float
-    tol: float
-    max_iter: int
-    threshold: float
+    options: ClassifierOptions
     random_state: int
 
     def parts_of(self, tree: int, node: int, negatives: Ints = NO_DOCUMENTS) -> list[NodePart]:
@@ -66,16 +68,15 @@ class NodeTraining:
         """Train the classifiers of a part."""
         tree, below = self.forest[part.tree], self.columns[part.tree]
         new_column, row_index = self._scratch
-        rows, positives, ends = node_training_set(
+        documents = node_training_set(
             below.indices, below.indptr, tree.cuts(part.node), part.node == 0, part.negatives, row_index
         )
-        root, mine = int(self.roots[part.tree]), ends[part.first : part.first + CHILD_BLOCK + 1]
-        values, columns = large_arrays.working(count_entries(self.X.indptr, rows), np.float32, np.int32)
-        features, weights, stops, biases = train_children(
-            self.X.data, self.X.indices, self.X.indptr, rows, positives, mine,
-            self.loss == "logistic", BIAS, self.C, self.tol, self.max_iter, self.threshold,
-            self.random_state + root + part.node + part.first, new_column, values, columns,
-        )  # fmt: skip
+        root = int(self.roots[part.tree])
+        documents = documents._replace(ends=documents.ends[part.first : part.first + CHILD_BLOCK + 1])
+        values, columns = large_arrays.working(count_entries(self.X.indptr, documents.rows), np.float32, np.int32)
+        scratch = NodeScratch(new_column, values, columns)
+        seed = self.random_state + root + part.node + part.first
+        features, weights, stops, biases = train_children(csr_arrays(self.X), documents, self.options, seed, scratch)
         begin = root + int(tree.first_child[part.node]) + part.first
         return TrainedPart(begin, features, weights, np.diff(stops), biases)
 
