@@ -137,7 +137,8 @@ class Views:
         [True, False]
         """
         read = np.zeros(self.n, bool)
-        for table in self.tables.values():
+        tables: list[Any] = list(self.tables.values())
+        for table in tables:
             if sp.issparse(table):
                 read |= table.indptr[1:] > table.indptr[:-1]  # several times as fast as getnnz(axis=1)
             elif isinstance(table, np.ndarray):  # token ids, or vectors
